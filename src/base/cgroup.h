@@ -1,0 +1,15 @@
+/* cgroup.h: the limits that Linux control groups (v1 and v2) put on this process. Reads files; keeps no state; thread-safe.
+ *
+ * `root` stands before every path ("" is the running system), so that a test can lay out a machine of its own. Limits of
+ * enclosing groups hold too: the lowest one on the way to the root counts. */
+#ifndef WEFT_BASE_CGROUP_H
+#define WEFT_BASE_CGROUP_H
+
+#include <stdint.h>
+
+/* CPUs' worth of time per wall time that the scheduler grants (1.5: one and a half CPUs); 0 when there is no limit. */
+double weft__cgroup_cpus(const char *root);
+/* Bytes of memory; 0 when there is no limit. */
+uint64_t weft__cgroup_memory(const char *root);
+
+#endif

@@ -1,0 +1,11 @@
+/* clock.c: monotonic time (clock.h). No state. */
+#include "base/clock.h"
+
+#include <time.h>
+
+uint64_t weft__clock_ns(void)
+{
+    struct timespec t = {0, 0};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}

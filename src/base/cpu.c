@@ -1,0 +1,226 @@
+/* cpu.c: processor features and the share of the machine that is ours (cpu.h). State: written once, read-only afterwards. */
+#include "base/cpu.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/log.h"
+
+#define MAX_THREADS 1024
+
+static const char *const tier_names[WEFT__TIER_COUNT] = {
+#define TIER_NAME(name, value, text, needs) [value] = text,
+    WEFT__TIER_LIST(TIER_NAME)
+#undef TIER_NAME
+};
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+
+/* Which register files the system saves at a task switch (XCR0). Valid only when cpuid reports OSXSAVE. */
+static uint64_t saved_registers(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static int all(uint64_t value, uint64_t bits)
+{
+    return (value & bits) == bits;
+}
+
+static uint32_t detect_tiers(void)
+{
+    uint32_t tiers = 1u << WEFT__TIER_REF, a, b, c, d;
+    const uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, fma | osxsave | avx | f16c)) return tiers;
+    uint64_t saved = saved_registers();
+    if (!all(saved, 0x6)) return tiers; /* XMM and YMM */
+    uint32_t n_sub, c7, a71 = 0;
+    if (!__get_cpuid_count(7, 0, &n_sub, &b, &c7, &d) || !all(b, 1u << 5)) return tiers;
+    tiers |= 1u << WEFT__TIER_AVX2;
+    const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
+    if (!all(saved, 0xE6) || !all(b, f | dq | bw | vl)) return tiers; /* also the masks and both parts of ZMM */
+    tiers |= 1u << WEFT__TIER_AVX512;
+    if (!all(c7, 1u << 11)) return tiers;
+    tiers |= 1u << WEFT__TIER_AVX512VNNI;
+    if (n_sub >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
+    if (all(a71, 1u << 5)) tiers |= 1u << WEFT__TIER_AVX512BF16;
+    return tiers;
+}
+
+static void detect_name(char name[64])
+{
+    uint32_t words[12];
+    snprintf(name, 64, "x86");
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t *w = words + 4 * i;
+        if (!__get_cpuid(0x80000002u + i, &w[0], &w[1], &w[2], &w[3])) return;
+    }
+    char brand[sizeof words + 1] = {0};
+    memcpy(brand, words, sizeof words);
+    const char *s = brand + strspn(brand, " ");
+    size_t n = strlen(s);
+    while (n > 0 && s[n - 1] == ' ') n--;
+    if (n > 0) snprintf(name, 64, "%.*s", (int)n, s);
+}
+
+#else
+
+static uint32_t detect_tiers(void)
+{
+#if defined(__aarch64__)
+    return 1u << WEFT__TIER_REF | 1u << WEFT__TIER_NEON; /* Advanced SIMD is part of the base architecture */
+#else
+    return 1u << WEFT__TIER_REF;
+#endif
+}
+
+static void detect_name(char name[64])
+{
+#if defined(__aarch64__)
+    snprintf(name, 64, "AArch64");
+#else
+    snprintf(name, 64, "unknown processor");
+#endif
+}
+
+#endif
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint32_t detected, masked;
+static char brand_name[64];
+
+static void detect(void)
+{
+    detected = detect_tiers();
+    detect_name(brand_name);
+}
+
+static pthread_once_t once_mask = PTHREAD_ONCE_INIT;
+
+static void apply_mask(void)
+{
+    weft_error err;
+    if (weft__cpu_tiers_for(getenv("WEFT_CPU"), &masked, &err) == WEFT_OK) return;
+    /* Whoever set a mask meant to exclude something: exclude all that can be excluded. */
+    weft__log(WEFT__LOG_ERROR, "%s; using ref only", err.message);
+    masked = 1u << WEFT__TIER_REF;
+}
+
+uint32_t weft__cpu_tiers(void)
+{
+    pthread_once(&once_mask, apply_mask);
+    return masked;
+}
+
+weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err)
+{
+    pthread_once(&once, detect);
+    if (!mask || !*mask) {
+        *out = detected;
+        return WEFT_OK;
+    }
+    for (int t = 0; t < WEFT__TIER_COUNT; t++) {
+        if (strcasecmp(mask, tier_names[t])) continue;
+        *out = detected & ((2u << t) - 1);
+        return WEFT_OK;
+    }
+    char known[256] = "";
+    for (int t = 0, n = 0; t < WEFT__TIER_COUNT && n < (int)sizeof known; t++) {
+        n += snprintf(known + n, sizeof known - (size_t)n, "%s%s", t ? ", " : "", tier_names[t]);
+    }
+    return weft_fail(err, WEFT_ARGUMENT, "WEFT_CPU=%s: no such tier; known are %s", mask, known);
+}
+
+const char *weft__tier_name(weft__tier tier)
+{
+    return (unsigned)tier < WEFT__TIER_COUNT ? tier_names[tier] : "unknown";
+}
+
+const char *weft__cpu_name(void)
+{
+    pthread_once(&once, detect);
+    return brand_name;
+}
+
+/* Reads the CPU list of a file ("0,64" or "0-1,4") and says whether some CPU below `cpu` that is also in `set` is in it. */
+static int lower_sibling(const char *path, int cpu, const cpu_set_t *set, size_t set_bytes)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) return 0;
+    int first, last, found = 0;
+    char mark;
+    while (!found && fscanf(f, "%d", &first) == 1) {
+        last = first;
+        int more = fscanf(f, "%c", &mark) == 1;
+        if (more && mark == '-') more = fscanf(f, "%d%c", &last, &mark) == 2;
+        for (int i = first; i <= last && i < cpu; i++) {
+            if (i >= 0 && CPU_ISSET_S((size_t)i, set_bytes, set)) found = 1;
+        }
+        if (!more) break;
+    }
+    fclose(f);
+    return found;
+}
+
+/* Cores with at least one CPU that this thread may run on; *n_cpus is the count of those CPUs. 0 when unknown. */
+static int usable_cores(int *n_cpus)
+{
+    enum { ROOM = 8192 }; /* CPUs; a kernel with more makes sched_getaffinity fail, and then we count what is online */
+    cpu_set_t set[ROOM / CPU_SETSIZE];
+    *n_cpus = 0;
+    if (sched_getaffinity(0, sizeof set, set)) {
+        long online = sysconf(_SC_NPROCESSORS_ONLN);
+        *n_cpus = online > 0 ? (int)online : 0;
+        return *n_cpus;
+    }
+    int cores = 0;
+    for (int i = 0; i < ROOM; i++) {
+        if (!CPU_ISSET_S((size_t)i, sizeof set, set)) continue;
+        char path[96];
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
+        cores += !lower_sibling(path, i, set, sizeof set);
+        ++*n_cpus;
+    }
+    return cores;
+}
+
+int weft__cpu_default_threads(void)
+{
+    const char *wish = getenv("WEFT_THREADS");
+    if (wish && *wish) {
+        char *end;
+        long n = strtol(wish, &end, 10);
+        if (!*end && n >= 1 && n <= MAX_THREADS) return (int)n;
+        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, MAX_THREADS);
+    }
+    int n_cpus, n = usable_cores(&n_cpus);
+    double quota = ceil(weft__cgroup_cpus(""));
+    if (quota > 0 && quota < n) n = (int)quota;
+    if (n > MAX_THREADS) n = MAX_THREADS;
+    return n < 1 ? 1 : n;
+}
+
+int weft__cpu_usable(void)
+{
+    int n_cpus;
+    usable_cores(&n_cpus);
+    return n_cpus < 1 ? 1 : n_cpus;
+}
+
+uint64_t weft__cpu_memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    uint64_t limit = weft__cgroup_memory("");
+    return limit && (!bytes || limit < bytes) ? limit : bytes;
+}

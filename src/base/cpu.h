@@ -1,0 +1,44 @@
+/* cpu.h: what this processor can do, and how much of the machine we may use.
+ *
+ * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|avx2|avx512|avx512vnni|... masks
+ * every tier above the named one: WEFT_CPU=avx2 leaves ref and avx2. Read-only after the first call; thread-safe. */
+#ifndef WEFT_BASE_CPU_H
+#define WEFT_BASE_CPU_H
+
+#include "weft/error.h"
+
+/* Ordered: a later tier may be used only where it is set in the mask; each line of kernels.def names one.
+ * X(name, value, text, what it needs) */
+#define WEFT__TIER_LIST(X)                                                                                                       \
+    X(REF, 0, "ref", "nothing")                                                                                                  \
+    X(NEON, 1, "neon", "AArch64 Advanced SIMD")                                                                                  \
+    X(AVX2, 2, "avx2", "AVX2, FMA, F16C")                                                                                        \
+    X(AVX512, 3, "avx512", "AVX-512 F, BW, DQ, VL")                                                                              \
+    X(AVX512VNNI, 4, "avx512vnni", "AVX-512 and VNNI")                                                                           \
+    X(AVX512BF16, 5, "avx512bf16", "AVX-512, VNNI and BF16")
+
+typedef enum weft__tier {
+#define WEFT__TIER_ENUM(name, value, text, needs) WEFT__TIER_##name = (value),
+    WEFT__TIER_LIST(WEFT__TIER_ENUM)
+#undef WEFT__TIER_ENUM
+        WEFT__TIER_COUNT
+} weft__tier;
+
+/* Bit t set: tier t may run. Bit WEFT__TIER_REF is always set. Applies WEFT_CPU; a name there that is unknown is logged as an
+ * error and leaves ref only (call weft__cpu_tiers_for to refuse it instead). */
+uint32_t weft__cpu_tiers(void);
+/* The same for a given value of WEFT_CPU (NULL: no mask); an unknown name fails with WEFT_ARGUMENT and lists the known ones. */
+weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);
+const char *weft__tier_name(weft__tier tier);
+
+/* The processor's brand ("AMD EPYC 9354"), or the architecture's name. */
+const char *weft__cpu_name(void);
+/* Threads to use when nobody says: WEFT_THREADS (1..1024), else one per physical core within the affinity mask, but no more
+ * than the cgroup's CPU quota, rounded up. */
+int weft__cpu_default_threads(void);
+/* Logical CPUs that the calling thread may run on; >= 1. */
+int weft__cpu_usable(void);
+/* Bytes of physical memory, or of the cgroup's limit where that is lower; 0 when unknown. */
+uint64_t weft__cpu_memory_bytes(void);
+
+#endif

@@ -1,0 +1,36 @@
+/* text.h: a growing byte string, and UTF-8. Strings here carry a length and may hold any byte. Not thread-safe per object. */
+#ifndef WEFT_BASE_TEXT_H
+#define WEFT_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/error.h"
+
+/* Zero-initialise. `data` is NUL-terminated whenever it is not NULL. After a failed append `failed` is 1 and stays so, so a long
+ * chain of appends is checked once at its end. */
+typedef struct weft__text {
+    char *data;
+    size_t len, capacity;
+    int failed;
+} weft__text;
+
+void weft__text_free(weft__text *t);
+void weft__text_put(weft__text *t, const void *bytes, size_t n);
+void weft__text_puts(weft__text *t, const char *s);
+void weft__text_putc(weft__text *t, char c);
+void weft__text_printf(weft__text *t, const char *format, ...) WEFT_PRINTF(2, 3);
+/* Appends code point cp in UTF-8; anything that is no Unicode scalar value becomes U+FFFD. */
+void weft__text_put_utf8(weft__text *t, uint32_t cp);
+
+/* Bytes of the character that begins with lead byte c: 1..4, or 0 when c cannot begin one. */
+int weft__utf8_length(unsigned char c);
+/* Decodes one character at s[0..n), n >= 1. Stores the code point and returns the bytes used; on malformed input stores U+FFFD,
+ * uses 1 byte and sets *bad (which may be NULL) to 1. Rejects overlong forms, surrogates and values above U+10FFFF. */
+size_t weft__utf8_decode(const char *s, size_t n, uint32_t *cp, int *bad);
+/* Writes cp into out (4 bytes of room), returns the count. */
+size_t weft__utf8_encode(uint32_t cp, char out[4]);
+/* 1 when s[0..n) is well-formed UTF-8. */
+int weft__utf8_valid(const char *s, size_t n);
+
+#endif
