@@ -1,0 +1,234 @@
+/* json.c: parsing, reading and building through jansson (json.h). Shared state: jansson's allocator and hash seed, set once.
+ * A weft__json is a json_t under another name. Writing stands in json_write.c. */
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* jansson loses some allocation failures (a lexer that cannot grow its buffer drops bytes), so they are noted here. */
+static _Thread_local int out_of_memory;
+
+static void *take(size_t n)
+{
+    void *p = weft__alloc(n);
+    if (!p) out_of_memory = 1;
+    return p;
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void set_up(void)
+{
+    json_set_alloc_funcs(take, weft__free);
+    json_object_seed(0); /* from the system's entropy: keys chosen to collide must not */
+}
+
+static void ready(void)
+{
+    pthread_once(&once, set_up);
+    out_of_memory = 0;
+}
+
+static json_t *inner(const weft__json *v)
+{
+    return (json_t *)v;
+}
+
+static weft__json *outer(json_t *v)
+{
+    return (weft__json *)v;
+}
+
+/* What must hold before the parser may see the text: nesting within the limit (only brackets outside strings count; whether
+ * they match is the parser's business), and no NUL byte, which jansson drops after a number. */
+static weft_status check_first(const char *text, size_t n, weft_error *err)
+{
+    size_t depth = 0, line = 1;
+    int in_string = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (c == 0) return weft_fail(err, WEFT_FORMAT, "line %zu: NUL byte", line);
+        if (c == '\n') line++;
+        if (in_string) {
+            if (c == '\\') i++;
+            else if (c == '"') in_string = 0;
+        } else if (c == '"') {
+            in_string = 1;
+        } else if (c == '[' || c == '{') {
+            if (++depth > WEFT__JSON_MAX_DEPTH)
+                return weft_fail(err, WEFT_LIMIT, "line %zu: nested deeper than %d levels", line, WEFT__JSON_MAX_DEPTH);
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
+{
+    *out = NULL;
+    weft_status status = check_first(text, n, err);
+    if (status) return status;
+    ready();
+    json_error_t why;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (out_of_memory) {
+        json_decref(root);
+        return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
+    }
+    if (!root) return weft_fail(err, WEFT_FORMAT, "line %d, column %d: %s", why.line, why.column, why.text);
+    *out = outer(root);
+    return WEFT_OK;
+}
+
+void weft__json_free(weft__json **v)
+{
+    if (!v || !*v) return;
+    json_decref(inner(*v));
+    *v = NULL;
+}
+
+weft__json *weft__json_copy(const weft__json *v)
+{
+    ready();
+    json_t *copy = json_deep_copy(inner(v));
+    if (!out_of_memory) return outer(copy);
+    json_decref(copy);
+    return NULL;
+}
+
+int weft__json_kind_of(const weft__json *v)
+{
+    if (!v) return -1;
+    switch (json_typeof(inner(v))) {
+    case JSON_OBJECT: return WEFT__JSON_OBJECT;
+    case JSON_ARRAY: return WEFT__JSON_ARRAY;
+    case JSON_STRING: return WEFT__JSON_STRING;
+    case JSON_INTEGER: return WEFT__JSON_INT;
+    case JSON_REAL: return WEFT__JSON_DOUBLE;
+    case JSON_TRUE:
+    case JSON_FALSE: return WEFT__JSON_BOOL;
+    case JSON_NULL: break;
+    }
+    return WEFT__JSON_NULL;
+}
+
+int weft__json_is_null(const weft__json *v)
+{
+    return json_is_null(inner(v));
+}
+
+int weft__json_bool(const weft__json *v, int *out)
+{
+    if (!json_is_boolean(inner(v))) return 0;
+    *out = json_is_true(inner(v));
+    return 1;
+}
+
+int weft__json_int(const weft__json *v, int64_t *out)
+{
+    if (json_is_integer(inner(v))) {
+        *out = json_integer_value(inner(v));
+        return 1;
+    }
+    if (!json_is_real(inner(v))) return 0;
+    double value = json_real_value(inner(v));
+    if (value != floor(value) || fabs(value) > 0x1p53) return 0;
+    *out = (int64_t)value;
+    return 1;
+}
+
+int weft__json_double(const weft__json *v, double *out)
+{
+    if (!json_is_number(inner(v))) return 0;
+    *out = json_number_value(inner(v));
+    return 1;
+}
+
+int weft__json_string(const weft__json *v, const char **s, size_t *n)
+{
+    if (!json_is_string(inner(v))) return 0;
+    *s = json_string_value(inner(v));
+    *n = json_string_length(inner(v));
+    return 1;
+}
+
+size_t weft__json_size(const weft__json *v)
+{
+    return json_is_array(inner(v)) ? json_array_size(inner(v)) : json_object_size(inner(v));
+}
+
+const weft__json *weft__json_at(const weft__json *v, size_t i)
+{
+    return outer(json_array_get(inner(v), i));
+}
+
+const weft__json *weft__json_get(const weft__json *v, const char *key)
+{
+    return outer(json_object_get(inner(v), key));
+}
+
+int weft__json_next(const weft__json *object, weft__json_member *m)
+{
+    json_t *o = inner(object);
+    m->position = m->position ? json_object_iter_next(o, m->position) : json_object_iter(o);
+    if (!m->position) return 0;
+    m->key = json_object_iter_key(m->position);
+    m->key_len = strlen(m->key);
+    m->value = outer(json_object_iter_value(m->position));
+    return 1;
+}
+
+weft__json *weft__json_new_null(void)
+{
+    return outer(json_null());
+}
+
+weft__json *weft__json_new_bool(int value)
+{
+    return outer(json_boolean(value));
+}
+
+weft__json *weft__json_new_int(int64_t value)
+{
+    ready();
+    return outer(json_integer(value));
+}
+
+weft__json *weft__json_new_double(double value)
+{
+    ready();
+    return outer(json_real(value));
+}
+
+weft__json *weft__json_new_string(const char *s, size_t n)
+{
+    ready();
+    return outer(json_stringn(s, n));
+}
+
+weft__json *weft__json_new_array(void)
+{
+    ready();
+    return outer(json_array());
+}
+
+weft__json *weft__json_new_object(void)
+{
+    ready();
+    return outer(json_object());
+}
+
+int weft__json_append(weft__json *array, weft__json *value)
+{
+    return json_array_append_new(inner(array), inner(value)) == 0;
+}
+
+int weft__json_set(weft__json *object, const char *key, weft__json *value)
+{
+    return json_object_set_new(inner(object), key, inner(value)) == 0;
+}

@@ -1,0 +1,190 @@
+/* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves nothing. */
+#include "unit/fixture.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+
+/* Linked in place of pthread_create: refuses thread number `create_limit` (from 0); -1 refuses none. */
+static int create_limit = -1;
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg)
+{
+    if (create_limit >= 0 && create_limit-- == 0) return EAGAIN;
+    return __real_pthread_create(thread, attr, start, arg);
+}
+
+#define MAX 16
+
+/* Plain integers on purpose: the pool must order them, and ThreadSanitizer sees where it does not. */
+typedef struct board {
+    weft__pool *pool;
+    long counts[MAX][16]; /* [thread][padding] */
+    long rounds;
+} board;
+
+static void count_once(void *arg, int thread, int n_threads)
+{
+    board *b = arg;
+    assert_true(thread >= 0 && thread < n_threads);
+    b->counts[thread][0]++;
+}
+
+static void fork_and_join(int n_threads, long jobs)
+{
+    board b = {0};
+    weft_error err = {0};
+    assert_int_equal(weft__pool_create(n_threads, &b.pool, &err), WEFT_OK);
+    assert_int_equal(weft__pool_size(b.pool), n_threads);
+    for (long i = 0; i < jobs; i++) weft__pool_run(b.pool, count_once, &b);
+    for (int t = 0; t < n_threads; t++) assert_int_equal(b.counts[t][0], jobs);
+    weft__pool_destroy(&b.pool);
+    assert_null(b.pool);
+}
+
+static void every_thread_runs_every_job(void **state)
+{
+    (void)state;
+    fork_and_join(1, 100000);
+    fork_and_join(2, 100000);
+    fork_and_join(3, 3000); /* more threads than a small machine has CPUs */
+    fork_and_join(MAX, 500);
+}
+
+/* Each thread adds its neighbour's number, so a barrier that lets one through early gives a wrong sum. */
+static void pass_along(void *arg, int thread, int n_threads)
+{
+    board *b = arg;
+    for (long i = 0; i < b->rounds; i++) {
+        long next = b->counts[(thread + 1) % n_threads][0];
+        weft__pool_barrier(b->pool, thread);
+        b->counts[thread][0] = next + 1;
+        weft__pool_barrier(b->pool, thread);
+    }
+}
+
+static void barriers_order_memory(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 2, 3, MAX};
+    static const long rounds[] = {50000, 20000, 1500, 200};
+    for (int i = 0; i < 4; i++) {
+        board b = {.rounds = rounds[i]};
+        assert_int_equal(weft__pool_create(sizes[i], &b.pool, NULL), WEFT_OK);
+        weft__pool_run(b.pool, pass_along, &b);
+        weft__pool_run(b.pool, pass_along, &b);
+        for (int t = 0; t < sizes[i]; t++) assert_int_equal(b.counts[t][0], 2 * rounds[i]);
+        weft__pool_destroy(&b.pool);
+    }
+}
+
+static void teams_start_and_stop(void **state)
+{
+    (void)state;
+    size_t before = weft__alloc_live();
+    for (int i = 0; i < 300; i++) {
+        board b = {0};
+        assert_int_equal(weft__pool_create(1 + i % 5, &b.pool, NULL), WEFT_OK);
+        if (i % 3) weft__pool_run(b.pool, count_once, &b);
+        weft__pool_destroy(&b.pool);
+    }
+    weft__pool *none = NULL;
+    weft__pool_destroy(&none);
+    assert_int_equal(weft__alloc_live(), before);
+}
+
+static void sleepers_wake(void **state)
+{
+    (void)state;
+    board b = {0};
+    assert_int_equal(weft__pool_create(4, &b.pool, NULL), WEFT_OK);
+    for (int i = 0; i < 50; i++) {
+        usleep(2000); /* long enough for every worker to have gone to sleep */
+        weft__pool_run(b.pool, count_once, &b);
+    }
+    for (int t = 0; t < 4; t++) assert_int_equal(b.counts[t][0], 50);
+    weft__pool_destroy(&b.pool);
+}
+
+static void late_threads_are_waited_for(void *arg, int thread, int n_threads)
+{
+    board *b = arg;
+    if (thread == n_threads - 1) usleep(5000);
+    weft__pool_barrier(b->pool, thread);
+    if (thread == 0) usleep(5000);
+    b->counts[thread][0]++;
+}
+
+static void waiting_threads_sleep_and_wake(void **state)
+{
+    (void)state;
+    board b = {0};
+    assert_int_equal(weft__pool_create(4, &b.pool, NULL), WEFT_OK);
+    for (int i = 0; i < 10; i++) weft__pool_run(b.pool, late_threads_are_waited_for, &b);
+    for (int t = 0; t < 4; t++) assert_int_equal(b.counts[t][0], 10);
+    weft__pool_destroy(&b.pool);
+}
+
+static void bad_sizes_are_refused(void **state)
+{
+    (void)state;
+    weft_error err;
+    weft__pool *pool = NULL;
+    assert_int_equal(weft__pool_create(-1, &pool, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__pool_create(1 << 20, &pool, &err), WEFT_ARGUMENT);
+    assert_null(pool);
+    assert_int_equal(weft__pool_create(0, &pool, &err), WEFT_OK);
+    assert_true(weft__pool_size(pool) >= 1);
+    weft__pool_destroy(&pool);
+}
+
+static void refused_threads_are_an_error(void **state)
+{
+    (void)state;
+    size_t before = weft__alloc_live();
+    for (int refused = 0; refused < 3; refused++) {
+        weft_error err = {0};
+        weft__pool *pool = NULL;
+        create_limit = refused;
+        assert_int_equal(weft__pool_create(4, &pool, &err), WEFT_LIMIT);
+        assert_non_null(strstr(err.message, "WEFT_THREADS"));
+        assert_null(pool);
+        assert_int_equal(weft__alloc_live(), before);
+    }
+    create_limit = -1;
+}
+
+static int create_pool(void *arg)
+{
+    (void)arg;
+    weft__pool *pool = NULL;
+    weft_status status = weft__pool_create(3, &pool, NULL);
+    if (status != WEFT_OK && status != WEFT_NO_MEMORY) fail_msg("status %d", (int)status);
+    weft__pool_destroy(&pool);
+    return status == WEFT_OK;
+}
+
+static void refused_memory_is_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(fail_each(create_pool, NULL), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_thread_runs_every_job),
+        cmocka_unit_test(barriers_order_memory),
+        cmocka_unit_test(teams_start_and_stop),
+        cmocka_unit_test(sleepers_wake),
+        cmocka_unit_test(waiting_threads_sleep_and_wake),
+        cmocka_unit_test(bad_sizes_are_refused),
+        cmocka_unit_test(refused_threads_are_an_error),
+        cmocka_unit_test(refused_memory_is_an_error),
+    };
+    return cmocka_run_group_tests_name("base_pool", tests, NULL, NULL);
+}

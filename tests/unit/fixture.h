@@ -1,0 +1,49 @@
+/* fixture.h: what every unit test begins with: cmocka, and an allocator that fails on purpose.
+ *
+ * `fail_each(body)` runs body once per allocation it makes, with that allocation refused, until a run needs no more; body must
+ * report failure cleanly and leave no block behind. */
+#ifndef WEFT_TESTS_FIXTURE_H
+#define WEFT_TESTS_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+
+/* A gate that refuses the allocation numbered `refuse` (from 0), and only that one. */
+typedef struct fail_at {
+    size_t seen, refuse;
+} fail_at;
+
+static inline int fail_at_gate(void *arg, size_t n_bytes)
+{
+    fail_at *f = arg;
+    (void)n_bytes;
+    return f->seen++ != f->refuse;
+}
+
+/* Runs body(arg) with the first, then the second ... allocation refused. `body` returns 1 when it succeeded and 0 when it
+ * reported a failure; it must do the former only when nothing was refused (or when it could do without). Returns how many
+ * allocations were refused in turn. Fails the test when a block stays behind. */
+static inline size_t fail_each(int (*body)(void *arg), void *arg)
+{
+    for (size_t i = 0;; i++) {
+        fail_at f = {0, i};
+        size_t before = weft__alloc_live();
+        weft__alloc_set_gate(fail_at_gate, &f);
+        int ok = body(arg);
+        weft__alloc_set_gate(NULL, NULL);
+        assert_int_equal(weft__alloc_live(), before);
+        if (f.seen <= i) {
+            assert_true(ok); /* nothing was refused in this run */
+            return i;
+        }
+    }
+}
+
+#endif
