@@ -1,0 +1,86 @@
+# The project's own build words: weft_room, weft_unit, weft_fuzz, weft_tier.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON) # POSIX and GNU builtins; no GNU syntax in public headers
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_C_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+set(CMAKE_C_FLAGS_CHECKED "-O1 -g") # for the sanitizers: fast enough, assertions on
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+if(WEFT_TESTS)
+    pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+    if(NOT CMOCKA_FOUND)
+        message(STATUS "cmocka not found: unit tests are not built (scripts/setup test installs it)")
+    endif()
+endif()
+
+add_library(weft_flags INTERFACE)
+target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+# -ffp-contract=off: a product and a sum are fused only where the source says so, so that every tier and compiler agrees.
+target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith -Wvla
+    -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fvisibility=hidden -fno-math-errno)
+target_link_libraries(weft_flags INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+if(CMAKE_C_COMPILER_ID MATCHES Clang)
+    target_compile_options(weft_flags INTERFACE -Wno-gnu-zero-variadic-macro-arguments)
+endif()
+if(WEFT_SANITIZE)
+    target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})
+endif()
+if(WEFT_FUZZ)
+    # Coverage for the fuzzer in every room, not only in the target's own file.
+    target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# weft_room(NAME SOURCES a.c b.c [ROOMS base quant] [LIBS jansson]): the static library weft_NAME of src/NAME.
+# ROOMS are the rooms it uses; LIBS are pkg-config modules.
+function(weft_room name)
+    cmake_parse_arguments(R "" "" "SOURCES;ROOMS;LIBS" ${ARGN})
+    add_library(weft_${name} STATIC ${R_SOURCES})
+    target_link_libraries(weft_${name} PUBLIC weft_flags)
+    foreach(room ${R_ROOMS})
+        target_link_libraries(weft_${name} PUBLIC weft_${room})
+    endforeach()
+    foreach(lib ${R_LIBS})
+        string(MAKE_C_IDENTIFIER ${lib} id)
+        pkg_check_modules(${id} REQUIRED IMPORTED_TARGET ${lib})
+        target_link_libraries(weft_${name} PUBLIC PkgConfig::${id})
+    endforeach()
+endfunction()
+
+# weft_unit(NAME SOURCE ROOMS...): the test program build/test_NAME, registered with CTest. It finds reference material
+# through WEFT_SHARED and exits 77 when everything in it was skipped.
+function(weft_unit name source)
+    if(NOT WEFT_TESTS OR NOT CMOCKA_FOUND)
+        return()
+    endif()
+    add_executable(test_${name} ${source})
+    foreach(room ${ARGN})
+        target_link_libraries(test_${name} PRIVATE weft_${room})
+    endforeach()
+    target_link_libraries(test_${name} PRIVATE weft_flags PkgConfig::CMOCKA)
+    target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endfunction()
+
+# weft_fuzz(NAME SOURCE ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang.
+# Seeds stand in tests/fuzz/seeds/NAME/, a dictionary in tests/fuzz/NAME.dict; both are optional.
+function(weft_fuzz name source)
+    if(NOT WEFT_FUZZ)
+        return()
+    endif()
+    add_executable(fuzz_${name} ${source})
+    foreach(room ${ARGN})
+        target_link_libraries(fuzz_${name} PRIVATE weft_${room})
+    endforeach()
+    target_link_libraries(fuzz_${name} PRIVATE weft_flags)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
