@@ -37,6 +37,7 @@ endif()
 if(WEFT_FUZZ)
     # Coverage for the fuzzer in every room, not only in the target's own file.
     target_compile_options(weft_flags INTERFACE -fsanitize=fuzzer-no-link)
+    add_custom_target(fuzz_targets)
 endif()
 
 # weft_room(NAME SOURCES a.c b.c [ROOMS base quant] [LIBS jansson]): the static library weft_NAME of src/NAME.
@@ -83,4 +84,5 @@ function(weft_fuzz name source)
     endforeach()
     target_link_libraries(fuzz_${name} PRIVATE weft_flags)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzz_targets fuzz_${name})
 endfunction()

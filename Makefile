@@ -1,0 +1,64 @@
+# The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+WEFT_SHARED ?= ../shared
+MODEL ?= $(WEFT_SHARED)/models/stories260K.gguf
+PROMPT ?= Once upon a time
+FUZZ_SECONDS ?= 60
+export WEFT_SHARED FUZZ_SECONDS
+
+PRESETS = debug asan tsan fuzz aarch64
+CLANG_FORMAT ?= clang-format-14
+
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels format format-check clean
+
+all:
+	@scripts/setup build
+	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+	@cmake --build --preset release -j $(JOBS) --target weft
+
+help:
+	@echo 'make                 build/weft, optimized, with every instruction tier'
+	@echo 'make demo            a short story from a small model (MODEL=FILE, PROMPT=TEXT)'
+	@echo 'make test            everything below but the benchmarks; ends with one line of counts'
+	@echo 'make debug           build-debug/weft, no optimization, and its tests'
+	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
+	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60)'
+	@echo 'make aarch64         cross build; the suite under qemu'
+	@echo 'make check-layers    the includes against layers.txt'
+	@echo 'make check-headers   each header compiles alone'
+	@echo 'make check-kernels   every kernel of every tier against its reference'
+	@echo 'make bench-kernels   their speed against the limits of the machine'
+	@echo 'make format          clang-format over the tree; format-check only reports'
+	@echo 'make clean           removes the build folders'
+
+test:
+	@scripts/setup || echo 'make: going on with what is installed' >&2
+	@scripts/test
+
+debug asan tsan fuzz aarch64:
+	@scripts/setup || echo 'make: going on with what is installed' >&2
+	@scripts/test $@
+
+demo: all
+	@test -f '$(MODEL)' || { echo 'make demo: no model at $(MODEL): give one with MODEL=FILE' >&2; exit 1; }
+	@build/weft run '$(MODEL)' '$(PROMPT)' -n 160 --temp 0
+
+check-layers:
+	@scripts/check-layers
+
+check-headers:
+	@scripts/check-headers
+
+check-kernels bench-kernels:
+	@scripts/setup build
+	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+	@cmake --build --preset release -j $(JOBS) --target $@
+
+format:
+	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) -i
+
+format-check:
+	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) --dry-run -Werror
+
+clean:
+	rm -rf build $(PRESETS:%=build-%)

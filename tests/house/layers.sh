@@ -1,0 +1,50 @@
+#!/bin/sh
+# The layer check accepts what layers.txt allows and names each line that breaks it.  Usage: layers.sh (from the root)
+set -eu
+check=$PWD/scripts/check-layers
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cd "$tree"
+mkdir -p include/weft src/base src/quant src/mem src/kernels src/backend/cpu src/graph cli plugins
+cat >layers.txt <<'END'
+0 base
+1 quant
+1 mem
+2 kernels uses base quant used-by backend/cpu
+3 backend
+4 graph
+5 cli uses base/json.h
+5 plugins uses nothing
+END
+touch include/weft/weft.h src/base/alloc.h src/base/json.h src/quant/quant.h src/mem/mem.h src/kernels/kernels.h src/graph/graph.h \
+    src/quant/own.h
+
+# expect NUMBER-OF-COMPLAINTS FILE INCLUDE
+expect() {
+    printf '/* one */\n#include <stdio.h>\n#  include "%s"\n' "$3" >"$2"
+    found=$("$check" . | grep -c "^$2:3: #include \"$3\"" || true)
+    rm "$2"
+    [ "$found" = "$1" ] || { echo "$2 includes $3: $found complaints, expected $1"; exit 1; }
+}
+expect 0 src/quant/a.c base/alloc.h
+expect 0 src/quant/a.c own.h
+expect 0 src/quant/a.c weft/weft.h
+expect 1 src/base/a.c quant/quant.h
+expect 1 src/quant/a.c mem/mem.h
+expect 1 src/quant/a.c ../mem/mem.h
+expect 1 src/quant/a.c absent.h
+expect 0 src/kernels/a.c quant/quant.h
+expect 1 src/kernels/a.c mem/mem.h
+expect 0 src/backend/cpu/a.c kernels/kernels.h
+expect 1 src/backend/a.c kernels/kernels.h
+expect 1 src/graph/a.c kernels/kernels.h
+expect 0 src/graph/a.c mem/mem.h
+expect 0 cli/a.c base/json.h
+expect 1 cli/a.c base/alloc.h
+expect 0 plugins/a.c weft/weft.h
+expect 1 plugins/a.c base/json.h
+printf '#include "quant/quant.h"\n' >src/base/a.c
+if "$check" . >/dev/null; then echo "a violation did not fail the check"; exit 1; fi
+rm src/base/a.c
+"$check" . >/dev/null
+echo "layers: 18 cases as expected"
