@@ -1,0 +1,109 @@
+/* backend.h: the table of functions through which the core uses a provider of compute, and all that a plugin may see of the core.
+ *
+ * A provider is a shared object that exports weft_backend_entry, or the CPU provider, which is linked in and goes through the
+ * same table. Rules of the ABI: structs begin with `size` and `abi_version`; fields and functions are appended, never moved or
+ * changed; a function that is NULL is not offered. The core refuses a table whose abi_version differs in the major number or
+ * whose size is smaller than the functions required here, before any other call.
+ * Thread safety: the functions of one backend object are called by one thread at a time; different objects are independent. */
+#ifndef WEFT_BACKEND_H
+#define WEFT_BACKEND_H
+
+#include "weft/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Major in the upper 16 bits: must match. Minor in the lower 16: functions appended. */
+#define WEFT_ABI_VERSION 0x00010000u
+
+typedef struct weft_backend weft_backend; /* the provider's own */
+typedef struct weft_program weft_program; /* the provider's own */
+
+/* What the core offers to a plugin. A plugin keeps the pointer; it stays valid. */
+typedef struct weft_host_api {
+    uint32_t size, abi_version;
+    void (*log)(int level, const char *message); /* level 0 error, 1 warning, 2 info, 3 debug */
+    void *(*alloc)(size_t n_bytes);              /* 64-byte aligned or NULL */
+    void (*free)(void *p);
+} weft_host_api;
+
+typedef struct weft_backend_info {
+    uint32_t size;
+    int32_t n_units;      /* threads, compute units */
+    char name[64];        /* "cpu" */
+    char device[128];     /* "AMD EPYC ..., avx512vnni, avx512bf16" */
+    uint64_t memory_bytes; /* that it can allocate; 0 unknown */
+    uint32_t domains;     /* bit per weft_domain that it can read weights from */
+    uint32_t reserved;
+} weft_backend_info;
+
+/* Limits of the hardware, measured when asked. 0: not measured. */
+typedef struct weft_peaks {
+    uint32_t size, reserved;
+    double read_gb_s;     /* 10^9 bytes per second, all units reading their own segment */
+    double int8_dot_gops; /* 10^9 multiplications and additions per second of the 8-bit dot product */
+    double bf16_dot_gflops;
+    double f32_fma_gflops;
+} weft_peaks;
+
+/* A run of nodes for one provider. Tensors made and used inside live at arena_offset (bytes, for max_rows rows; UINT64_MAX for
+ * those that are bound); two whose lifetimes do not overlap may share bytes. A provider may plan its own instead. */
+typedef struct weft_segment {
+    uint32_t size;
+    int32_t n_nodes;
+    const int32_t *nodes; /* indices into graph->nodes, in order */
+    int32_t n_bound;
+    int32_t max_rows, max_wanted;
+    int32_t reserved;
+    const weft_tensor_id *bound; /* tensors that enter or leave the segment: given by weft_bindings */
+    const uint64_t *arena_offset; /* [n_tensors] */
+    uint64_t arena_bytes;
+} weft_segment;
+
+/* Called now and then while a program is compiled (weights are packed). fraction in [0, 1]. Returning non-zero cancels. */
+typedef int (*weft_progress_fn)(void *arg, const char *what, double fraction);
+
+typedef struct weft_compile_options {
+    uint32_t size, reserved;
+    weft_progress_fn progress; /* may be NULL */
+    void *progress_arg;
+} weft_compile_options;
+
+typedef struct weft_backend_api {
+    uint32_t size, abi_version;
+    const char *name;
+    /* options: "key=value,..." or NULL; "threads=4". On success the caller owns *out. */
+    weft_status (*open)(const weft_host_api *host, const char *options, weft_backend **out, weft_error *err);
+    void (*close)(weft_backend **backend);
+    weft_status (*describe)(weft_backend *backend, weft_backend_info *out, weft_error *err);
+    /* 0: cannot run this node; otherwise a rank, the higher the better (the CPU answers 100). */
+    int (*supports)(weft_backend *backend, const weft_graph *graph, const weft_node *node);
+    weft_status (*buffer_new)(weft_backend *backend, const weft_buffer_spec *spec, weft_buffer **out, weft_error *err);
+    weft_status (*buffer_import)(weft_backend *backend, const weft_external *ext, weft_buffer **out, weft_error *err);
+    /* Packs weights and plans scratch. The graph and the segment outlive the program. The caller owns *out. */
+    weft_status (*compile)(weft_backend *backend, const weft_graph *graph, const weft_segment *segment,
+                           const weft_compile_options *options, weft_program **out, weft_error *err);
+    void (*program_free)(weft_program **program);
+    /* One step. n_rows <= max_rows. Allocates nothing. */
+    weft_status (*run)(weft_program *program, const weft_rows *rows, const weft_bindings *bindings, weft_error *err);
+    /* Optional: measures the limits of the hardware; may take a second. */
+    weft_status (*measure)(weft_backend *backend, weft_peaks *out, weft_error *err);
+    /* Optional: one line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
+    const char *(*program_describe)(weft_program *program);
+} weft_backend_api;
+
+/* The only symbol of a plugin. host_abi is the core's WEFT_ABI_VERSION. NULL: the plugin refuses this core. */
+typedef const weft_backend_api *(*weft_backend_entry_fn)(uint32_t host_abi);
+#define WEFT_BACKEND_ENTRY "weft_backend_entry"
+
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_host_api) == 32, "plugin ABI: weft_host_api");
+WEFT_STATIC_ASSERT(sizeof(weft_peaks) == 40, "plugin ABI: weft_peaks");
+WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_info");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 104, "plugin ABI: weft_backend_api");
+
+#ifdef __cplusplus
+}
+#endif
+#endif

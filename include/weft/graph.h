@@ -1,0 +1,281 @@
+/* graph.h: what crosses the waist of the engine: a model as a DAG of ops, and a step as a set of rows.
+ *
+ * Shapes are written in these letters: R rows of a step, W rows whose logits are wanted, D model width, H heads, G key/value
+ * heads, K head width, N outputs of a linear, F feed-forward width, V vocabulary.
+ * Architecture files declare nodes; the planner orders and fuses them; providers compile them (backend.h). All structs are plain
+ * data, part of the plugin ABI: append only. All tensors of activations are float32, row-major, one row per token.
+ *
+ * Invariant ("same answer, always"): the values of a row depend on that row and on its sequence's pages only, bit for bit: never
+ * on the number of rows, on the other rows, or on the number of threads. */
+#ifndef WEFT_GRAPH_H
+#define WEFT_GRAPH_H
+
+#include "weft/buffer.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_ROWS (-1)   /* as a dimension: the rows of a step, R */
+#define WEFT_WANTED (-2) /* as a dimension: the rows whose outputs are wanted, W */
+#define WEFT_NONE (-1)   /* as an id: absent */
+
+typedef int32_t weft_tensor_id;
+typedef int32_t weft_weight_id;
+
+/* X(name, value, text). Append only. Forms marked F are made by the planner, never by architecture files. */
+#define WEFT_OP_LIST(X)                                                                                                          \
+    X(EMBED, 0, "embed")           /* () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale */                     \
+    X(NORM, 1, "norm")             /* x -> same shape, w[0] weight; attr.norm */                                                 \
+    X(LINEAR, 2, "linear")         /* x [k,R] -> [N,R] per matrix; attr.linear; F: norm in front, several matrices, glu, add */   \
+    X(ROPE, 3, "rope")             /* x [H*K,R] -> same; w[0] frequency factors or absent; attr.rope */                          \
+    X(KV_WRITE, 4, "kv_write")     /* k [G*K,R], v [G*K,R] -> order token; attr.kv */                                            \
+    X(ATTENTION, 5, "attention")   /* q [H*K,R], order token -> [H*K,R]; attr.attention */                                       \
+    X(GLU, 6, "glu")               /* gate [F,R], up [F,R] -> act(gate) * up; attr.glu */                                        \
+    X(ADD, 7, "add")               /* a, b -> a + b */                                                                           \
+    X(SCALE, 8, "scale")           /* x -> x * attr.scale.factor */                                                              \
+    X(SOFTCAP, 9, "softcap")       /* x -> cap * tanh(x / cap); attr.softcap */                                                  \
+    X(PICK_ROWS, 10, "pick_rows")  /* x [D,R] -> [D,W]: the rows that want logits, in order */                                   \
+    X(ROPE_KV, 11, "rope_kv")      /* F: q, k, v -> rotated q, order token; attr.rope_kv */                                      \
+    X(MOE_ROUTE, 12, "moe_route")  /* router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights */           \
+    X(MOE_FFN, 13, "moe_ffn")      /* x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe */
+
+typedef enum weft_opcode {
+#define WEFT_OP_ENUM(name, value, text) WEFT_OP_##name = (value),
+    WEFT_OP_LIST(WEFT_OP_ENUM)
+#undef WEFT_OP_ENUM
+        WEFT_OP_COUNT = 14
+} weft_opcode;
+
+WEFT_API const char *weft_op_name(uint32_t op); /* "linear"; "?" for an unknown one */
+
+typedef struct weft_shape {
+    int32_t n_dims;
+    int32_t reserved;
+    int64_t d[4]; /* d[0] contiguous; a dimension is > 0, WEFT_ROWS or WEFT_WANTED */
+} weft_shape;
+
+#define WEFT_NAME_MAX 64
+
+/* A constant matrix or vector. Matrices are [k, n] or, for experts, [k, n, e]: d[0] = k contiguous, row r starts at
+ * offset + r * row_bytes. A row range of a file's tensor is a weight of its own (fused qkv is three weights). */
+typedef struct weft_weight {
+    char name[WEFT_NAME_MAX]; /* the file's tensor name; for messages, and for adapters to find it */
+    uint32_t dtype;           /* weft_dtype */
+    uint32_t reserved;
+    weft_shape shape;
+    const weft_buffer *buffer; /* borrowed from the model; outlives the graph and its programs */
+    uint64_t offset;           /* bytes from the buffer's start; any alignment */
+    uint64_t row_bytes;
+} weft_weight;
+
+typedef struct weft_tensor {
+    char name[WEFT_NAME_MAX]; /* "blk.3.attn_q"; for messages and profiles */
+    weft_shape shape;         /* d[1] is WEFT_ROWS or WEFT_WANTED; an order token has d[0] == 0 */
+} weft_tensor;
+
+enum weft_norm_kind { WEFT_NORM_RMS = 0, WEFT_NORM_LAYER = 1 };
+enum weft_rope_style { WEFT_ROPE_ADJACENT = 0 /* pairs (2i, 2i+1) */, WEFT_ROPE_HALVES = 1 /* pairs (i, i+n_rot/2) */ };
+enum weft_activation { WEFT_ACT_NONE = 0, WEFT_ACT_SILU = 1, WEFT_ACT_GELU_TANH = 2, WEFT_ACT_GELU_ERF = 3 };
+enum weft_moe_gate { WEFT_MOE_SOFTMAX = 0, WEFT_MOE_SIGMOID = 1 };
+
+typedef struct weft_attr_embed {
+    float scale; /* 1 for most */
+} weft_attr_embed;
+
+/* RMS: y = x / sqrt(mean(x²) + eps) * w (Zhang and Sennrich 2019). LAYER: also subtracts the mean and adds w[1]. */
+typedef struct weft_attr_norm {
+    int32_t kind;  /* weft_norm_kind */
+    int32_t group; /* elements normalised together: the row (0), or each head's K */
+    float eps;
+} weft_attr_norm;
+
+#define WEFT_LINEAR_MAX 3
+/* y_i = act-epilogue(M_i · norm(x) + b_i). Unfused: n_mat 1, norm_weight WEFT_NONE, activation NONE, residual WEFT_NONE.
+ * n_mat > 1: w[0..n_mat) share the input, one output each. activation != NONE: two matrices (gate, up), one output
+ * act(gate) * up. residual: index into in[] of a tensor added to output 0. */
+typedef struct weft_attr_linear {
+    int32_t n_mat;
+    weft_weight_id bias[WEFT_LINEAR_MAX]; /* [N] or WEFT_NONE */
+    weft_weight_id norm_weight;           /* norm before the product: RMS over the row, or WEFT_NONE */
+    float norm_eps;
+    int32_t activation; /* weft_activation */
+    int32_t residual;
+} weft_attr_linear;
+
+/* Rotary position embedding (Su et al. 2021). theta_i = pos * freq_scale * base^(-2i/n_rot) / factor_i; with ext_factor != 0
+ * YaRN (Peng et al. 2023) mixes interpolated and original frequencies between beta_fast and beta_slow. */
+typedef struct weft_attr_rope {
+    int32_t n_heads, head_dim, n_rot;
+    int32_t style; /* weft_rope_style */
+    float base, freq_scale;
+    float ext_factor, attn_factor, beta_fast, beta_slow;
+    int32_t n_ctx_orig;
+} weft_attr_rope;
+
+typedef struct weft_attr_kv {
+    int32_t group; /* index into the graph's kv_groups */
+    int32_t layer; /* index within the group */
+} weft_attr_kv;
+
+/* Row r at position p sees positions max(0, p - window + 1) .. p of its sequence (window 0: all). Scores are q·k * scale, with
+ * softcap != 0 then cap * tanh(s / cap). */
+typedef struct weft_attr_attention {
+    weft_attr_kv kv;
+    int32_t n_heads, n_kv_heads, head_dim_k, head_dim_v;
+    float scale, softcap;
+    int32_t window;
+} weft_attr_attention;
+
+typedef struct weft_attr_moe {
+    int32_t n_experts, n_used;
+    int32_t gate;       /* weft_moe_gate */
+    int32_t normalize;  /* divide the chosen weights by their sum */
+    float scale;        /* multiplies the chosen weights; 1 for most */
+    int32_t activation; /* of the experts */
+} weft_attr_moe;
+
+typedef struct weft_attr_rope_kv {
+    weft_attr_rope q, k; /* they differ in n_heads only */
+    weft_attr_kv kv;
+} weft_attr_rope_kv;
+
+typedef union weft_attr {
+    weft_attr_embed embed;
+    weft_attr_norm norm;
+    weft_attr_linear linear;
+    weft_attr_rope rope;
+    weft_attr_kv kv;
+    weft_attr_attention attention;
+    struct { int32_t activation; } glu;
+    struct { float factor; } scale;
+    struct { float cap; } softcap;
+    weft_attr_moe moe;
+    weft_attr_rope_kv rope_kv;
+    uint8_t bytes[128];
+} weft_attr;
+
+#define WEFT_NODE_IN 4
+#define WEFT_NODE_OUT 4
+#define WEFT_NODE_W 4
+
+typedef struct weft_node {
+    uint32_t op; /* weft_opcode */
+    int32_t n_in, n_out, n_w;
+    weft_tensor_id in[WEFT_NODE_IN];
+    weft_tensor_id out[WEFT_NODE_OUT];
+    weft_weight_id w[WEFT_NODE_W]; /* WEFT_NONE where an optional weight is absent */
+    int32_t layer;                 /* for messages and profiles; -1 outside layers */
+    int32_t reserved;
+    weft_attr attr;
+} weft_node;
+
+/* What a page of state holds. Kinds to come: compressed latents, recurrent state snapshots. */
+enum weft_kv_kind { WEFT_KV_FULL = 0, WEFT_KV_WINDOW = 1 };
+
+/* Layers that share one kind of page, and so one block table per sequence. A page holds page_tokens consecutive positions of all
+ * n_layers: per layer the keys [G][page_tokens * head_dim_k], then the values [G][page_tokens * head_dim_v]. The order inside the
+ * last bracket is the provider's own; the bytes are not. */
+typedef struct weft_kv_group {
+    int32_t kind; /* weft_kv_kind */
+    int32_t window;
+    int32_t n_layers;
+    int32_t n_kv_heads, head_dim_k, head_dim_v;
+    int32_t page_tokens; /* power of two */
+    int32_t reserved;
+} weft_kv_group;
+
+/* Elements of one layer's part of a page. */
+static inline uint64_t weft_kv_layer_elems(const weft_kv_group *g)
+{
+    return (uint64_t)g->page_tokens * (uint64_t)g->n_kv_heads * ((uint64_t)g->head_dim_k + (uint64_t)g->head_dim_v);
+}
+
+/* A page, in elements of the KV type. */
+static inline uint64_t weft_kv_page_elems(const weft_kv_group *g)
+{
+    return weft_kv_layer_elems(g) * (uint64_t)g->n_layers;
+}
+
+/* An immutable DAG. Arrays are owned by whoever built it (src/graph). */
+typedef struct weft_graph {
+    uint32_t size; /* sizeof(weft_graph) */
+    int32_t n_nodes, n_tensors, n_weights, n_kv_groups, n_outputs;
+    const weft_node *nodes; /* in an executable order once planned */
+    const weft_tensor *tensors;
+    const weft_weight *weights;
+    const weft_kv_group *kv_groups;
+    const weft_tensor_id *outputs; /* tensors that the caller reads: logits first */
+} weft_graph;
+
+enum weft_want { WEFT_WANT_LOGITS = 1u << 0 };
+
+/* A sequence as a step sees it. Borrowed. */
+typedef struct weft_seq_view {
+    const int32_t *const *pages; /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
+    const int32_t *n_pages;      /* [n_kv_groups] */
+    const void *tree_mask;       /* NULL; reserved for speculative trees */
+} weft_seq_view;
+
+/* One adapter's pair for one weight: y += scale * B (A x). rank 0: none. */
+typedef struct weft_lora {
+    const void *a, *b; /* [rank, k] and [n, rank] */
+    int32_t rank;
+    uint32_t dtype;
+    float scale;
+    int32_t reserved;
+} weft_lora;
+
+typedef struct weft_adapter_view {
+    int32_t n_weights, reserved;
+    const weft_lora *lora; /* [n_weights] of the graph */
+} weft_adapter_view;
+
+/* A step. Rows of one sequence are contiguous and in order of position. Borrowed for the duration of the step. */
+typedef struct weft_rows {
+    uint32_t size; /* sizeof(weft_rows) */
+    int32_t n_rows, n_wanted, n_seqs, n_adapters;
+    const int32_t *token, *pos, *seq; /* each [n_rows]; seq indexes seqs */
+    const int32_t *adapter;           /* [n_rows], -1 none; NULL: none at all */
+    const float *embd;                /* [n_rows, D] rows that enter as embeddings, or NULL */
+    const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS */
+    const weft_seq_view *seqs;
+    const weft_adapter_view *adapters;
+} weft_rows;
+
+/* The pages of one group: page p begins at data + p * page_bytes. */
+typedef struct weft_kv_binding {
+    void *data;
+    uint64_t page_bytes;
+    uint32_t dtype; /* WEFT_F16 or WEFT_F32 */
+    int32_t n_pages;
+} weft_kv_binding;
+
+/* Where a tensor that crosses a segment's border lives: [rows, d[0]] floats. */
+typedef struct weft_tensor_binding {
+    weft_tensor_id tensor;
+    int32_t reserved;
+    float *data;
+} weft_tensor_binding;
+
+typedef struct weft_bindings {
+    uint32_t size; /* sizeof(weft_bindings) */
+    int32_t n_kv, n_tensors;
+    const weft_kv_binding *kv; /* [n_kv_groups] */
+    const weft_tensor_binding *tensors;
+} weft_bindings;
+
+WEFT_STATIC_ASSERT(sizeof(weft_shape) == 40, "plugin ABI: weft_shape");
+WEFT_STATIC_ASSERT(sizeof(weft_attr) == 128, "plugin ABI: weft_attr");
+WEFT_STATIC_ASSERT(sizeof(weft_node) == 200, "plugin ABI: weft_node");
+WEFT_STATIC_ASSERT(sizeof(weft_tensor) == 104, "plugin ABI: weft_tensor");
+WEFT_STATIC_ASSERT(sizeof(weft_kv_group) == 32, "plugin ABI: weft_kv_group");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_weight) == 136, "plugin ABI: weft_weight");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_graph) == 64, "plugin ABI: weft_graph");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_rows) == 88, "plugin ABI: weft_rows");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_bindings) == 32, "plugin ABI: weft_bindings");
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,208 @@
+/* weft.h: the engine, for programs that embed it.
+ *
+ * Handles are opaque; each is freed by its own ..._close or ..._free, which accepts NULL and a pointer to NULL and sets the pointer
+ * to NULL. A model outlives its sessions; a file outlives nothing (models keep their own). Parameter structs begin with `size`:
+ * fill them with the ..._default function, then change fields, so that programs built against an older header keep working.
+ * Thread safety: a model may be shared by threads for reading (description, tokenizer); one thread at a time steps its sessions.
+ * Strings are UTF-8. Token ids are int32. */
+#ifndef WEFT_WEFT_H
+#define WEFT_WEFT_H
+
+#include "weft/backend.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_file weft_file;
+typedef struct weft_tokenizer weft_tokenizer;
+typedef struct weft_detok weft_detok;
+typedef struct weft_model weft_model;
+typedef struct weft_session weft_session;
+typedef struct weft_sampler weft_sampler;
+
+/* "0.1.0" */
+WEFT_API const char *weft_version(void);
+
+/* ---- files: metadata and tensors without loading the model ---- */
+
+WEFT_API weft_status weft_file_open(const char *path, weft_file **out, weft_error *err);
+WEFT_API void weft_file_close(weft_file **file);
+WEFT_API uint32_t weft_file_version(const weft_file *file); /* of the GGUF format */
+
+typedef struct weft_meta_info {
+    const char *key;  /* NUL-terminated, lives with the file */
+    const char *type; /* "u32", "string", "array of string" */
+    uint64_t count;   /* elements of an array, else 1 */
+} weft_meta_info;
+
+WEFT_API int64_t weft_file_n_meta(const weft_file *file);
+WEFT_API weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info *out, weft_error *err);
+/* The value as JSON text; an array shows at most max_items elements. Writes a NUL-terminated string of at most `capacity` bytes and
+ * stores its full length (without NUL) in *length; a longer text is cut. */
+WEFT_API weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity,
+                                         size_t *length, weft_error *err);
+
+typedef struct weft_tensor_info {
+    const char *name; /* lives with the file */
+    uint32_t dtype;
+    int32_t n_dims;
+    int64_t d[4]; /* d[0] contiguous */
+    uint64_t n_bytes;
+} weft_tensor_info;
+
+WEFT_API int64_t weft_file_n_tensors(const weft_file *file);
+WEFT_API weft_status weft_file_tensor(const weft_file *file, int64_t index, weft_tensor_info *out, weft_error *err);
+
+/* ---- tokenizer ---- */
+
+/* Of a file that may hold a vocabulary only. Immutable: threads may share it. */
+WEFT_API weft_status weft_tokenizer_open(const weft_file *file, weft_tokenizer **out, weft_error *err);
+WEFT_API void weft_tokenizer_close(weft_tokenizer **tokenizer);
+WEFT_API int32_t weft_tokenizer_n_vocab(const weft_tokenizer *tokenizer);
+
+enum weft_tokenize_flags {
+    WEFT_TOKENIZE_BOS = 1u << 0,    /* the special tokens that the model wants around a text (BOS, EOS), as its file says */
+    WEFT_TOKENIZE_SPECIAL = 1u << 1 /* special tokens spelled in the text become those tokens; otherwise they stay text */
+};
+
+/* Stores up to `capacity` ids and the number there are in *n; returns WEFT_LIMIT when they did not fit. */
+WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
+                                   int32_t *ids, size_t capacity, size_t *n, weft_error *err);
+/* The token's own text as the vocabulary spells it; *length without NUL. NULL when id is out of range. */
+WEFT_API const char *weft_token_piece(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
+WEFT_API int weft_token_is_end(const weft_tokenizer *tokenizer, int32_t id); /* end of sequence, of turn, of message */
+
+/* Turns ids into text as they come; never emits half a character. */
+WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, int render_special, weft_detok **out, weft_error *err);
+WEFT_API void weft_detok_free(weft_detok **detok);
+/* The bytes that became complete; *text lives until the next call. */
+WEFT_API weft_status weft_detok_push(weft_detok *detok, int32_t id, const char **text, size_t *length, weft_error *err);
+/* What is left: an incomplete character becomes U+FFFD. */
+WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, size_t *length, weft_error *err);
+
+/* ---- models ---- */
+
+typedef struct weft_model_params {
+    uint32_t size;
+    int32_t n_threads;      /* 0: one per core that we may use, or WEFT_THREADS */
+    int32_t max_rows;       /* rows of the largest step; 0: 512 */
+    int32_t n_ctx;          /* context that will be used; some models choose their rope by it. 0: the model's own */
+    const char *provider;   /* "cpu", a plugin's path, or NULL: cpu */
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft_model_params;
+
+WEFT_API void weft_model_params_default(weft_model_params *params);
+WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err);
+/* A model of a known shape ("tinyllama-1.1b") with random weights of one type, in memory; without a tokenizer. For benchmarks. */
+WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
+                                          weft_error *err);
+WEFT_API void weft_model_close(weft_model **model);
+
+typedef struct weft_model_info {
+    uint32_t size;
+    int32_t n_vocab, n_ctx_train, n_layers, n_heads, n_kv_heads, d_model, d_ff;
+    int32_t n_threads;
+    uint64_t n_params, n_bytes; /* of all tensors */
+    double load_ms;
+    char arch[64];
+    char name[128];      /* general.name, or the file's name */
+    char type[32];       /* "Q4_0": the type that most bytes have */
+    char provider[64];   /* "cpu" */
+    char device[128];
+} weft_model_info;
+
+/* `out->size` set by the caller. */
+WEFT_API weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err);
+WEFT_API const weft_file *weft_model_file(const weft_model *model);           /* NULL for synthetic ones */
+WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /* NULL where the file has none */
+/* Order, fusion, memory and kernels of the plan, as text for people. Lives with the model. */
+WEFT_API const char *weft_model_plan_text(weft_model *model);
+/* The limits of the hardware, measured now on the model's provider. */
+WEFT_API weft_status weft_model_measure(weft_model *model, weft_peaks *out, weft_error *err);
+/* Bytes of weights that one decoded token reads, and multiplications and additions that one row costs in matrix products. */
+WEFT_API void weft_model_cost(const weft_model *model, double *bytes_per_token, double *ops_per_row);
+
+/* ---- sessions: one sequence of tokens and its keys and values ---- */
+
+typedef struct weft_session_params {
+    uint32_t size;
+    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    int32_t n_ctx;     /* tokens; 0: the model's own, at most 4096 */
+    int32_t chunk;     /* rows per step while a prompt is read; 0: the model's max_rows */
+} weft_session_params;
+
+WEFT_API void weft_session_params_default(weft_session_params *params);
+WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out, weft_error *err);
+WEFT_API void weft_session_free(weft_session **session);
+WEFT_API int32_t weft_session_n_tokens(const weft_session *session);
+WEFT_API int32_t weft_session_n_ctx(const weft_session *session);
+
+/* Appends n tokens, n >= 1. logits: room for [n, V] floats with all_logits, else [V] for the last token; NULL: none wanted.
+ * Fails with WEFT_LIMIT when the context is full, WEFT_CANCELLED after weft_session_cancel; the session then holds the tokens of
+ * the steps that were completed. */
+WEFT_API weft_status weft_session_eval(weft_session *session, const int32_t *tokens, int32_t n, int all_logits, float *logits,
+                                       weft_error *err);
+/* Forgets all but the first n tokens, as far as their state is still there; returns how many are kept (<= n). */
+WEFT_API int32_t weft_session_trim(weft_session *session, int32_t n);
+/* n sessions over one pool of pages, so that they can be stepped together. Each is freed on its own. */
+WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n, weft_session **out,
+                                            weft_error *err);
+/* One step for n different sessions of one group: appends tokens[i] to sessions[i]; logits: [n, V] or NULL. The result of each is
+ * bit for bit that of weft_session_eval. On failure no session has changed. */
+WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits,
+                                             weft_error *err);
+/* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */
+WEFT_API void weft_session_cancel(weft_session *session);
+
+/* ---- sampling ----
+ * Order: logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens; temperature 0 picks the
+ * largest logit (the lowest id of equals); otherwise top-k, top-p, min-p on the untempered distribution, then temperature, and
+ * one uniform draw. The same seed and logits give the same token on every machine with the same kernels. */
+typedef struct weft_logit_bias {
+    int32_t token;
+    float bias; /* added; -INFINITY forbids */
+} weft_logit_bias;
+
+typedef struct weft_sampler_params {
+    uint32_t size;
+    float temperature; /* >= 0; 0 greedy; default 0.8 */
+    int32_t top_k;     /* 0: off; default 40 */
+    float top_p;       /* 1: off; default 0.95 */
+    float min_p;       /* 0: off; default 0.05 */
+    float repeat_penalty;    /* 1: off. Divides positive, multiplies negative logits of tokens seen (Keskar et al. 2019) */
+    float presence_penalty;  /* 0: off. Subtracted once from tokens seen */
+    float frequency_penalty; /* 0: off. Subtracted per occurrence */
+    int32_t penalty_last_n;  /* 0: off, -1: all; default 64 */
+    int32_t n_bias;
+    const weft_logit_bias *bias; /* copied */
+    uint64_t seed;
+    int32_t seed_given; /* 0: take one from the system's entropy */
+    int32_t reserved;
+} weft_sampler_params;
+
+WEFT_API void weft_sampler_params_default(weft_sampler_params *params);
+/* Parameters out of range are refused by name. */
+WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err);
+WEFT_API void weft_sampler_free(weft_sampler **sampler);
+WEFT_API uint64_t weft_sampler_seed(const weft_sampler *sampler); /* the seed in use */
+/* Tells the sampler of a token that is part of the text (the prompt's too), for penalties. */
+WEFT_API weft_status weft_sampler_accept(weft_sampler *sampler, int32_t token, weft_error *err);
+/* Picks a token from logits [V], which it may change. Does not accept it. Fails with WEFT_ARGUMENT when no token has a finite or
+ * +infinite logit (NaN everywhere, or all forbidden). */
+WEFT_API weft_status weft_sampler_pick(weft_sampler *sampler, float *logits, int32_t *token, weft_error *err);
+
+/* ---- providers ---- */
+
+/* Opens provider `name` for a moment and describes it. `out->size` set by the caller. */
+WEFT_API weft_status weft_provider_describe(const char *name, weft_backend_info *out, weft_error *err);
+/* Measures it. */
+WEFT_API weft_status weft_provider_measure(const char *name, int n_threads, weft_peaks *out, weft_error *err);
+/* Names of the linked-in providers, NULL-terminated. */
+WEFT_API const char *const *weft_provider_list(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

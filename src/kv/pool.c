@@ -1,0 +1,110 @@
+/* pool.c: pages of one kind per group, counted references, a free list per group as a stack.
+ * Owner: the engine thread. */
+#include "base/alloc.h"
+#include "base/check.h"
+#include "kv/kv.h"
+#include "kv/pool.h"
+#include "mem/mem.h"
+
+static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint32_t dtype, weft_error *err)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[g];
+    weft_dtype_info info = weft_dtype_describe(dtype);
+    uint64_t page_bytes, n_bytes;
+    if (n_pages < 1) return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d pages; at least one is needed", g, n_pages);
+    if (!weft__mul_u64(weft_kv_page_elems(&gp->spec), info.block_bytes, &page_bytes) ||
+        !weft__align_u64(page_bytes, 64, &page_bytes) || !weft__mul_u64(page_bytes, (uint64_t)n_pages, &n_bytes))
+        return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g, n_pages);
+    gp->count = weft__alloc_zero((size_t)n_pages, sizeof *gp->count);
+    gp->free = weft__alloc_array((size_t)n_pages, sizeof *gp->free);
+    if (!gp->count || !gp->free) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tables of %d KV pages", n_pages);
+    weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, n_bytes, 64, WEFT_BUFFER_ZERO | WEFT_BUFFER_HUGE};
+    weft_status st = weft__mem_create(&spec, &gp->buffer, err);
+    if (st) return weft_fail_within(err, st, "KV cache of %.1f MB (use a smaller context, -c)", (double)n_bytes / 1e6);
+    for (int32_t i = 0; i < n_pages; i++) gp->free[i] = n_pages - 1 - i; /* the lowest page is on top */
+    gp->n_free = n_pages;
+    pool->bindings[g] = (weft_kv_binding){gp->buffer->data, page_bytes, dtype, n_pages};
+    return WEFT_OK;
+}
+
+weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, const int32_t *n_pages, uint32_t dtype,
+                                 weft__kv_pool **out, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    *out = NULL;
+    if (dtype != WEFT_F16 && dtype != WEFT_F32)
+        return weft_fail(err, WEFT_UNSUPPORTED, "KV type %u is not supported; use f16 or f32", dtype);
+    weft__kv_pool *pool = weft__alloc_zero(1, sizeof *pool);
+    if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a KV pool");
+    pool->n_groups = n_groups;
+    pool->groups = weft__alloc_zero((size_t)n_groups, sizeof *pool->groups);
+    pool->bindings = weft__alloc_zero((size_t)n_groups, sizeof *pool->bindings);
+    if (!pool->groups || !pool->bindings) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a KV pool");
+        goto fail;
+    }
+    for (int g = 0; g < n_groups; g++) {
+        pool->groups[g].spec = groups[g];
+        if ((st = group_init(pool, g, n_pages[g], dtype, err))) goto fail;
+    }
+    *out = pool;
+    return WEFT_OK;
+fail:
+    weft__kv_pool_destroy(&pool);
+    return st;
+}
+
+void weft__kv_pool_destroy(weft__kv_pool **p)
+{
+    weft__kv_pool *pool = p ? *p : NULL;
+    if (!pool) return;
+    for (int g = 0; pool->groups && g < pool->n_groups; g++) {
+        weft_buffer_release(&pool->groups[g].buffer);
+        weft__free(pool->groups[g].free);
+        weft__free(pool->groups[g].count);
+    }
+    weft__free(pool->bindings);
+    weft__free(pool->groups);
+    weft__free(pool);
+    *p = NULL;
+}
+
+const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool)
+{
+    return pool->bindings;
+}
+
+int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group)
+{
+    return pool->groups[group].n_free;
+}
+
+int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows)
+{
+    int64_t tokens = n_ctx;
+    /* A window's oldest visible position and the newest row of a step are window + max_rows - 1 apart at most; neither need be
+     * at a page's edge, hence two pages more. */
+    int64_t kept = (int64_t)group->window + max_rows + 2 * (int64_t)group->page_tokens;
+    if (group->window > 0 && kept < tokens) tokens = kept;
+    return (int32_t)((tokens + group->page_tokens - 1) / group->page_tokens);
+}
+
+int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (gp->n_free == 0) return -1;
+    int32_t page = gp->free[--gp->n_free];
+    gp->count[page] = 1;
+    return page;
+}
+
+void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page)
+{
+    pool->groups[group].count[page]++;
+}
+
+void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (--gp->count[page] == 0) gp->free[gp->n_free++] = page;
+}

@@ -1,0 +1,33 @@
+/* candidates.h: the tokens still in play, and how the filters narrow them.
+ *
+ * Order is by logit, largest first, the lower id first among equals: a total order, so that every result is one and the same.
+ * Candidates belong to one sampler; nothing here allocates. */
+#ifndef WEFT_SAMPLE_CANDIDATES_H
+#define WEFT_SAMPLE_CANDIDATES_H
+
+#include <stdint.h>
+
+typedef struct weft__candidate {
+    float logit;
+    int32_t id;
+} weft__candidate;
+
+typedef struct weft__candidates {
+    weft__candidate *items; /* items[0..n_sorted) are the largest, in order; the rest is a heap of those not yet sorted */
+    int32_t n, n_sorted;
+} weft__candidates;
+
+/* Takes the finite and +infinite of n logits; NaN and -infinity are left out. items has room for n. */
+void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n);
+/* The item of rank i (0 the largest), i < c->n; sorts as far as needed. */
+weft__candidate weft__candidates_at(weft__candidates *c, int32_t i);
+/* Keeps the k largest; k <= 0 keeps all. */
+void weft__candidates_top_k(weft__candidates *c, int32_t k);
+/* Keeps the fewest of the largest whose probabilities sum to at least p (Holtzman et al. 2019); at least one; p >= 1 keeps all. */
+void weft__candidates_top_p(weft__candidates *c, float p);
+/* Keeps those with at least p times the probability of the largest (Nguyen et al. 2024); p <= 0 keeps all. */
+void weft__candidates_min_p(weft__candidates *c, float p);
+/* The token that uniform u in [0, 1) picks from softmax(logit / temperature). */
+int32_t weft__candidates_draw(weft__candidates *c, float temperature, double u);
+
+#endif

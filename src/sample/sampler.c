@@ -1,0 +1,155 @@
+/* sampler.c: the sampler chain behind weft_sampler, in the order that weft.h documents.
+ * Owner: one thread per sampler. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "sample/candidates.h"
+#include "weft/weft.h"
+
+struct weft_sampler {
+    weft_sampler_params params;
+    weft_logit_bias *bias;
+    int32_t n_vocab;
+    weft__rng rng;
+    weft__candidate *items; /* [n_vocab] */
+    int32_t *count;         /* [n_vocab] occurrences inside the window */
+    int32_t *history;       /* ring of the last `window` tokens; unused when the window is everything */
+    int32_t window, n_history, at;
+};
+
+void weft_sampler_params_default(weft_sampler_params *p)
+{
+    *p = (weft_sampler_params){.size = sizeof *p,
+                               .temperature = 0.8f,
+                               .top_k = 40,
+                               .top_p = 0.95f,
+                               .min_p = 0.05f,
+                               .repeat_penalty = 1.0f,
+                               .penalty_last_n = 64};
+}
+
+static weft_status check_params(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
+{
+    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
+    if (!(p->temperature >= 0 && p->temperature < INFINITY)) return weft_fail(err, WEFT_ARGUMENT, "temperature %g: must be 0 or more", p->temperature);
+    if (p->top_k < 0) return weft_fail(err, WEFT_ARGUMENT, "top-k %d: must be 0 (off) or more", p->top_k);
+    if (!(p->top_p > 0 && p->top_p <= 1)) return weft_fail(err, WEFT_ARGUMENT, "top-p %g: must be above 0 and at most 1 (off)", p->top_p);
+    if (!(p->min_p >= 0 && p->min_p <= 1)) return weft_fail(err, WEFT_ARGUMENT, "min-p %g: must be from 0 (off) to 1", p->min_p);
+    if (!(p->repeat_penalty > 0 && p->repeat_penalty < INFINITY))
+        return weft_fail(err, WEFT_ARGUMENT, "repeat penalty %g: must be above 0 (1 is off)", p->repeat_penalty);
+    if (!isfinite(p->presence_penalty)) return weft_fail(err, WEFT_ARGUMENT, "presence penalty %g: must be finite", p->presence_penalty);
+    if (!isfinite(p->frequency_penalty)) return weft_fail(err, WEFT_ARGUMENT, "frequency penalty %g: must be finite", p->frequency_penalty);
+    if (p->penalty_last_n < -1) return weft_fail(err, WEFT_ARGUMENT, "penalty window %d: must be -1 (all), 0 (off) or more", p->penalty_last_n);
+    if (p->n_bias < 0 || (p->n_bias > 0 && !p->bias)) return weft_fail(err, WEFT_ARGUMENT, "%d logit biases without values", p->n_bias);
+    for (int32_t i = 0; i < p->n_bias; i++) {
+        if (p->bias[i].token < 0 || p->bias[i].token >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d", p->bias[i].token, n_vocab - 1);
+        if (isnan(p->bias[i].bias) || p->bias[i].bias == INFINITY)
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias %g for token %d: must be finite or -infinity", p->bias[i].bias, p->bias[i].token);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
+{
+    *out = NULL;
+    weft_status st = check_params(params, n_vocab, err);
+    if (st) return st;
+    weft_sampler *s = weft__alloc_zero(1, sizeof *s);
+    if (!s) goto no_memory;
+    s->params = *params;
+    s->n_vocab = n_vocab;
+    s->window = params->penalty_last_n;
+    s->items = weft__alloc_array((size_t)n_vocab, sizeof *s->items);
+    s->count = weft__alloc_zero((size_t)n_vocab, sizeof *s->count);
+    s->bias = weft__alloc_array((size_t)params->n_bias, sizeof *s->bias);
+    if (s->window > 0) s->history = weft__alloc_array((size_t)s->window, sizeof *s->history);
+    if (!s->items || !s->count || !s->bias || (s->window > 0 && !s->history)) goto no_memory;
+    if (params->n_bias > 0) memcpy(s->bias, params->bias, (size_t)params->n_bias * sizeof *s->bias);
+    s->params.bias = s->bias;
+    if (!params->seed_given) s->params.seed = weft__rng_entropy();
+    weft__rng_seed(&s->rng, s->params.seed);
+    *out = s;
+    return WEFT_OK;
+no_memory:
+    weft_sampler_free(&s);
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a sampler of %d tokens", n_vocab);
+}
+
+void weft_sampler_free(weft_sampler **p)
+{
+    weft_sampler *s = p ? *p : NULL;
+    if (!s) return;
+    weft__free(s->history);
+    weft__free(s->bias);
+    weft__free(s->count);
+    weft__free(s->items);
+    weft__free(s);
+    *p = NULL;
+}
+
+uint64_t weft_sampler_seed(const weft_sampler *s)
+{
+    return s->params.seed;
+}
+
+weft_status weft_sampler_accept(weft_sampler *s, int32_t token, weft_error *err)
+{
+    if (token < 0 || token >= s->n_vocab) return weft_fail(err, WEFT_ARGUMENT, "token %d: the vocabulary has ids 0 to %d", token, s->n_vocab - 1);
+    if (s->window == 0) return WEFT_OK;
+    if (s->window > 0) {
+        if (s->n_history == s->window) s->count[s->history[s->at]]--;
+        else s->n_history++;
+        s->history[s->at] = token;
+        s->at = (s->at + 1) % s->window;
+    }
+    s->count[token]++;
+    return WEFT_OK;
+}
+
+static void penalize(const weft_sampler *s, float *logits)
+{
+    const weft_sampler_params *p = &s->params;
+    if (p->repeat_penalty == 1.0f && p->presence_penalty == 0.0f && p->frequency_penalty == 0.0f) return;
+    for (int32_t i = 0; i < s->n_vocab; i++) {
+        if (s->count[i] == 0) continue;
+        if (logits[i] > 0) logits[i] /= p->repeat_penalty;
+        else logits[i] *= p->repeat_penalty;
+        logits[i] -= p->presence_penalty + p->frequency_penalty * (float)s->count[i];
+    }
+}
+
+/* The largest, the lowest id of equals; -1 when all are NaN or -infinity. */
+static int32_t largest(const float *logits, int32_t n)
+{
+    int32_t best = -1;
+    for (int32_t i = 0; i < n; i++)
+        if (logits[i] > (best < 0 ? -INFINITY : logits[best])) best = i;
+    return best;
+}
+
+weft_status weft_sampler_pick(weft_sampler *s, float *logits, int32_t *token, weft_error *err)
+{
+    const weft_sampler_params *p = &s->params;
+    for (int32_t i = 0; i < p->n_bias; i++) logits[s->bias[i].token] += s->bias[i].bias;
+    penalize(s, logits);
+    if (p->temperature == 0) {
+        *token = largest(logits, s->n_vocab);
+    } else {
+        weft__candidates c;
+        weft__candidates_fill(&c, s->items, logits, s->n_vocab);
+        if (c.n > 0) {
+            weft__candidates_top_k(&c, p->top_k);
+            weft__candidates_top_p(&c, p->top_p);
+            weft__candidates_min_p(&c, p->min_p);
+            *token = weft__candidates_draw(&c, p->temperature, weft__rng_double(&s->rng));
+        } else {
+            *token = -1;
+        }
+    }
+    if (*token < 0) return weft_fail(err, WEFT_ARGUMENT, "no token can be picked: every logit is NaN or -infinity");
+    return WEFT_OK;
+}

@@ -1,0 +1,131 @@
+/* kv.c: claims about KV pages and block tables: O(1) pages with counts, failure leaves a sequence as it was, windows let go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "kv/kv.h"
+
+static const weft_kv_group FULL = {.kind = WEFT_KV_FULL, .n_layers = 2, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8,
+                                   .page_tokens = 16};
+static const weft_kv_group WINDOW = {.kind = WEFT_KV_WINDOW, .window = 20, .n_layers = 1, .n_kv_heads = 2, .head_dim_k = 8,
+                                     .head_dim_v = 8, .page_tokens = 16};
+
+static void grows_and_returns_pages(void **state)
+{
+    (void)state;
+    size_t live = weft__alloc_live();
+    weft__kv_pool *pool;
+    weft__kv_seq *seq;
+    int32_t n_pages = 4;
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &n_pages, WEFT_F16, &pool, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_pool_bindings(pool)[0].page_bytes, 2 * 16 * 2 * 16 * 2);
+    assert_int_equal(weft__kv_seq_create(pool, 64, &seq, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_reserve(seq, 17, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 2);
+    weft__kv_seq_advance(seq, 17);
+    assert_int_equal(weft__kv_seq_trim(seq, 16), 16);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 3);
+    weft_error err = {0};
+    assert_int_equal(weft__kv_seq_reserve(seq, 49, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "context of 64"));
+    weft__kv_seq_destroy(&seq);
+    assert_null(seq);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 4);
+    weft__kv_pool_destroy(&pool);
+    assert_int_equal(weft__alloc_live(), live);
+}
+
+static void exhausted_pool_leaves_the_sequence_as_it_was(void **state)
+{
+    (void)state;
+    weft__kv_pool *pool;
+    weft__kv_seq *a, *b;
+    int32_t n_pages = 3;
+    weft_error err = {0};
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &n_pages, WEFT_F32, &pool, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_create(pool, 64, &a, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_create(pool, 64, &b, NULL), WEFT_OK);
+    assert_int_equal(weft__kv_seq_reserve(a, 20, NULL), WEFT_OK);
+    weft__kv_seq_advance(a, 20);
+    assert_int_equal(weft__kv_seq_reserve(b, 10, NULL), WEFT_OK);
+    weft__kv_seq_advance(b, 10);
+    assert_int_equal(weft__kv_seq_reserve(b, 20, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "no free KV page"));
+    assert_int_equal(weft__kv_seq_length(b), 10);
+    assert_int_equal(weft__kv_seq_view(b).n_pages[0], 1);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 0);
+    weft__kv_seq_destroy(&a);
+    assert_int_equal(weft__kv_seq_reserve(b, 20, NULL), WEFT_OK);
+    weft__kv_seq_destroy(&b);
+    weft__kv_pool_destroy(&pool);
+}
+
+static void shared_page_lives_until_its_last_owner(void **state)
+{
+    (void)state;
+    weft__kv_pool *pool;
+    int32_t n_pages = 1;
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &n_pages, WEFT_F16, &pool, NULL), WEFT_OK);
+    int32_t page = weft__kv_page_take(pool, 0);
+    assert_int_equal(weft__kv_page_take(pool, 0), -1);
+    weft__kv_page_retain(pool, 0, page);
+    weft__kv_page_release(pool, 0, page);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 0);
+    weft__kv_page_release(pool, 0, page);
+    assert_int_equal(weft__kv_pool_free_pages(pool, 0), 1);
+    weft__kv_pool_destroy(&pool);
+}
+
+/* A window group with the pages that weft__kv_pages_needed says serves any context, in any steps up to max_rows. */
+static void windows_let_go_of_what_nobody_sees(void **state)
+{
+    (void)state;
+    for (int32_t step = 1; step <= 40; step += 13) {
+        weft__kv_pool *pool;
+        weft__kv_seq *seq;
+        weft_kv_group groups[2] = {FULL, WINDOW};
+        int32_t n_pages[2] = {weft__kv_pages_needed(&FULL, 1000, step), weft__kv_pages_needed(&WINDOW, 1000, step)};
+        assert_true(n_pages[1] < n_pages[0] / 4);
+        assert_int_equal(weft__kv_pool_create(groups, 2, n_pages, WEFT_F16, &pool, NULL), WEFT_OK);
+        assert_int_equal(weft__kv_seq_create(pool, 1000, &seq, NULL), WEFT_OK);
+        for (int32_t at = 0; at + step <= 1000; at += step) {
+            assert_int_equal(weft__kv_seq_reserve(seq, step, NULL), WEFT_OK);
+            weft_seq_view view = weft__kv_seq_view(seq);
+            for (int32_t p = at - 19 > 0 ? at - 19 : 0; p < at + step; p++) assert_true(view.pages[1][p / 16] >= 0);
+            weft__kv_seq_advance(seq, step);
+        }
+        assert_int_equal(weft__kv_seq_trim(seq, 500), 0); /* its window is gone: start over */
+        assert_int_equal(weft__kv_pool_free_pages(pool, 1), n_pages[1]);
+        weft__kv_seq_destroy(&seq);
+        weft__kv_pool_destroy(&pool);
+    }
+}
+
+static void refuses_other_types(void **state)
+{
+    (void)state;
+    weft__kv_pool *pool;
+    int32_t n_pages = 1;
+    weft_error err = {0};
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &n_pages, WEFT_Q8_0, &pool, &err), WEFT_UNSUPPORTED);
+    assert_null(pool);
+    n_pages = 0;
+    assert_int_equal(weft__kv_pool_create(&FULL, 1, &n_pages, WEFT_F16, &pool, &err), WEFT_ARGUMENT);
+    assert_null(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows_and_returns_pages),
+        cmocka_unit_test(exhausted_pool_leaves_the_sequence_as_it_was),
+        cmocka_unit_test(shared_page_lives_until_its_last_owner),
+        cmocka_unit_test(windows_let_go_of_what_nobody_sees),
+        cmocka_unit_test(refuses_other_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

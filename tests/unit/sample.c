@@ -1,0 +1,247 @@
+/* sample.c: claims about the sampler chain: each filter against a plain sort, the order, the draw's distribution, refusals. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "sample/candidates.h"
+#include "weft/weft.h"
+
+static weft_sampler_params plain(void)
+{
+    weft_sampler_params p;
+    weft_sampler_params_default(&p);
+    p.temperature = 1;
+    p.top_k = 0;
+    p.top_p = 1;
+    p.min_p = 0;
+    p.seed = 1;
+    p.seed_given = 1;
+    return p;
+}
+
+static int32_t pick(weft_sampler *s, const float *logits, int n)
+{
+    float copy[64];
+    int32_t token = -1;
+    memcpy(copy, logits, (size_t)n * sizeof *copy);
+    assert_int_equal(weft_sampler_pick(s, copy, &token, NULL), WEFT_OK);
+    return token;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const weft__candidate *x = a, *y = b;
+    return x->logit > y->logit ? -1 : x->logit < y->logit ? 1 : (x->id > y->id) - (x->id < y->id);
+}
+
+/* Lazy order equals qsort's; top-k, top-p and min-p keep what a sorted list keeps. */
+static void filters_equal_a_plain_sort(void **state)
+{
+    (void)state;
+    enum { N = 257 };
+    float logits[N];
+    weft__candidate items[N], sorted[N];
+    weft__rng rng;
+    weft__rng_seed(&rng, 7);
+    for (int round = 0; round < 200; round++) {
+        int n = 1 + (int)weft__rng_below(&rng, N);
+        for (int i = 0; i < n; i++) {
+            logits[i] = (float)(4 * weft__rng_normal(&rng));
+            if (round % 3 == 0) logits[i] = floorf(logits[i]); /* many equals */
+            sorted[i] = (weft__candidate){logits[i], i};
+        }
+        qsort(sorted, (size_t)n, sizeof *sorted, by_rank);
+        weft__candidates c;
+        weft__candidates_fill(&c, items, logits, n);
+        assert_int_equal(c.n, n);
+        int k = 1 + (int)weft__rng_below(&rng, (uint64_t)n);
+        assert_int_equal(weft__candidates_at(&c, k / 2).id, sorted[k / 2].id);
+        weft__candidates_top_k(&c, k);
+        assert_int_equal(c.n, k);
+        double total = 0, sum = 0;
+        for (int i = 0; i < k; i++) total += exp((double)sorted[i].logit - sorted[0].logit);
+        float p = (float)weft__rng_double(&rng) * 0.98f + 0.01f;
+        int keep = 0;
+        while (keep < k && sum < p * total) sum += exp((double)sorted[keep++].logit - sorted[0].logit);
+        weft__candidates_top_p(&c, p);
+        assert_int_equal(c.n, keep);
+        weft__candidates_min_p(&c, 0.2f);
+        int m = 1;
+        while (m < keep && exp((double)sorted[m].logit - sorted[0].logit) >= 0.2f) m++;
+        assert_int_equal(c.n, m);
+        for (int i = 0; i < m; i++) assert_int_equal(weft__candidates_at(&c, i).id, sorted[i].id);
+    }
+}
+
+static void greedy_takes_the_first_of_equals(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    weft_sampler *s;
+    float logits[5] = {NAN, 1, 3, 3, -INFINITY};
+    p.temperature = 0;
+    assert_int_equal(weft_sampler_new(5, &p, &s, NULL), WEFT_OK);
+    assert_int_equal(pick(s, logits, 5), 2);
+    weft_sampler_free(&s);
+    assert_null(s);
+}
+
+/* 20,000 draws agree with softmax(logit / T) within four standard deviations, and a seed repeats them. */
+static void draws_follow_the_distribution(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    weft_sampler *s, *again;
+    const float logits[4] = {0, 1, 2, -1};
+    double weight[4], total = 0;
+    int count[4] = {0}, n = 20000;
+    p.temperature = 0.7f;
+    assert_int_equal(weft_sampler_new(4, &p, &s, NULL), WEFT_OK);
+    assert_int_equal(weft_sampler_new(4, &p, &again, NULL), WEFT_OK);
+    for (int i = 0; i < n; i++) {
+        int32_t token = pick(s, logits, 4);
+        assert_int_equal(token, pick(again, logits, 4));
+        count[token]++;
+    }
+    for (int i = 0; i < 4; i++) total += weight[i] = exp(logits[i] / 0.7);
+    for (int i = 0; i < 4; i++) {
+        double q = weight[i] / total;
+        assert_true(fabs(count[i] - n * q) < 4 * sqrt(n * q * (1 - q)));
+    }
+    weft_sampler_free(&s);
+    weft_sampler_free(&again);
+}
+
+static void penalties_see_the_window_only(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    weft_sampler *s;
+    const float logits[3] = {2.0f, 1.9f, -1.0f};
+    p.temperature = 0;
+    p.repeat_penalty = 2;
+    p.penalty_last_n = 2;
+    assert_int_equal(weft_sampler_new(3, &p, &s, NULL), WEFT_OK);
+    assert_int_equal(weft_sampler_accept(s, 0, NULL), WEFT_OK);
+    assert_int_equal(pick(s, logits, 3), 1);
+    assert_int_equal(weft_sampler_accept(s, 2, NULL), WEFT_OK);
+    assert_int_equal(pick(s, logits, 3), 1);
+    assert_int_equal(weft_sampler_accept(s, 2, NULL), WEFT_OK);
+    assert_int_equal(pick(s, logits, 3), 0); /* token 0 left the window */
+    weft_sampler_free(&s);
+
+    p = plain();
+    p.temperature = 0;
+    p.penalty_last_n = -1;
+    p.frequency_penalty = 0.06f;
+    assert_int_equal(weft_sampler_new(3, &p, &s, NULL), WEFT_OK);
+    weft_sampler_accept(s, 0, NULL);
+    assert_int_equal(pick(s, logits, 3), 0); /* 1.94 */
+    weft_sampler_accept(s, 0, NULL);
+    assert_int_equal(pick(s, logits, 3), 1); /* 1.88 */
+    weft_sampler_free(&s);
+
+    p.frequency_penalty = 0;
+    p.presence_penalty = 0.2f;
+    assert_int_equal(weft_sampler_new(3, &p, &s, NULL), WEFT_OK);
+    weft_sampler_accept(s, 0, NULL);
+    assert_int_equal(pick(s, logits, 3), 1);
+    weft_sampler_free(&s);
+}
+
+static void bias_forbids_and_lifts(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    weft_sampler *s;
+    weft_logit_bias bias[2] = {{0, -INFINITY}, {2, 5}};
+    const float logits[3] = {9, 1, 0};
+    p.temperature = 0;
+    p.bias = bias;
+    p.n_bias = 2;
+    assert_int_equal(weft_sampler_new(3, &p, &s, NULL), WEFT_OK);
+    bias[0].token = 1; /* it was copied */
+    assert_int_equal(pick(s, logits, 3), 2);
+    weft_sampler_free(&s);
+}
+
+static void refuses_what_makes_no_sense(void **state)
+{
+    (void)state;
+    weft_logit_bias outside = {3, 1}, nan = {0, NAN};
+    struct { const char *expect; weft_sampler_params p; } cases[12];
+    int n = 0;
+#define CASE(text, field, value) cases[n].expect = text, cases[n].p = plain(), cases[n++].p.field = value
+    CASE("temperature", temperature, -1);
+    CASE("temperature", temperature, NAN);
+    CASE("top-k", top_k, -1);
+    CASE("top-p", top_p, 0);
+    CASE("top-p", top_p, 1.5f);
+    CASE("min-p", min_p, -0.1f);
+    CASE("repeat penalty", repeat_penalty, 0);
+    CASE("presence", presence_penalty, INFINITY);
+    CASE("frequency", frequency_penalty, NAN);
+    CASE("penalty window", penalty_last_n, -2);
+    CASE("token 3", n_bias, 1), cases[n - 1].p.bias = &outside;
+    CASE("logit bias", n_bias, 1), cases[n - 1].p.bias = &nan;
+#undef CASE
+    for (int i = 0; i < n; i++) {
+        weft_sampler *s;
+        weft_error err = {0};
+        assert_int_equal(weft_sampler_new(3, &cases[i].p, &s, &err), WEFT_ARGUMENT);
+        assert_null(s);
+        assert_non_null(strstr(err.message, cases[i].expect));
+    }
+    weft_sampler_params p = plain();
+    weft_sampler *s;
+    int32_t token;
+    float nothing[3] = {NAN, -INFINITY, NAN};
+    assert_int_equal(weft_sampler_new(3, &p, &s, NULL), WEFT_OK);
+    assert_int_equal(weft_sampler_pick(s, nothing, &token, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft_sampler_accept(s, 3, NULL), WEFT_ARGUMENT);
+    weft_sampler_free(&s);
+}
+
+static int fail_nth(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    return (*(int *)arg)-- != 0;
+}
+
+static void every_failing_allocation_is_an_error(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    size_t live = weft__alloc_live();
+    int n, done = 0;
+    for (n = 0; !done; n++) {
+        weft_sampler *s;
+        int left = n;
+        weft__alloc_set_gate(fail_nth, &left);
+        weft_status st = weft_sampler_new(100, &p, &s, NULL);
+        weft__alloc_set_gate(NULL, NULL);
+        assert_true(st == WEFT_OK || st == WEFT_NO_MEMORY);
+        done = st == WEFT_OK;
+        weft_sampler_free(&s);
+        assert_int_equal(weft__alloc_live(), live);
+    }
+    assert_true(n > 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filters_equal_a_plain_sort),      cmocka_unit_test(greedy_takes_the_first_of_equals),
+        cmocka_unit_test(draws_follow_the_distribution),   cmocka_unit_test(penalties_see_the_window_only),
+        cmocka_unit_test(bias_forbids_and_lifts),          cmocka_unit_test(refuses_what_makes_no_sense),
+        cmocka_unit_test(every_failing_allocation_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
