@@ -1,0 +1,48 @@
+/* mem.h: buffers that the core itself creates: host memory, borrowed memory, files mapped read-only, memory shared between
+ * processes. Each comes back as a weft_buffer with its release function set; free it with weft_buffer_release.
+ *
+ * Invariant: a buffer's fields do not change after creation. Its bytes belong to whoever holds it.
+ * Thread safety: all functions are thread-safe; one buffer is released once, by one thread, when no view of it is left. */
+#ifndef WEFT_MEM_MEM_H
+#define WEFT_MEM_MEM_H
+
+#include "weft/buffer.h"
+
+typedef enum weft__advice {
+    WEFT__ADVICE_NORMAL,
+    WEFT__ADVICE_SEQUENTIAL, /* will be read once, front to back */
+    WEFT__ADVICE_RANDOM,
+    WEFT__ADVICE_WILLNEED, /* start reading it now */
+    WEFT__ADVICE_DONTNEED  /* its pages may be dropped; they are read again from the file when touched */
+} weft__advice;
+
+/* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST or WEFT_DOMAIN_SHARED. Host buffers of a mebibyte and more are mapped from the
+ * system, whole pages at a time; smaller ones come from the heap. WEFT_BUFFER_HUGE on such a mapping aligns it to 2 MiB and
+ * asks for huge pages; whether the system agrees is not reported. WEFT_BUFFER_ZERO fills with zeros (mapped memory always is).
+ * Fails with WEFT_ARGUMENT (size of the struct, domain, alignment, flags), WEFT_NO_MEMORY or WEFT_IO (shared memory refused). */
+weft_status weft__mem_create(const weft_buffer_spec *spec, weft_buffer **out, weft_error *err);
+
+/* A buffer in WEFT_DOMAIN_IMPORTED around n_bytes at data, which stay the caller's and must outlive it; releasing it frees
+ * nothing but the description. flags: WEFT_BUFFER_READONLY or 0. */
+weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err);
+
+/* Maps the whole regular file `path` read-only (WEFT_DOMAIN_MAPPED). An empty file, a directory or a device is refused. The
+ * file must not be shortened while it is mapped: reading past its new end kills the process; replacing it by rename is safe.
+ * Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_UNSUPPORTED (not a regular file), WEFT_FORMAT (empty) or WEFT_NO_MEMORY; the message
+ * names the path and the system's reason. */
+weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
+
+/* Tells the system how [offset, offset + n_bytes) will be used. DONTNEED is rounded inwards to whole pages, so that neighbours
+ * stay, and is refused outside WEFT_DOMAIN_MAPPED, where it would lose data; all other advice is rounded outwards.
+ * Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the system refused). */
+weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err);
+
+/* The descriptor behind a buffer of WEFT_DOMAIN_SHARED, to be passed to another process (the buffer keeps owning it), else -1. */
+int weft__mem_fd(const weft_buffer *b);
+
+/* Maps the shared memory behind `fd`, which another process created with weft__mem_create and passed on. The descriptor is
+ * duplicated; the caller keeps his. Memory that its creator could still shorten is refused (WEFT_UNSUPPORTED).
+ * flags: WEFT_BUFFER_READONLY or 0. Fails with WEFT_IO otherwise. */
+weft_status weft__mem_shared_open(int fd, uint32_t flags, weft_buffer **out, weft_error *err);
+
+#endif

@@ -1,0 +1,287 @@
+/* mem_buffers.c: host, borrowed, mapped and shared buffers, their failures, and every failing allocation. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "mem/mem.h"
+
+#define SPEC(...) ((weft_buffer_spec){.size = sizeof(weft_buffer_spec), __VA_ARGS__})
+
+static void expect_text(const weft_error *err, const char *part)
+{
+    if (!strstr(err->message, part)) fail_msg("message \"%s\" lacks \"%s\"", err->message, part);
+}
+
+static void host_sizes_and_alignments(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {0, 1, 63, 4096, (1u << 20) - 1, 1u << 20, (4u << 20) + 3};
+    static const uint32_t aligns[] = {0, 1, 64, 4096, 1u << 16, 2u << 20, 8u << 20};
+    static const uint32_t flags[] = {0, WEFT_BUFFER_ZERO, WEFT_BUFFER_HUGE, WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
+    size_t live = weft__alloc_live();
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (size_t a = 0; a < sizeof aligns / sizeof *aligns; a++)
+            for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
+                weft_buffer_spec spec =
+                    SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = sizes[s], .align = aligns[a], .flags = flags[f]);
+                weft_buffer *b;
+                assert_int_equal(weft__mem_create(&spec, &b, NULL), WEFT_OK);
+                assert_int_equal(b->n_bytes, sizes[s]);
+                assert_int_equal(b->domain, WEFT_DOMAIN_HOST);
+                assert_int_equal((uintptr_t)b->data % (aligns[a] ? aligns[a] : 64), 0);
+                if (flags[f] & WEFT_BUFFER_ZERO)
+                    for (uint64_t i = 0; i < sizes[s]; i++)
+                        if (((char *)b->data)[i]) fail_msg("byte %llu is not zero", (unsigned long long)i);
+                memset(b->data, 0xa5, (size_t)sizes[s]);
+                assert_int_equal(weft__mem_fd(b), -1);
+                weft_buffer_release(&b);
+                assert_null(b);
+            }
+    assert_int_equal(weft__alloc_live(), live);
+    weft_buffer *none = NULL;
+    weft_buffer_release(&none);
+    weft_buffer_release(NULL);
+}
+
+static void refused_specs(void **state)
+{
+    (void)state;
+    static const struct {
+        weft_buffer_spec spec;
+        weft_status status;
+        const char *part;
+    } cases[] = {
+        {{.size = 8, .n_bytes = 8}, WEFT_ARGUMENT, "weft_buffer_spec.size is 8"},
+        {{.size = 24, .n_bytes = 8, .align = 48}, WEFT_ARGUMENT, "alignment 48"},
+        {{.size = 24, .n_bytes = 8, .flags = WEFT_BUFFER_READONLY}, WEFT_ARGUMENT, "flags 0x4"},
+        {{.size = 24, .n_bytes = 8, .domain = WEFT_DOMAIN_DEVICE}, WEFT_ARGUMENT, "domain 3"},
+        {{.size = 24, .n_bytes = UINT64_MAX}, WEFT_NO_MEMORY, "address space"},
+        {{.size = 24, .n_bytes = 1ull << 62}, WEFT_NO_MEMORY, "cannot map 4611686018427387904 bytes"},
+        {{.size = 24, .n_bytes = 0, .domain = WEFT_DOMAIN_SHARED}, WEFT_ARGUMENT, "0 bytes"},
+        {{.size = 24, .n_bytes = 64, .domain = WEFT_DOMAIN_SHARED, .align = 1u << 20}, WEFT_ARGUMENT, "aligned to"},
+        {{.size = 24, .n_bytes = 1ull << 62, .domain = WEFT_DOMAIN_SHARED}, WEFT_NO_MEMORY, "shared memory"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft_buffer *b = (weft_buffer *)&b;
+        weft_error err = {0};
+        weft_status status = weft__mem_create(&cases[i].spec, &b, &err);
+        if (cases[i].spec.domain == WEFT_DOMAIN_SHARED && cases[i].spec.n_bytes > 64 && status == WEFT_IO)
+            ; /* a file size limit may speak before the address space does */
+        else assert_int_equal(status, cases[i].status);
+        assert_null(b);
+        expect_text(&err, cases[i].part);
+    }
+}
+
+/* A file of n bytes i % 251 under a fresh name. */
+static void make_file(char path[64], size_t n)
+{
+    strcpy(path, "/tmp/weft-mem-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    unsigned char *bytes = malloc(n ? n : 1);
+    for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)(i % 251);
+    assert_int_equal(write(fd, bytes, n), n);
+    free(bytes);
+    close(fd);
+}
+
+static void mapped_file_and_advice(void **state)
+{
+    (void)state;
+    char path[64];
+    make_file(path, 50001);
+    weft_buffer *b;
+    weft_error err;
+    assert_int_equal(weft__mem_map(path, &b, &err), WEFT_OK);
+    unlink(path); /* the mapping keeps the bytes */
+    assert_int_equal(b->n_bytes, 50001);
+    assert_int_equal(b->domain, WEFT_DOMAIN_MAPPED);
+    assert_int_equal(b->flags, WEFT_BUFFER_READONLY);
+    for (int advice = WEFT__ADVICE_NORMAL; advice <= WEFT__ADVICE_DONTNEED; advice++) {
+        assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__advice)advice, &err), WEFT_OK);
+        assert_int_equal(weft__mem_advise(b, 4097, 9000, (weft__advice)advice, &err), WEFT_OK);
+        assert_int_equal(weft__mem_advise(b, 50001, 0, (weft__advice)advice, &err), WEFT_OK);
+    }
+    for (size_t i = 0; i < 50001; i++)
+        if (((unsigned char *)b->data)[i] != i % 251) fail_msg("byte %zu differs after advice", i);
+    assert_int_equal(weft__mem_advise(b, 50000, 2, WEFT__ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft__mem_advise(b, UINT64_MAX, 2, WEFT__ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
+    expect_text(&err, "50001 bytes");
+    weft_buffer_release(&b);
+}
+
+/* Page faults while the first n bytes are read. */
+static long faults_when_read(const weft_buffer *b, size_t n)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (size_t i = 0; i < n; i += 512) (void)((const volatile unsigned char *)b->data)[i];
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt + after.ru_majflt - before.ru_minflt - before.ru_majflt;
+}
+
+/* DONTNEED on a range drops whole pages inside it and none beside it. */
+static void dontneed_keeps_neighbours(void **state)
+{
+    (void)state;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char path[64];
+    make_file(path, 8 * page);
+    weft_buffer *b;
+    assert_int_equal(weft__mem_map(path, &b, NULL), WEFT_OK);
+    unlink(path);
+    faults_when_read(b, 8 * page);                                                        /* now every page is there */
+    assert_int_equal(weft__mem_advise(b, 1, page, WEFT__ADVICE_DONTNEED, NULL), WEFT_OK); /* holds no whole page */
+    assert_int_equal(faults_when_read(b, 8 * page), 0);
+    assert_int_equal(weft__mem_advise(b, 0, 8 * page, WEFT__ADVICE_DONTNEED, NULL), WEFT_OK);
+    assert_true(faults_when_read(b, 8 * page) > 0);
+    weft_buffer_release(&b);
+    weft_buffer_spec spec = SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = 4u << 20);
+    weft_error err;
+    assert_int_equal(weft__mem_create(&spec, &b, &err), WEFT_OK);
+    assert_int_equal(weft__mem_advise(b, 0, b->n_bytes, WEFT__ADVICE_DONTNEED, &err), WEFT_ARGUMENT);
+    expect_text(&err, "lose their contents");
+    weft_buffer_release(&b);
+}
+
+static void refused_files(void **state)
+{
+    (void)state;
+    char path[64], fifo[80];
+    make_file(path, 0);
+    snprintf(fifo, sizeof fifo, "%s.fifo", path);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const struct {
+        const char *path;
+        weft_status status;
+        const char *part;
+    } cases[] = {{path, WEFT_FORMAT, "is empty"},
+                 {fifo, WEFT_UNSUPPORTED, "pipe or device"},
+                 {"/tmp", WEFT_UNSUPPORTED, "is a directory"},
+                 {"/nonexistent/model.gguf", WEFT_NOT_FOUND, "/nonexistent/model.gguf: cannot be opened: No such file"}};
+    size_t live = weft__alloc_live();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft_buffer *b;
+        weft_error err = {0};
+        assert_int_equal(weft__mem_map(cases[i].path, &b, &err), cases[i].status);
+        assert_null(b);
+        expect_text(&err, cases[i].path);
+        expect_text(&err, cases[i].part);
+    }
+    assert_int_equal(weft__alloc_live(), live);
+    unlink(fifo);
+    unlink(path);
+}
+
+static void shared_between_processes(void **state)
+{
+    (void)state;
+    weft_buffer_spec spec = SPEC(.domain = WEFT_DOMAIN_SHARED, .n_bytes = 100000, .flags = WEFT_BUFFER_ZERO);
+    weft_buffer *b, *view;
+    assert_int_equal(weft__mem_create(&spec, &b, NULL), WEFT_OK);
+    int fd = weft__mem_fd(b);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, 10), -1); /* sealed */
+    pid_t child = fork();
+    if (child == 0) {
+        weft_buffer *mine;
+        if (weft__mem_shared_open(fd, 0, &mine, NULL) != WEFT_OK) _exit(1);
+        ((char *)mine->data)[99999] = 42;
+        weft_buffer_release(&mine);
+        _exit(0);
+    }
+    int how;
+    waitpid(child, &how, 0);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(((char *)b->data)[99999], 42);
+    assert_int_equal(weft__mem_shared_open(fd, WEFT_BUFFER_READONLY, &view, NULL), WEFT_OK);
+    weft_buffer_release(&b);
+    assert_int_equal(((char *)view->data)[99999], 42); /* outlives its creator's mapping */
+    assert_int_equal(view->n_bytes, 100000);
+    weft_buffer_release(&view);
+
+    weft_error err;
+    assert_int_equal(weft__mem_shared_open(-1, 0, &view, &err), WEFT_IO);
+    int loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(loose, 4096), 0);
+    assert_int_equal(weft__mem_shared_open(loose, 0, &view, &err), WEFT_UNSUPPORTED);
+    expect_text(&err, "not sealed");
+    close(loose);
+}
+
+static int gate(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    return (*(int *)arg)-- > 0;
+}
+
+static weft_status make_kind(int kind, const char *path, weft_buffer **b, weft_error *err)
+{
+    weft_buffer_spec small = SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = 100);
+    weft_buffer_spec big = SPEC(.domain = WEFT_DOMAIN_HOST, .n_bytes = 3u << 20, .flags = WEFT_BUFFER_HUGE);
+    weft_buffer_spec shared = SPEC(.domain = WEFT_DOMAIN_SHARED, .n_bytes = 100);
+    switch (kind) {
+    case 0: return weft__mem_create(&small, b, err);
+    case 1: return weft__mem_create(&big, b, err);
+    case 2: return weft__mem_create(&shared, b, err);
+    case 3: return weft__mem_map(path, b, err);
+    default: return weft__mem_borrow(path, 4, WEFT_BUFFER_READONLY, b, err);
+    }
+}
+
+static void failing_allocations(void **state)
+{
+    (void)state;
+    char path[64];
+    make_file(path, 100);
+    size_t live = weft__alloc_live();
+    int fd = dup(0);
+    close(fd);
+    for (int kind = 0; kind < 5; kind++)
+        for (int n = 0;; n++) {
+            int left = n;
+            weft_buffer *b;
+            weft_error err = {0};
+            weft__alloc_set_gate(gate, &left);
+            weft_status status = make_kind(kind, path, &b, &err);
+            weft__alloc_set_gate(NULL, NULL);
+            if (status == WEFT_OK) {
+                assert_true(n >= 1);
+                weft_buffer_release(&b);
+                assert_int_equal(weft__alloc_live(), live);
+                break;
+            }
+            assert_int_equal(status, WEFT_NO_MEMORY);
+            assert_null(b);
+            expect_text(&err, "memory");
+            assert_int_equal(weft__alloc_live(), live);
+        }
+    int again = dup(0);
+    assert_int_equal(again, fd); /* no descriptor was leaked */
+    close(again);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_sizes_and_alignments), cmocka_unit_test(refused_specs), cmocka_unit_test(mapped_file_and_advice),
+        cmocka_unit_test(dontneed_keeps_neighbours), cmocka_unit_test(refused_files), cmocka_unit_test(shared_between_processes),
+        cmocka_unit_test(failing_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
