@@ -1,0 +1,244 @@
+/* encode.c: one text to ids: special tokens are cut out first, each fragment between them is normalized, cut into pieces and
+ * given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "text/tokenizer_parts.h"
+
+#define MAX_TEXT ((size_t)1 << 30)
+#define MAX_KEY 64 /* bytes of a piece worth remembering */
+
+/* A piece met before: its bytes in e->keys, its ids in the output. */
+typedef struct weft__recent {
+    uint64_t hash;
+    uint32_t key, key_len; /* key_len 0: empty */
+    size_t ids, n_ids;
+} weft__recent;
+
+void weft__ids_free(weft__ids *ids)
+{
+    weft__free(ids->data);
+    memset(ids, 0, sizeof *ids);
+}
+
+int weft__encoding_fail(weft__encoding *e, weft_status status, const char *format, ...)
+{
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    e->status = weft_fail(e->err, status, "%s", message);
+    return 0;
+}
+
+int weft__encoding_no_memory(weft__encoding *e)
+{
+    return weft__encoding_fail(e, WEFT_NO_MEMORY, "tokenizer: out of memory");
+}
+
+int weft__encoding_put(weft__encoding *e, int32_t id)
+{
+    weft__ids *out = e->out;
+    if (out->n == out->capacity && !weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data)) {
+        return weft__encoding_no_memory(e);
+    }
+    out->data[out->n++] = id;
+    return 1;
+}
+
+int weft__encoding_put_unknown(weft__encoding *e, const char *s, size_t n, size_t since)
+{
+    const weft__tokenizer *tok = e->tok;
+    int all = tok->byte_fallback;
+    for (size_t i = 0; i < n && all; i++) all = tok->byte_id[(unsigned char)s[i]] >= 0;
+    if (all) {
+        for (size_t i = 0; i < n; i++) {
+            if (!weft__encoding_put(e, tok->byte_id[(unsigned char)s[i]])) return 0;
+        }
+        return 1;
+    }
+    int32_t unk = tok->role[WEFT__ROLE_UNK];
+    if (unk < 0) {
+        char quote[WEFT__QUOTE];
+        return weft__encoding_fail(e, WEFT_UNSUPPORTED, "tokenizer: the vocabulary can spell neither '%s' (first byte 0x%02X) nor "
+                                   "has it an unknown token", weft__quote(quote, s, n), (unsigned char)*s);
+    }
+    if (tok->fuse_unk && e->out->n > since && e->out->data[e->out->n - 1] == unk) return 1;
+    return weft__encoding_put(e, unk);
+}
+
+/* ---- pieces ---- */
+
+static int run_model(weft__encoding *e, const char *s, size_t n)
+{
+    switch (e->tok->model) {
+    case WEFT__MODEL_SPM: return weft__spm_encode(e, s, n);
+    case WEFT__MODEL_BPE: return weft__bpe_encode(e, s, n);
+    case WEFT__MODEL_WPM: return weft__wpm_encode(e, s, n);
+    default: return weft__unigram_encode(e, s, n);
+    }
+}
+
+/* Appends the ids that the same piece gave before. */
+static int repeat(weft__encoding *e, const weft__recent *seen)
+{
+    weft__ids *out = e->out;
+    if (!weft__grow(&out->data, &out->capacity, out->n + seen->n_ids, sizeof *out->data)) return weft__encoding_no_memory(e);
+    memcpy(out->data + out->n, out->data + seen->ids, seen->n_ids * sizeof *out->data);
+    out->n += seen->n_ids;
+    return 1;
+}
+
+static int encode_piece(weft__encoding *e, const char *s, size_t n)
+{
+    if (n > MAX_KEY || !e->n_recent) return run_model(e, s, n);
+    uint64_t hash = weft__hash_bytes(s, n, e->tok->texts.secret);
+    weft__recent *seen = &e->recent[hash & (e->n_recent - 1)];
+    if (seen->hash == hash && seen->key_len == n && !memcmp(e->keys.data + seen->key, s, n)) return repeat(e, seen);
+    size_t ids = e->out->n;
+    if (!run_model(e, s, n)) return 0;
+    /* A slot's room for its key stays the same, so that replacing entries needs no more memory. */
+    size_t slot = (size_t)(seen - e->recent);
+    memcpy(e->keys.data + slot * MAX_KEY, s, n);
+    *seen = (weft__recent){hash, (uint32_t)(slot * MAX_KEY), (uint32_t)n, ids, e->out->n - ids};
+    return 1;
+}
+
+static int encode_fragment(weft__encoding *e, const char *s, size_t n)
+{
+    e->work.len = 0;
+    weft__text_put(&e->work, s, n);
+    if (e->work.failed) return weft__encoding_no_memory(e);
+    if (!weft__normalize(e) || !weft__pretokenize(e)) return 0;
+    for (size_t i = 0; i < e->pieces.n; i++) {
+        weft__piece piece = e->pieces.items[i];
+        if (piece.len && !encode_piece(e, e->work.data + piece.offset, piece.len)) return 0;
+    }
+    return 1;
+}
+
+/* ---- special tokens ---- */
+
+static int is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* The longest token that is cut out at s[0..n), of which control tokens may take `parse` bytes; -1: none. */
+static int32_t special_at(const weft__tokenizer *tok, const char *s, size_t n, size_t parse, size_t *len)
+{
+    size_t user_len = 0, control_len = 0;
+    int32_t user = weft__prefix_longest(&tok->user, s, n, &user_len);
+    int32_t control = parse ? weft__prefix_longest(&tok->control, s, parse, &control_len) : -1;
+    if (control >= 0 && control_len >= user_len) {
+        *len = control_len;
+        return control;
+    }
+    *len = user_len;
+    return user;
+}
+
+static int begins_special(const weft__tokenizer *tok, unsigned char c)
+{
+    return tok->user.root[c] != tok->user.root[c + 1] || tok->control.root[c] != tok->control.root[c + 1];
+}
+
+static int encode_text(weft__encoding *e, const char *text, size_t n, const weft__parse_span *spans, size_t n_spans)
+{
+    const weft__tokenizer *tok = e->tok;
+    size_t begin = 0, span = 0;
+    for (size_t i = 0; i < n;) {
+        if (!begins_special(tok, (unsigned char)text[i])) {
+            i++;
+            continue;
+        }
+        while (span < n_spans && spans[span].offset + spans[span].len <= i) span++;
+        size_t parse = span < n_spans && spans[span].offset <= i ? spans[span].offset + spans[span].len - i : 0, len;
+        int32_t id = special_at(tok, text + i, n - i, parse, &len);
+        if (id < 0) {
+            i++;
+            continue;
+        }
+        size_t end = i;
+        unsigned strip = tok->strips ? tok->strips[id] : 0;
+        while (strip & WEFT__STRIP_LEFT && end > begin && is_space(text[end - 1])) end--;
+        e->at_start = begin == 0;
+        if (end > begin && !encode_fragment(e, text + begin, end - begin)) return 0;
+        if (!weft__encoding_put(e, id)) return 0;
+        i += len;
+        while (strip & WEFT__STRIP_RIGHT && i < n && is_space(text[i])) i++;
+        begin = i;
+    }
+    e->at_start = begin == 0;
+    return begin == n || encode_fragment(e, text + begin, n - begin);
+}
+
+/* ---- one call ---- */
+
+/* The table of recent pieces, in proportion to the text. */
+static int prepare(weft__encoding *e, size_t n)
+{
+    if (n < 256) return 1;
+    size_t slots = 64;
+    while (slots < 8192 && slots * 16 < n) slots *= 2;
+    e->recent = weft__alloc_zero(slots, sizeof *e->recent);
+    e->keys.data = weft__alloc(slots * MAX_KEY);
+    if (!e->recent || !e->keys.data) return weft__encoding_no_memory(e);
+    e->n_recent = slots;
+    return 1;
+}
+
+static void release(weft__encoding *e)
+{
+    weft__free(e->best);
+    weft__free(e->path);
+    weft__text_free(&e->scratch);
+    weft__text_free(&e->keys);
+    weft__free(e->recent);
+    weft__regex_scratch_free(&e->regex);
+    weft__merger_free(&e->merger);
+    weft__free(e->cut.items);
+    weft__free(e->pieces.items);
+    weft__text_free(&e->other);
+    weft__text_free(&e->work);
+}
+
+static weft_status check_spans(const weft__parse_span *spans, size_t n_spans, size_t n, weft_error *err)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n_spans; i++) {
+        if (spans[i].offset < at || spans[i].offset > n || spans[i].len > n - spans[i].offset) {
+            return weft_fail(err, WEFT_ARGUMENT, "tokenizer: span %zu is out of order or out of the text", i);
+        }
+        at = spans[i].offset + spans[i].len;
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__tokenizer_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__parse_span *spans,
+                                         size_t n_spans, unsigned flags, weft__ids *out, weft_error *err)
+{
+    if (n > MAX_TEXT) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu bytes of text are more than %zu", n, MAX_TEXT);
+    weft_status status = check_spans(spans, n_spans, n, err);
+    if (status) return status;
+    weft__encoding e = {.tok = tok, .out = out, .err = err};
+    size_t before = out->n;
+    int special = flags & WEFT__ENCODE_SPECIAL;
+    int ok = prepare(&e, n);
+    if (ok && special && tok->add_bos) ok = weft__encoding_put(&e, tok->first);
+    if (ok) ok = encode_text(&e, text, n, spans, n_spans);
+    if (ok && special && tok->add_eos) ok = weft__encoding_put(&e, tok->last);
+    if (!ok) out->n = before;
+    release(&e);
+    return ok ? WEFT_OK : e.status;
+}
+
+weft_status weft__tokenizer_encode(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags, weft__ids *out,
+                                   weft_error *err)
+{
+    weft__parse_span all = {0, n};
+    return weft__tokenizer_encode_spans(tok, text, n, &all, flags & WEFT__ENCODE_PARSE ? 1 : 0, flags, out, err);
+}

@@ -1,0 +1,22 @@
+/* unicode.h: what the tokenizers ask about characters; the only door to utf8proc. Stateless; thread-safe. */
+#ifndef WEFT_TEXT_UNICODE_H
+#define WEFT_TEXT_UNICODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+typedef enum weft__normal_form { WEFT__FORM_NFC, WEFT__FORM_NFD, WEFT__FORM_NFKC, WEFT__FORM_NFKD } weft__normal_form;
+
+/* Appends s[0..n), which is well-formed UTF-8, in that form; linear time, also for hostile runs of combining marks. A failure
+ * shows in out->failed. */
+void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__normal_form form);
+
+int weft__unicode_is_space(uint32_t cp);   /* White_Space */
+int weft__unicode_is_mark(uint32_t cp);    /* Mn */
+int weft__unicode_is_other(uint32_t cp);   /* Cc, Cf, Cn, Co, Cs */
+/* Appends the lower-case form. */
+void weft__unicode_put_lower(weft__text *out, uint32_t cp);
+
+#endif
