@@ -1,0 +1,112 @@
+/* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs AVX2.
+ * MM_DOT32 says what a bias is: 1 where codes are multiplied by VPDPBUSD, else 0 (matmul_quant.h). */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_ACT_H
+#define WEFT_KERNELS_SIMD_MATMUL_ACT_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/simd/matmul_layout.h"
+
+static inline size_t mm_act8_bytes(int64_t k, int64_t m)
+{
+    return (size_t)mm_act_steps(k) * (size_t)m * MM_ROW_STEP;
+}
+
+/* The largest magnitude of 32 floats. Magnitudes are compared as integers, so that a NaN or an infinity wins. */
+static inline float mm_amax(const float *x)
+{
+    const __m256i magnitude = _mm256_set1_epi32(0x7FFFFFFF);
+    __m256i a = _mm256_setzero_si256();
+    for (int i = 0; i < 4; i++) {
+        a = _mm256_max_epi32(a, _mm256_and_si256(magnitude, _mm256_castps_si256(_mm256_loadu_ps(x + 8 * i))));
+    }
+    __m128i b = _mm_max_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    b = _mm_max_epi32(b, _mm_shuffle_epi32(b, 0x4E));
+    b = _mm_max_epi32(b, _mm_shuffle_epi32(b, 0xB1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(b));
+}
+
+/* 32 codes of x * inverse, rounded to nearest even; dst 32 bytes. Returns in each half of 128 bits, of its 16 codes, four equal
+ * pairs of int16: the sum of those at 4 * g and 4 * g + 1, and of those at 4 * g + 2 and 4 * g + 3. */
+static inline __m256i mm_code_32(const float *x, float inverse, uint8_t *dst)
+{
+    __m256i v[4];
+    for (int i = 0; i < 4; i++) v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
+    __m256i q = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    q = _mm256_permutevar8x32_epi32(q, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)); /* packing works within halves */
+    _mm256_storeu_si256((__m256i *)dst, q);
+    __m256i sum = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
+    sum = _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0x4E));
+    return _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0xB1));
+}
+
+/* Bias words from the sum of pairs (a, b): factor * (a + b) as int32, or the two products as int16. */
+static inline uint32_t mm_bias(int a, int b, int factor32, int factor16)
+{
+#if MM_DOT32
+    (void)factor16;
+    return (uint32_t)(factor32 * (a + b));
+#else
+    (void)factor32;
+    return (uint32_t)(uint16_t)(factor16 * a) | (uint32_t)(uint16_t)(factor16 * b) << 16;
+#endif
+}
+
+static inline void mm_word(uint8_t *p, int i, uint32_t w)
+{
+    memcpy(p + 4 * i, &w, 4);
+}
+
+static inline void mm_float(uint8_t *p, int i, float x)
+{
+    memcpy(p + 4 * i, &x, 4);
+}
+
+/* 32 inputs into half h of row t of a step with n_rows rows. Where all are so small that 127 / amax is not finite, they are taken
+ * times 2^100 first: that is exact, and the scale is of the true size. */
+static inline void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_t *step)
+{
+    float amax = mm_amax(x), up[32], inverse = 0;
+    if (amax >= 0x1p-100f || amax != amax) {
+        inverse = 127.0f / amax;
+    } else if (amax > 0) {
+        for (int i = 0; i < 32; i++) up[i] = x[i] * 0x1p100f;
+        x = up;
+        inverse = 127.0f / (amax * 0x1p100f);
+    }
+    float scale = amax / 127.0f;
+    __m256i pairs = mm_code_32(x, inverse, step + 64 * t + 32 * h);
+    uint32_t w0 = (uint32_t)_mm256_extract_epi32(pairs, 0), w1 = (uint32_t)_mm256_extract_epi32(pairs, 4);
+    int a0 = (int16_t)w0, b0 = (int16_t)(w0 >> 16), a1 = (int16_t)w1, b1 = (int16_t)(w1 >> 16);
+    mm_float(step + mm_scale_at(n_rows), 2 * t + h, scale);
+    mm_float(step + mm_sum32_at(n_rows), 2 * t + h, scale * (float)(a0 + b0 + a1 + b1));
+    mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h, scale * (float)(a0 + b0));
+    mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h + 1, scale * (float)(a1 + b1));
+    mm_word(step + mm_bias32_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -128, -16));
+    mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -8, -8));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(a0, b0, -128, -32));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(a1, b1, -128, -32));
+}
+
+/* weft__act.put of the 8-bit form. */
+static inline void mm_act8_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+{
+    const int64_t first = row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
+    const int n_rows = mm_tile_rows(first, m), t = (int)(row - first);
+    uint8_t *step = (uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
+    for (int64_t i = 0; i < steps; i++, step += (size_t)n_rows * MM_ROW_STEP) {
+        for (int h = 0; h < 2; h++) {
+            int64_t at = i * MM_STEP + 32 * h;
+            if (at + 32 <= k) {
+                mm_act8_half(x + at, h, t, n_rows, step);
+            } else {
+                float rest[32] = {0};
+                if (at < k) memcpy(rest, x + at, (size_t)(k - at) * sizeof *x);
+                mm_act8_half(rest, h, t, n_rows, step);
+            }
+        }
+    }
+}
+
+#endif

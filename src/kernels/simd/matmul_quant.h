@@ -1,0 +1,371 @@
+/* matmul_quant.h: products of quantized weights and 8-bit activations, for any vector tier (layouts: matmul_layout.h).
+ *
+ * The including file has included its tier's matmul_vec.h, which gives registers (vi, of MM_R rows of four bytes; vf, of MM_R
+ * floats) and says by MM_DOT32 how bytes are multiplied. Every function here is inlined with constant format, half and number of
+ * rows, so what reads as a decision is none at run time. One tile is one panel of weights by 1 to 8 rows of activations.
+ *
+ * Integer part. The sum of 32 products (16 where scales are by 16) is exact, in one of three ways:
+ *  - MM_DOT32: VPDPBUSD of unsigned codes, int32 throughout. Codes are taken times 2^mm_shift so that the offset of most formats
+ *    becomes 128 and one bias serves all; the factor 2^-shift goes into the scale, exactly.
+ *  - else, codes of up to six bits: VPMADDUBSW, whose int16 sums of two products are added as int16, then widened once. It
+ *    saturates only beyond 32767 and the largest is 63 * 127 * 2 = 16002. The additions wrap, so only the end matters:
+ *      with a bias the end is the sum of (code - offset) * activation: 4 bits, 16 products <= 8 * 127 * 16 = 16256;
+ *      5 bits, 16 products <= 16 * 127 * 16 = 32512; 6 bits, 8 products <= 32 * 127 * 8 = 32512 (and so for Q3_K, codes times 8);
+ *      without (formats with a minimum): 4 bits, 16 products <= 15 * 127 * 16 = 30480; 5 bits, 8 products <= 31 * 127 * 8 = 31496;
+ *      2 bits, 8 products <= 3 * 127 * 8 = 3048.
+ *  - else, codes of eight bits: the sign of the weight goes to the activation, VPMADDUBSW of |w| <= 128 gives at most
+ *    128 * 127 * 2 = 32512, widened each time.
+ *  These bounds hold for every code that a file can hold and activation codes in [-127, 127]. A row that holds NaN or infinity may
+ *  have other codes and wrong sums: its scale is NaN or infinite, and so is the result.
+ * Float part. Per 32 inputs, in order of k: acc = fma(sum, scale_w * scale_a, acc), or with scales by 16
+ *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the activations. The
+ *  sequence depends on nothing but the format, so every number of rows gives the same bits. */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_QUANT_H
+#define WEFT_KERNELS_SIMD_MATMUL_QUANT_H
+
+#include "kernels/kernels.h"
+#include "kernels/simd/matmul_layout.h"
+#include "kernels/simd/unroll.h"
+
+#ifndef MM_DOT32
+#define MM_DOT32 0
+#endif
+
+/* ---- codes ------------------------------------------------------------------------------------------------------------------- */
+
+static const int8_t mm_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+
+/* Codes of eight bits that are signed here. */
+MM_INLINE int mm_is_signed(int f)
+{
+    return !MM_DOT32 && (f == WEFT_Q8_0 || f == WEFT_IQ4_NL || f == WEFT_IQ4_XS);
+}
+
+/* Codes of half h come times 2^shift. */
+MM_INLINE int mm_shift(int f, int h)
+{
+    switch (f) {
+    case WEFT_Q4_0:
+    case WEFT_Q4_1:
+    case WEFT_Q4_K: return MM_DOT32 && h ? 4 : 0;
+    case WEFT_Q5_0:
+    case WEFT_Q5_1:
+    case WEFT_Q5_K: return MM_DOT32 ? 3 : 0;
+    case WEFT_Q6_K: return MM_DOT32 ? 2 : 0;
+    case WEFT_Q3_K: return MM_DOT32 ? 5 : 3;
+    default: return 0;
+    }
+}
+
+/* x with bit `from` moved to bit `to`; bits of neighbouring bytes come in. */
+MM_INLINE vi mm_move(vi x, int from, int to)
+{
+    return to > from ? vi_left(x, to - from) : to < from ? vi_right(x, from - to) : x;
+}
+
+MM_INLINE vi mm_field(vi x, int from, int bits, int to)
+{
+    return vi_and(mm_move(x, from, to), vi_bytes(((1 << bits) - 1) << to));
+}
+
+MM_INLINE vi mm_or_field(vi a, vi x, int from, int bits, int to)
+{
+    return vi_or_and(a, mm_move(x, from, to), vi_bytes(((1 << bits) - 1) << to));
+}
+
+/* Codes of group g of half h; c points at the step. */
+MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
+{
+    const int to = mm_shift(f, h);
+    switch (f) {
+    case WEFT_Q8_0: {
+        vi w = vi_load(c + (8 * h + g) * MM_REG);
+        return MM_DOT32 ? w : vi_xor(w, vi_bytes(0x80));
+    }
+    case WEFT_Q2_K: return mm_field(vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+    case WEFT_Q3_K: {
+        vi w = mm_field(vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+        return mm_or_field(w, vi_load(c + (4 + h) * MM_REG), g, 1, to + 2);
+    }
+    default: break;
+    }
+    vi nibbles = vi_load(c + g * MM_REG);
+    switch (f) {
+    case WEFT_IQ4_NL:
+    case WEFT_IQ4_XS: {
+        vi table = vi_table(mm_iq4_values);
+        if (MM_DOT32) table = vi_xor(table, vi_bytes(0x80));
+        return vi_lookup(table, mm_field(nibbles, 4 * h, 4, 0));
+    }
+    case WEFT_Q5_0:
+    case WEFT_Q5_1:
+    case WEFT_Q5_K: return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 1), vi_load(c + (8 + h) * MM_REG), g, 1, to);
+    case WEFT_Q6_K:
+        return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (8 + 2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+    default: return mm_field(nibbles, 4 * h, 4, to);
+    }
+}
+
+/* ---- scales ------------------------------------------------------------------------------------------------------------------ */
+
+typedef struct mm_head {
+    vf d[2]; /* 256-element formats: d * 2^-shift for each half */
+    vf m;    /* -dmin */
+} mm_head;
+
+typedef struct mm_scales {
+    vf d[2]; /* of 32 inputs, or of each 16 */
+    vf m[2];
+} mm_scales;
+
+MM_INLINE vf mm_unshift(int f, int h, vf d)
+{
+    const int shift = mm_shift(f, h);
+    return shift ? vf_mul(d, vf_set(1.0f / (float)(1 << shift))) : d;
+}
+
+MM_INLINE void mm_load_head(int f, const uint8_t *head, mm_head *o)
+{
+    if (!mm_is_256(f)) return;
+    vf d = vf_load_f16((const uint16_t *)head);
+    o->d[0] = mm_unshift(f, 0, d);
+    o->d[1] = mm_unshift(f, 1, d);
+    if (mm_has_min(f)) o->m = vf_mul(vf_load_f16((const uint16_t *)(head + 2 * MM_R)), vf_set(-1.0f));
+}
+
+/* Scales and minimums of half h of step s. */
+MM_INLINE void mm_load_scales(int f, const uint8_t *head, const mm_head *hd, int64_t s, int h, mm_scales *o)
+{
+    if (!mm_is_256(f)) {
+        o->d[0] = mm_unshift(f, h, vf_load_f16((const uint16_t *)(head + 2 * MM_R * h)));
+        if (mm_has_min(f)) o->m[0] = vf_load_f16((const uint16_t *)(head + 2 * MM_R * (2 + h)));
+        return;
+    }
+    const uint8_t *sc = head + (mm_has_min(f) ? 4 : 2) * MM_R;
+    const int64_t j = 2 * s + h;
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *by_16 = sc + (2 * j + i) * MM_R;
+        if (f == WEFT_Q2_K) {
+            o->d[i] = vf_mul(vf_load_u4_low(by_16), hd->d[h]);
+            o->m[i] = vf_mul(vf_load_u4_high(by_16), hd->m);
+        } else if (mm_by_16(f)) {
+            o->d[i] = vf_mul(vf_load_s8(by_16), hd->d[h]);
+        }
+    }
+    if (f == WEFT_IQ4_XS) o->d[0] = vf_mul(vf_load_s8(sc + j * MM_R), hd->d[h]);
+    if (f == WEFT_Q4_K || f == WEFT_Q5_K) {
+        o->d[0] = vf_mul(vf_load_u8(sc + j * MM_R), hd->d[h]);
+        o->m[0] = vf_mul(vf_load_u8(sc + (8 + j) * MM_R), hd->m);
+    }
+}
+
+/* ---- sums of products -------------------------------------------------------------------------------------------------------- */
+
+/* How many sums the 32 products are split into. */
+MM_INLINE int mm_parts(int f)
+{
+    return mm_by_16(f) || (!MM_DOT32 && (f == WEFT_Q5_1 || f == WEFT_Q5_K)) ? 2 : 1;
+}
+
+/* The word at which a sum starts, or NULL where it starts at zero; part p of half h of row t of T. */
+MM_INLINE const uint8_t *mm_bias_of(int f, const uint8_t *a, int h, int n_rows, int t, int p)
+{
+    switch (f) {
+    case WEFT_Q4_0: return a + (MM_DOT32 && h ? mm_bias32_at(n_rows) : mm_bias8_at(n_rows)) + 4 * (2 * t + h);
+    case WEFT_Q5_0: return a + mm_bias32_at(n_rows) + 4 * (2 * t + h);
+    case WEFT_Q8_0:
+    case WEFT_IQ4_NL:
+    case WEFT_IQ4_XS: return MM_DOT32 ? a + mm_bias32_at(n_rows) + 4 * (2 * t + h) : NULL;
+    case WEFT_Q3_K:
+    case WEFT_Q6_K: return a + mm_bias16_at(n_rows) + 4 * (4 * t + 2 * h + p);
+    default: return NULL;
+    }
+}
+
+/* acc + products of the four codes per row in w and in the word at a. `fresh`: acc is zero. */
+MM_INLINE vi mm_dot(int f, vi acc, int fresh, vi w, const uint8_t *a)
+{
+#if MM_DOT32
+    (void)f, (void)fresh;
+    return mm_dot_word(acc, w, a);
+#else
+    if (mm_is_signed(f)) {
+        vi x = mm_sum_pairs(mm_mul_pairs_signed(w, vi_word(a)));
+        return fresh ? x : vi_add32(acc, x);
+    }
+    vi x = mm_mul_pairs(w, vi_word(a));
+    return fresh ? x : mm_add16(acc, x);
+#endif
+}
+
+/* int32 sums from what mm_dot left. */
+MM_INLINE vi mm_dot_end(int f, vi acc)
+{
+    return MM_DOT32 || mm_is_signed(f) ? acc : mm_sum_pairs(acc);
+}
+
+/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to acc. Four rows side by side hide the latency of the
+ * multipliers. */
+MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w, const mm_scales *sc, const uint8_t *a, vf *acc)
+{
+    const int parts = mm_parts(f);
+    vi sum[4][2];
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        UNROLL for (int p = 0; p < parts; p++)
+        {
+            const uint8_t *bias = mm_bias_of(f, a, h, n_rows, t0 + t, p);
+            sum[t][p] = bias ? vi_word(bias) : (vi){0};
+        }
+    }
+    UNROLL for (int g = 0; g < 8; g++)
+    {
+        const int p = parts == 2 ? g / 4 : 0;
+        const int fresh = g == (p ? 4 : 0) && !mm_bias_of(f, a, h, n_rows, 0, 0);
+        UNROLL for (int t = 0; t < n; t++)
+        {
+            sum[t][p] = mm_dot(f, sum[t][p], fresh, w[g], a + 64 * (t0 + t) + 32 * h + 4 * g);
+        }
+    }
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        const int r = t0 + t;
+        vf scale = vf_word(a + mm_scale_at(n_rows) + 4 * (2 * r + h));
+        vi first = mm_dot_end(f, sum[t][0]);
+        if (mm_by_16(f)) {
+            vf x = vf_mul(vf_from_int(first), sc->d[0]);
+            x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1])), sc->d[1], x);
+            acc[r] = vf_fma(x, scale, acc[r]);
+        } else {
+            if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
+            acc[r] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[r]);
+        }
+        if (f == WEFT_Q2_K) {
+            UNROLL for (int i = 0; i < 2; i++)
+            {
+                acc[r] = vf_fma(sc->m[i], vf_word(a + mm_sum16_at(n_rows) + 4 * (4 * r + 2 * h + i)), acc[r]);
+            }
+        } else if (mm_has_min(f)) {
+            acc[r] = vf_fma(sc->m[0], vf_word(a + mm_sum32_at(n_rows) + 4 * (2 * r + h)), acc[r]);
+        }
+    }
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------------------------------------- */
+
+/* Lines are fetched into the second level this far ahead, bytes; measured (a first-level fetch helps at no distance). */
+MM_INLINE int mm_ahead(int n_rows)
+{
+    return n_rows == 1 ? 3072 : 6144;
+}
+
+MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
+{
+    vi w[8];
+    UNROLL for (int g = 0; g < 8; g++) w[g] = mm_code(f, c, h, g);
+    mm_half_rows(f, h, n_rows, 0, n_rows < 4 ? n_rows : 4, w, sc, a, acc);
+    if (n_rows > 4) mm_half_rows(f, h, n_rows, 4, n_rows - 4, w, sc, a, acc);
+}
+
+/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. `fetch`: the panel comes from memory. */
+MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out,
+                       int64_t ldo)
+{
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    vf acc[MM_TILE];
+    UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_zero();
+    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
+        mm_head hd;
+        mm_load_head(f, w, &hd);
+        const uint8_t *c = w + mm_head_row(f) * MM_R;
+        for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
+            if (fetch) {
+                const int lines = (span_bytes / steps + 63) / 64;
+                const char *ahead = (const char *)w + mm_ahead(n_rows) + s * lines * 64;
+                UNROLL for (int l = 0; l < lines; l++) _mm_prefetch(ahead + 64 * l, _MM_HINT_T1);
+            }
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                mm_scales sc;
+                mm_load_scales(f, w, &hd, s, h, &sc);
+                mm_half(f, h, n_rows, c, &sc, a, acc);
+            }
+        }
+    }
+    UNROLL for (int t = 0; t < n_rows; t++)
+    {
+        if (n_out >= MM_R) {
+            vf_store(out + t * ldo, acc[t]);
+        } else {
+            vf_store_part(out + t * ldo, acc[t], n_out);
+        }
+    }
+}
+
+typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
+
+/* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
+MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
+{
+    int64_t rows = (512 << 10) / bytes_per_row / MM_TILE * MM_TILE;
+    return rows < MM_TILE ? MM_TILE : rows;
+}
+
+/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows. */
+static inline void mm_run(int f, const mm_tile_fn *tiles, const void *panels, size_t stride, int64_t n_out, int64_t k,
+                          const void *act, int64_t m, float *out, int64_t ldo)
+{
+    const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, chunk = mm_chunk_rows(row_bytes), n_spans = mm_spans(f, k);
+    for (int64_t c = 0; c < m; c += chunk) {
+        const int64_t end = m - c < chunk ? m : c + chunk;
+        const uint8_t *w = panels;
+        for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
+            const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
+            for (int64_t i = c; i < end; i += MM_TILE) {
+                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == c, outs, out + i * ldo + n,
+                                              ldo);
+            }
+        }
+    }
+}
+
+/* ---- kernels: what a tier's file expands for each format ------------------------------------------------------------------------ */
+
+#define MM_TILE_FN(f, name, n_rows)                                                                                              \
+    static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out,           \
+                                int64_t ldo)                                                                                     \
+    {                                                                                                                            \
+        mm_tile(f, n_rows, w, n_spans, a, fetch, n_out, out, ldo);                                                               \
+    }
+
+/* Defines weft__matmul_NAME_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
+#define MM_KERNEL(format, name, tier_name, TIER, pack_fn, act_form)                                                              \
+    MM_TILE_FN(WEFT_##format, name, 1)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 2)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 3)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 4)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 5)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 6)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 7)                                                                                           \
+    MM_TILE_FN(WEFT_##format, name, 8)                                                                                           \
+    static void name##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
+                           int64_t ldo)                                                                                          \
+    {                                                                                                                            \
+        static const mm_tile_fn tiles[MM_TILE] = {                                                                               \
+            name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8};                                     \
+        mm_run(WEFT_##format, tiles, panels, stride, n_out, k, act, m, out, ldo);                                                \
+    }                                                                                                                            \
+    static size_t name##_panel_bytes(int64_t k)                                                                                  \
+    {                                                                                                                            \
+        return mm_panel_bytes(WEFT_##format, MM_R, k);                                                                           \
+    }                                                                                                                            \
+    const weft__matmul weft__matmul_##name##_##tier_name = {"matmul_" #name "_" #tier_name,                                      \
+                                                            WEFT_##format,                                                       \
+                                                            WEFT__TIER_##TIER,                                                   \
+                                                            MM_R,                                                                \
+                                                            &act_form,                                                           \
+                                                            name##_panel_bytes,                                                  \
+                                                            pack_fn,                                                             \
+                                                            name##_run};
+
+#endif
