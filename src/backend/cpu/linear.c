@@ -1,0 +1,109 @@
+/* linear.c: products with the weights: norm in front, up to three matrices of one input, gate and residual behind.
+ *
+ * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
+ * barrier, which is what a decode step has most of. More rows are prepared together, then multiplied chunk by chunk. */
+#include "backend/cpu/cpu.h"
+
+static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset, int64_t row_in_step,
+                        int64_t row, int64_t n, uint8_t *acts)
+{
+    const float *x = p->data[l->x] + row_in_step * l->input.k;
+    if (l->norm) {
+        p->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
+        x = th->row;
+    }
+    weft__cpu_put(&l->input, offset, x, row, n, acts);
+}
+
+/* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
+static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t first, int64_t last, int64_t row, int64_t n)
+{
+    const weft__cpu_matrix *m = &l->m[i];
+    const float *residual = i == 0 && l->residual != WEFT_NONE ? p->data[l->residual] : NULL;
+    if (!m->bias && !residual) return;
+    for (int64_t r = row; r < row + n; r++) {
+        float *y = p->data[l->out[i]] + r * m->n + first;
+        if (m->bias) p->k->add(y, m->bias + first, last - first, y);
+        if (residual) p->k->add(y, residual + r * m->n + first, last - first, y);
+    }
+}
+
+/* This thread's outputs of n rows from `row` on, whose prepared forms are at acts. */
+static void multiply_rows(weft_program *p, const weft__cpu_linear *l, int thread, const uint8_t *acts, const size_t *offset, int64_t row,
+                          int64_t n)
+{
+    if (l->activation != WEFT_ACT_NONE) {
+        int64_t first = l->split[thread], last = l->split[thread + 1], width = l->m[0].n;
+        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, first, last, acts, offset, n,
+                        p->data[l->out[0]] + row * width + first, width);
+        return;
+    }
+    for (int i = 0; i < l->n_mat; i++) {
+        int64_t first = l->split[thread * l->n_mat + i], last = l->split[(thread + 1) * l->n_mat + i], width = l->m[i].n;
+        if (first >= last) continue;
+        weft__cpu_multiply(&l->m[i], 0, first, last, acts, offset, n, p->data[l->out[i]] + row * width + first, width);
+        epilogue(p, l, i, first, last, row, n);
+    }
+}
+
+static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
+{
+    const weft__cpu_linear *l = s->data;
+    const weft__cpu_input *in = &l->input;
+    weft__cpu_thread *th = &p->threads[thread];
+    int64_t n = weft__cpu_rows(p, s);
+    if (n <= in->tile) {
+        for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, in->tile_offset, r, r, n, th->act);
+        multiply_rows(p, l, thread, th->act, in->tile_offset, 0, n);
+        return;
+    }
+    uint8_t *acts = p->shared->data;
+    int64_t n_tiles = (n + in->tile - 1) / in->tile;
+    int64_t first = weft__cpu_share(n_tiles, thread, p->n_threads) * in->tile;
+    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * in->tile;
+    for (int64_t r = first; r < last && r < n; r++) {
+        int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
+        prepare_row(p, l, th, in->chunk_offset, r, r - begin, rows, acts + (size_t)c * in->chunk_bytes);
+    }
+    weft__pool_barrier(p->backend->pool, thread);
+    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes)
+        multiply_rows(p, l, thread, acts, in->chunk_offset, begin, n - begin < in->chunk ? n - begin : in->chunk);
+}
+
+weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
+{
+    const weft_node *node = s->node;
+    const weft_attr_linear *a = &node->attr.linear;
+    weft__cpu_linear *l = weft__cpu_own(p, 1, sizeof *l);
+    weft__cpu_matrix *m[WEFT_LINEAR_MAX];
+    const weft__cpu_matrix *split[WEFT_LINEAR_MAX];
+    int failed = 0;
+    if (!l) goto no_memory;
+    l->n_mat = a->n_mat;
+    l->activation = a->activation;
+    l->x = node->in[0];
+    l->residual = a->residual == WEFT_NONE ? WEFT_NONE : node->in[a->residual];
+    l->norm = weft__cpu_vector(p, a->norm_weight, &failed);
+    l->eps = a->norm_eps;
+    for (int i = 0; i < a->n_mat; i++) {
+        weft_status st = weft__cpu_matrix_init(p, &l->m[i], node->w[i], err);
+        if (st) return st;
+        l->m[i].bias = weft__cpu_vector(p, a->bias[i], &failed);
+        l->out[i] = node->out[i < node->n_out ? i : 0];
+        split[i] = m[i] = &l->m[i];
+    }
+    int64_t max_rows = s->rows == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
+    weft__cpu_input_init(&l->input, m, a->n_mat, max_rows);
+    l->split = weft__cpu_own(p, ((size_t)p->n_threads + 1) * (size_t)a->n_mat, sizeof *l->split);
+    if (!l->split || failed) goto no_memory;
+    weft__cpu_split_outputs(split, a->n_mat, a->activation != WEFT_ACT_NONE, p->n_threads, l->split);
+    weft__cpu_need(&p->needs.act, l->input.tile_bytes);
+    weft__cpu_need(&p->needs.row, (size_t)l->input.k * sizeof(float));
+    if (a->activation != WEFT_ACT_NONE) weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
+    weft__cpu_need(&p->needs.shared, (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk) * l->input.chunk_bytes);
+    s->run = run_linear;
+    s->data = l;
+    return WEFT_OK;
+no_memory:
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[node->out[0]].name);
+}

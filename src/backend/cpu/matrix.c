@@ -1,0 +1,174 @@
+/* matrix.c: weights as kernels read them, the forms of their input, and the split of their outputs over threads. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/check.h"
+
+enum {
+    CHUNK_BYTES = 320 << 10,   /* of prepared rows: they stay in the second-level cache while the weights stream past */
+    MIN_CHUNK = 32, MAX_CHUNK = 256
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t lcm(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+/* ---- packing ---- */
+
+/* Bytes of weight w, all experts, in panels of kernel mm; 0 where it is used in place. */
+static int panel_total(const weft_weight *w, const weft__matmul *mm, uint64_t *n)
+{
+    *n = 0;
+    if (!mm->panel_bytes) return 1;
+    return weft__mul_u64((uint64_t)ceil_div(w->shape.d[1], mm->panel_rows), mm->panel_bytes(w->shape.d[0]), n) &&
+           weft__mul_u64(*n, (uint64_t)w->shape.d[2], n);
+}
+
+weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err)
+{
+    *n = 0;
+    for (int32_t i = 0; i < p->segment->n_nodes; i++) {
+        const weft_node *node = &p->graph->nodes[p->segment->nodes[i]];
+        if (node->op != WEFT_OP_LINEAR && node->op != WEFT_OP_MOE_FFN) continue;
+        for (int j = 0; j < node->n_w; j++) {
+            weft_weight_id id = node->w[j];
+            const weft_weight *w = &p->graph->weights[id];
+            uint64_t bytes;
+            if (p->weight_panels[id]) continue;
+            if (!panel_total(w, weft__matmul_find(w->dtype, p->backend->tiers), &bytes) || !weft__add_u64(*n, bytes, n))
+                return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
+            p->weight_panels[id] = (uint8_t *)p; /* counted */
+        }
+    }
+    memset(p->weight_panels, 0, (size_t)p->graph->n_weights * sizeof *p->weight_panels);
+    return WEFT_OK;
+}
+
+weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_weight_id id, weft_error *err)
+{
+    const weft_weight *w = &p->graph->weights[id];
+    const weft__matmul *mm = weft__matmul_find(w->dtype, p->backend->tiers);
+    uint64_t total;
+    *m = (weft__cpu_matrix){.mm = mm, .w = w, .k = w->shape.d[0], .n = w->shape.d[1]};
+    if (!mm->panel_bytes) {
+        m->panels = (const uint8_t *)w->buffer->data + w->offset;
+        m->stride = w->row_bytes;
+        m->expert_stride = (size_t)m->n * m->stride;
+        return WEFT_OK;
+    }
+    m->stride = mm->panel_bytes(m->k);
+    m->expert_stride = (size_t)ceil_div(m->n, mm->panel_rows) * m->stride;
+    if (!p->weight_panels[id]) {
+        if (!panel_total(w, mm, &total) || total > p->packed->n_bytes - p->n_packed)
+            return weft_fail(err, WEFT_INTERNAL, "weight %s does not fit the memory counted for it", w->name);
+        p->weight_panels[id] = (uint8_t *)p->packed->data + p->n_packed;
+        p->n_packed += total;
+        m->pack_here = 1;
+    }
+    m->panels = p->weight_panels[id];
+    return WEFT_OK;
+}
+
+void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last)
+{
+    int64_t rows = m->mm->panel_rows;
+    for (int64_t e = 0; e < m->w->shape.d[2]; e++) {
+        const uint8_t *source = (const uint8_t *)m->w->buffer->data + m->w->offset + (uint64_t)(e * m->n) * m->w->row_bytes;
+        uint8_t *panels = (uint8_t *)m->panels + (size_t)e * m->expert_stride;
+        for (int64_t panel = first / rows; panel * rows < last; panel++) {
+            int64_t row = panel * rows, n = m->n - row < rows ? m->n - row : rows;
+            m->mm->pack(source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k, panels + (size_t)panel * m->stride);
+        }
+    }
+}
+
+/* ---- inputs ---- */
+
+void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, int64_t max_rows)
+{
+    *in = (weft__cpu_input){.k = m[0]->k, .tile = 1};
+    for (int i = 0; i < n_mat; i++) {
+        int a = 0;
+        while (a < in->n_acts && in->act[a] != m[i]->mm->act) a++;
+        if (a == in->n_acts) {
+            in->act[in->n_acts++] = m[i]->mm->act;
+            in->tile = (int)lcm(in->tile, m[i]->mm->act->tile);
+        }
+        m[i]->act = a;
+    }
+    for (int a = 0; a < in->n_acts; a++) {
+        in->tile_offset[a] = in->tile_bytes;
+        in->tile_bytes += weft__cpu_round(in->act[a]->bytes(in->k, in->tile));
+    }
+    int64_t fits = (int64_t)(CHUNK_BYTES / (in->tile_bytes / (size_t)in->tile + 1));
+    if (fits < MIN_CHUNK) fits = MIN_CHUNK;
+    if (fits > MAX_CHUNK) fits = MAX_CHUNK;
+    if (fits > max_rows) fits = max_rows;
+    in->chunk = ceil_div(fits, in->tile) * in->tile;
+    for (int a = 0; a < in->n_acts; a++) {
+        in->chunk_offset[a] = in->chunk_bytes;
+        in->chunk_bytes += weft__cpu_round(in->act[a]->bytes(in->k, in->chunk));
+    }
+}
+
+/* ---- outputs ---- */
+
+void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int n_threads, int64_t *split)
+{
+    /* Columns of the split: every matrix by itself, or all as one. */
+    int n_cols = together ? 1 : n_mat;
+    int64_t unit[WEFT_LINEAR_MAX];
+    uint64_t unit_bytes[WEFT_LINEAR_MAX] = {0}, total = 0;
+    for (int i = 0; i < n_mat; i++) {
+        int c = together ? 0 : i;
+        unit[c] = c == i ? lcm(WEFT__CPU_UNIT, m[i]->mm->panel_rows) : lcm(unit[c], m[i]->mm->panel_rows);
+    }
+    for (int i = 0; i < n_mat; i++) {
+        int c = together ? 0 : i;
+        unit_bytes[c] += (uint64_t)(unit[c] / m[i]->mm->panel_rows) * m[i]->stride;
+        total += (uint64_t)ceil_div(m[i]->n, unit[c]) * ((uint64_t)(unit[c] / m[i]->mm->panel_rows) * m[i]->stride);
+    }
+    for (int t = 0; t <= n_threads; t++) {
+        uint64_t target = (uint64_t)weft__cpu_share((int64_t)total, t, n_threads);
+        for (int c = 0; c < n_cols; c++) {
+            uint64_t n_units = (uint64_t)ceil_div(m[c]->n, unit[c]), take = (target + unit_bytes[c] / 2) / unit_bytes[c];
+            if (take > n_units || t == n_threads) take = n_units;
+            int64_t first = (int64_t)take * unit[c];
+            split[t * n_cols + c] = first < m[c]->n ? first : m[c]->n;
+            /* Later columns get their part only when this one is full, so that no boundary ever moves back. */
+            target = take == n_units && target > take * unit_bytes[c] ? target - take * unit_bytes[c] : 0;
+        }
+    }
+}
+
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up, int activation,
+                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n, float *out,
+                     int64_t ldo)
+{
+    int64_t unit = lcm(gate->mm->panel_rows, up->mm->panel_rows), block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
+    if (block < unit) block = unit;
+    for (int64_t o = first, end; o < last; o = end) {
+        end = o + block < last ? o + block : last;
+        int64_t width = end - o;
+        weft__cpu_multiply(gate, expert, o, end, acts, offset, n, out + (o - first), ldo);
+        weft__cpu_multiply(up, expert, o, end, acts, offset, n, th->glu, width);
+        for (int64_t i = 0; i < n; i++) {
+            float *g = out + (o - first) + i * ldo, *u = th->glu + i * width;
+            if (gate->bias) p->k->add(g, gate->bias + o, width, g);
+            if (up->bias) p->k->add(u, up->bias + o, width, u);
+            p->k->glu(activation, g, u, width, g);
+        }
+    }
+}

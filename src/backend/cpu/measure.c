@@ -1,0 +1,107 @@
+/* measure.c: the limits of this machine with the provider's threads: what memory can be read, what the units can multiply.
+ * Each figure is the median of several rounds; a round is timed from the common start to the last thread's end. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "base/clock.h"
+#include "mem/mem.h"
+
+enum { ROUNDS = 7, SPIN_MS = 20 };
+#define READ_BYTES (512ull << 20) /* beyond every cache */
+
+typedef struct job {
+    weft_backend *b;
+    double (*spin)(int ms);
+    uint64_t (*read)(const void *p, size_t n_bytes);
+    const uint8_t *data;
+    double rate[1024]; /* per thread */
+    atomic_uint_fast64_t sum; /* so that the reads have a use */
+} job;
+
+static void spin_job(void *arg, int thread, int n_threads)
+{
+    job *j = arg;
+    (void)n_threads;
+    j->rate[thread] = j->spin(SPIN_MS);
+}
+
+static void read_job(void *arg, int thread, int n_threads)
+{
+    job *j = arg;
+    int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
+    int64_t first = weft__cpu_share(n_lines, thread, n_threads), last = weft__cpu_share(n_lines, thread + 1, n_threads);
+    uint64_t value = j->read(j->data + first * WEFT__CPU_LINE, (size_t)(last - first) * WEFT__CPU_LINE);
+    atomic_fetch_add(&j->sum, value);
+}
+
+static void fill_job(void *arg, int thread, int n_threads)
+{
+    uint8_t *data = (uint8_t *)((job *)arg)->data;
+    int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
+    int64_t first = weft__cpu_share(n_lines, thread, n_threads), last = weft__cpu_share(n_lines, thread + 1, n_threads);
+    memset(data + first * WEFT__CPU_LINE, thread + 1, (size_t)(last - first) * WEFT__CPU_LINE);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *x)
+{
+    qsort(x, ROUNDS, sizeof *x, compare);
+    return x[ROUNDS / 2];
+}
+
+static double measure_spin(job *j, double (*spin)(int ms))
+{
+    double rounds[ROUNDS];
+    if (!spin) return 0;
+    j->spin = spin;
+    for (int r = 0; r < ROUNDS; r++) {
+        weft__pool_run(j->b->pool, spin_job, j);
+        rounds[r] = 0;
+        for (int t = 0; t < j->b->n_threads; t++) rounds[r] += j->rate[t];
+    }
+    return median(rounds);
+}
+
+static weft_status measure_read(job *j, double *gb_s, weft_error *err)
+{
+    weft_buffer *buffer;
+    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = READ_BYTES, .flags = WEFT_BUFFER_HUGE};
+    double rounds[ROUNDS];
+    *gb_s = 0;
+    if (!j->read) return WEFT_OK;
+    weft_status st = weft__mem_create(&spec, &buffer, err);
+    if (st) return st;
+    j->data = buffer->data;
+    weft__pool_run(j->b->pool, fill_job, j);
+    for (int r = 0; r < ROUNDS; r++) {
+        uint64_t start = weft__clock_ns();
+        weft__pool_run(j->b->pool, read_job, j);
+        rounds[r] = (double)READ_BYTES / (double)(weft__clock_ns() - start);
+    }
+    *gb_s = median(rounds);
+    weft_buffer_release(&buffer);
+    return WEFT_OK;
+}
+
+weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
+{
+    if (out->size < sizeof *out) return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, sizeof *out);
+    weft__peak_kernels peaks;
+    weft__peak_kernels_get(b->tiers, &peaks);
+    job j = {.b = b, .read = peaks.read};
+    weft_peaks p = {.size = out->size};
+    weft_status st = measure_read(&j, &p.read_gb_s, err);
+    if (st) return st;
+    p.int8_dot_gops = measure_spin(&j, peaks.int8_dot);
+    p.bf16_dot_gflops = measure_spin(&j, peaks.bf16_dot);
+    p.f32_fma_gflops = measure_spin(&j, peaks.f32_fma);
+    *out = p;
+    return WEFT_OK;
+}

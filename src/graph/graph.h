@@ -1,0 +1,76 @@
+/* graph.h: building a model's graph, ordering and fusing it, planning its memory, and running it on providers.
+ *
+ * A builder is used once, by one thread. A plan is immutable; running it needs one thread at a time (the programs own scratch). */
+#ifndef WEFT_GRAPH_ROOM_H
+#define WEFT_GRAPH_ROOM_H
+
+#include "backend/registry.h"
+#include "weft/graph.h"
+
+/* ---- building ---- */
+typedef struct weft__builder weft__builder;
+
+weft_status weft__builder_create(weft__builder **out, weft_error *err);
+void weft__builder_destroy(weft__builder **b);
+
+/* Every function below returns an id >= 0, or WEFT_NONE once the builder has failed (out of memory, a malformed node): the first
+ * failure is kept and reported by weft__builder_finish, so an architecture file is straight-line code. */
+
+/* Copies *w. */
+weft_weight_id weft__builder_weight(weft__builder *b, const weft_weight *w);
+int32_t weft__builder_kv_group(weft__builder *b, const weft_kv_group *g);
+/* Declares a tensor [width, rows]; rows WEFT_ROWS or WEFT_WANTED; width 0 for an order token. */
+weft_tensor_id weft__builder_tensor(weft__builder *b, int64_t width, int64_t rows, const char *name_format, ...) WEFT_PRINTF(4, 5);
+/* Adds a node; ids of tensors that no node produces, or that two produce, are found by finish. */
+int32_t weft__builder_node(weft__builder *b, const weft_node *node);
+void weft__builder_output(weft__builder *b, weft_tensor_id t);
+
+/* The usual nodes; each declares its output tensor, named after `layer` and the op (or the weight), and returns it. */
+weft_tensor_id weft__op_embed(weft__builder *b, weft_weight_id table, float scale);
+weft_tensor_id weft__op_norm(weft__builder *b, int layer, weft_tensor_id x, weft_weight_id w, float eps, int group);
+weft_tensor_id weft__op_linear(weft__builder *b, int layer, weft_tensor_id x, weft_weight_id w, weft_weight_id bias);
+weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr, weft_weight_id factors);
+weft_tensor_id weft__op_kv_write(weft__builder *b, int layer, weft_tensor_id k, weft_tensor_id v, weft_attr_kv kv);
+weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order, const weft_attr_attention *attr);
+weft_tensor_id weft__op_glu(weft__builder *b, int layer, weft_tensor_id gate, weft_tensor_id up, int activation);
+weft_tensor_id weft__op_add(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id y);
+weft_tensor_id weft__op_scale(weft__builder *b, int layer, weft_tensor_id x, float factor);
+weft_tensor_id weft__op_softcap(weft__builder *b, int layer, weft_tensor_id x, float cap);
+weft_tensor_id weft__op_pick_rows(weft__builder *b, weft_tensor_id x);
+weft_tensor_id weft__op_moe_route(weft__builder *b, int layer, weft_tensor_id logits, const weft_attr_moe *attr);
+weft_tensor_id weft__op_moe_ffn(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id route, weft_weight_id gate,
+                                weft_weight_id up, weft_weight_id down, const weft_attr_moe *attr);
+
+/* Checks the whole (every input defined exactly once, shapes and widths agree with weights and attributes, groups exist, no
+ * cycle: each fault names the node and the tensor), orders the nodes (Kahn, stable) and hands the graph over. */
+weft_status weft__builder_finish(weft__builder **b, weft_graph **out, weft_error *err);
+void weft__graph_destroy(weft_graph **g);
+
+/* ---- planning ---- */
+typedef struct weft__plan weft__plan;
+
+typedef struct weft__plan_options {
+    int32_t max_rows, max_wanted;
+    int no_fusion; /* for tests: compile the graph as it was written */
+    /* Providers in order of preference on equal rank; borrowed, they outlive the plan. */
+    weft__provider *const *providers;
+    int n_providers;
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft__plan_options;
+
+/* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a program for
+ * each. `graph` is borrowed and outlives the plan. A node that no provider supports is an error that names it. */
+weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *options, weft__plan **out, weft_error *err);
+void weft__plan_destroy(weft__plan **plan);
+/* outputs[i]: [W, d0] floats for graph output i. kv: one per group. Allocates nothing, sorts nothing. */
+weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
+                           weft_error *err);
+/* Lines of text: order, fusion, segments, kernels, arena bytes with and without reuse. Caller frees with weft__free. */
+char *weft__plan_describe(const weft__plan *plan);
+
+/* The fused form of a graph, for tests and for plans; owned by the caller. `supports` decides whether a fused node is wanted. */
+typedef int (*weft__supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
+weft_status weft__graph_fuse(const weft_graph *graph, weft__supports_fn supports, void *arg, weft_graph **out, weft_error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* plan.c: from a graph to programs, and a step through them.
+ * A plan is built by one thread and then run by one thread at a time; a run changes only the bindings of the outputs. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "graph/plan.h"
+
+/* Who asks whether a fused node is wanted: the provider on which its parts were placed. */
+typedef struct fuse_ask {
+    weft__provider *const *providers;
+    const int32_t *tensor_place; /* [n_tensors] */
+} fuse_ask;
+
+static int ask_provider(void *arg, const weft_graph *graph, const weft_node *node)
+{
+    const fuse_ask *a = arg;
+    const weft__provider *p = a->providers[a->tensor_place[node->out[0]]];
+    return p->api->supports(p->backend, graph, node);
+}
+
+/* Provider of each tensor's maker, WEFT_NONE where there is none. */
+static void place_tensors(const weft_graph *g, const int32_t *place, int32_t *tensor_place)
+{
+    for (int32_t t = 0; t < g->n_tensors; t++) tensor_place[t] = WEFT_NONE;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int32_t j = 0; j < g->nodes[i].n_out; j++) tensor_place[g->nodes[i].out[j]] = place[i];
+}
+
+/* Fuses `graph` into p->graph, places and orders it. */
+static weft_status prepare(weft__plan *p, const weft_graph *graph, const weft__plan_options *o, weft_error *err)
+{
+    size_t n = (size_t)graph->n_nodes;
+    weft_status st = WEFT_NO_MEMORY;
+    int32_t *place = weft__alloc_array(n, sizeof *place), *order = weft__alloc_array(n, sizeof *order);
+    int32_t *tensor_place = weft__alloc_array((size_t)graph->n_tensors, sizeof *tensor_place);
+    p->place = weft__alloc_array(n, sizeof *p->place);
+    p->output_of = weft__alloc_array((size_t)graph->n_tensors, sizeof *p->output_of);
+    if (!place || !order || !tensor_place || !p->place || !p->output_of) {
+        weft_fail(err, st, "no memory to plan a graph of %zu nodes", n);
+        goto done;
+    }
+    if ((st = weft__plan_place(graph, o->providers, o->n_providers, place, err))) goto done;
+    place_tensors(graph, place, tensor_place);
+    fuse_ask ask = {o->providers, tensor_place};
+    if (!o->no_fusion) {
+        if ((st = weft__graph_fuse_placed(graph, place, ask_provider, &ask, &p->graph, err))) goto done;
+    } else if (!(p->graph = weft__graph_copy(graph))) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory to plan a graph of %zu nodes", n);
+        goto done;
+    }
+    for (int32_t i = 0; i < p->graph->n_nodes; i++) p->place[i] = tensor_place[p->graph->nodes[i].out[0]];
+    if ((st = weft__graph_order(p->graph, p->place, order, err))) goto done;
+    if ((st = weft__graph_permute(p->graph, order, p->place, err))) goto done;
+    for (int32_t t = 0; t < p->graph->n_tensors; t++) p->output_of[t] = WEFT_NONE;
+    for (int32_t i = 0; i < p->graph->n_outputs; i++) p->output_of[p->graph->outputs[i]] = i;
+done:
+    weft__free(tensor_place);
+    weft__free(order);
+    weft__free(place);
+    return st;
+}
+
+/* Passes a segment's progress on as a share of the whole. */
+typedef struct share {
+    const weft__plan_options *o;
+    int32_t index, n;
+} share;
+
+static int pass_on(void *arg, const char *what, double fraction)
+{
+    const share *s = arg;
+    return s->o->progress(s->o->progress_arg, what, (s->index + fraction) / s->n);
+}
+
+static weft_status compile(weft__plan *p, const weft__plan_options *o, weft_error *err)
+{
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        weft__plan_segment *seg = &p->segments[i];
+        share s = {o, i, p->n_segments};
+        weft_compile_options options = {.size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s};
+        const weft_backend_api *api = seg->provider->api;
+        weft_status st = api->compile(seg->provider->backend, p->graph, &seg->s, &options, &seg->program, err);
+        if (st) return weft_fail_within(err, st, "provider %s", api->name);
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *o, weft__plan **out, weft_error *err)
+{
+    weft_status st;
+    *out = NULL;
+    if (o->n_providers < 1 || o->max_rows < 1 || o->max_wanted < 0)
+        return weft_fail(err, WEFT_ARGUMENT, "a plan for %d rows, %d of them wanted, on %d providers", o->max_rows, o->max_wanted,
+                         o->n_providers);
+    weft__plan *p = weft__alloc_zero(1, sizeof *p);
+    if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a plan");
+    p->max_rows = o->max_rows;
+    p->max_wanted = o->max_wanted;
+    p->n_nodes_before = graph->n_nodes;
+    p->providers = o->providers;
+    if ((st = prepare(p, graph, o, err)) || (st = weft__plan_cut(p, err)) || (st = compile(p, o, err))) {
+        weft__plan_destroy(&p);
+        return st;
+    }
+    p->providers = NULL; /* the caller's list; the providers themselves stay */
+    *out = p;
+    return WEFT_OK;
+}
+
+void weft__plan_destroy(weft__plan **pp)
+{
+    weft__plan *p = *pp;
+    if (!p) return;
+    *pp = NULL;
+    for (int32_t i = p->n_segments - 1; i >= 0; i--) {
+        weft__plan_segment *seg = &p->segments[i];
+        if (seg->program) seg->provider->api->program_free(&seg->program);
+        weft__free((void *)seg->s.arena_offset);
+        weft__free(seg->bindings);
+        weft__free((void *)seg->s.bound);
+        weft__free((void *)seg->s.nodes);
+    }
+    weft_buffer_release(&p->border);
+    weft__free(p->segments);
+    weft__free(p->output_of);
+    weft__free(p->place);
+    weft__graph_destroy(&p->graph);
+    weft__free(p);
+}
+
+/* Points the segments at this step's outputs. */
+static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *const *outputs, weft_error *err)
+{
+    for (int32_t i = 0; i < p->graph->n_outputs; i++) {
+        const weft_tensor *t = &p->graph->tensors[p->graph->outputs[i]];
+        int empty = t->shape.d[1] == WEFT_WANTED && rows->n_wanted == 0;
+        if (!empty && (!outputs || !outputs[i])) return weft_fail(err, WEFT_ARGUMENT, "no memory was given for output %s", t->name);
+    }
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        weft__plan_segment *seg = &p->segments[i];
+        for (int32_t j = 0; j < seg->s.n_bound; j++) {
+            int32_t k = p->output_of[seg->bindings[j].tensor];
+            if (k != WEFT_NONE) seg->bindings[j].data = outputs ? outputs[k] : NULL;
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs, weft_error *err)
+{
+    weft_status st = bind_outputs(p, rows, outputs, err);
+    for (int32_t i = 0; i < p->n_segments && !st; i++) {
+        weft__plan_segment *seg = &p->segments[i];
+        weft_bindings b = {.size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
+        st = seg->provider->api->run(seg->program, rows, &b, err);
+    }
+    return st;
+}
