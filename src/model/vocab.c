@@ -35,7 +35,8 @@ static weft_status list_of(const weft__gguf *g, const char *key, uint32_t type, 
     if (status) return status;
     if ((*list)->type != type) {
         const char *found = weft__gguf_type_name((*list)->type);
-        return weft_fail(err, WEFT_FORMAT, "%s is an array of %s, not of %s", key, found ? found : "?", weft__gguf_type_name(type));
+        return weft_fail(err, WEFT_FORMAT, "%s is an array of %s, not of %s", key, found ? found : "?",
+                         weft__gguf_type_name(type));
     }
     return WEFT_OK;
 }
@@ -127,11 +128,10 @@ static weft_status read_ids(const weft__gguf *g, weft__vocab_spec *spec, weft_er
     const struct {
         const char *key;
         int32_t *id;
-    } ids[] = {{KEY("bos_token_id"), &spec->bos},           {KEY("eos_token_id"), &spec->eos},
-               {KEY("unknown_token_id"), &spec->unk},       {KEY("seperator_token_id"), &spec->sep},
-               {KEY("padding_token_id"), &spec->pad},       {KEY("cls_token_id"), &spec->cls},
-               {KEY("mask_token_id"), &spec->mask},         {KEY("eot_token_id"), &spec->eot},
-               {KEY("eom_token_id"), &spec->eom}};
+    } ids[] = {
+        {KEY("bos_token_id"), &spec->bos},       {KEY("eos_token_id"), &spec->eos},     {KEY("unknown_token_id"), &spec->unk},
+        {KEY("seperator_token_id"), &spec->sep}, {KEY("padding_token_id"), &spec->pad}, {KEY("cls_token_id"), &spec->cls},
+        {KEY("mask_token_id"), &spec->mask},     {KEY("eot_token_id"), &spec->eot},     {KEY("eom_token_id"), &spec->eom}};
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int64_t id;
         if (!has(g, ids[i].key)) continue;

@@ -110,7 +110,7 @@ static int32_t whole(weft__encoding *e, const char *s, size_t n)
     const weft__tokenizer *tok = e->tok;
     int32_t id;
     if (n > tok->max_len) return -1;
-    if (!tok->byte_level) {
+    if (!tok->byte_level || tok->spelled) {
         id = weft__strings_find(&tok->texts, s, n);
     } else {
         e->scratch.len = 0;
@@ -128,7 +128,7 @@ static int add_symbols(weft__encoding *e, const char *s, size_t n)
     for (size_t i = 0; i < n;) {
         size_t len = 1;
         int32_t id;
-        if (tok->byte_level) {
+        if (tok->byte_level && !tok->spelled) {
             id = tok->byte_symbol[(unsigned char)s[i]];
         } else {
             uint32_t cp;
@@ -141,21 +141,27 @@ static int add_symbols(weft__encoding *e, const char *s, size_t n)
     return 1;
 }
 
+/* The byte that the character at s[0..n) is or spells, -1 where the model is not over bytes; *len is its length. */
+static int byte_at(const weft__tokenizer *tok, const char *s, size_t n, size_t *len)
+{
+    uint32_t cp;
+    *len = 1;
+    if (tok->byte_level && !tok->spelled) return (unsigned char)*s;
+    *len = weft__utf8_decode(s, n, &cp, NULL);
+    return tok->spelled ? weft__byte_of_alphabet(cp) : -1;
+}
+
 /* Symbols that are no tokens: over bytes, the token of each byte; over characters, the fallback for each. */
 static int put_symbol(weft__encoding *e, const char *s, const weft__symbol *symbol, size_t since)
 {
     const weft__tokenizer *tok = e->tok;
     if (symbol->id >= 0 && (size_t)symbol->id < tok->n_tokens) return weft__encoding_put(e, symbol->id);
-    for (size_t i = 0; i < symbol->len;) {
-        uint32_t cp;
+    for (size_t i = 0, len; i < symbol->len; i += len) {
         const char *at = s + symbol->start + i;
-        size_t len = tok->byte_level ? 1 : weft__utf8_decode(at, symbol->len - i, &cp, NULL);
-        if (tok->byte_level && tok->byte_id[(unsigned char)*at] >= 0) {
-            if (!weft__encoding_put(e, tok->byte_id[(unsigned char)*at])) return 0;
-        } else if (!weft__encoding_put_unknown(e, at, len, since)) {
-            return 0;
-        }
-        i += len;
+        int byte = byte_at(tok, at, symbol->len - i, &len);
+        int ok = byte >= 0 && tok->byte_id[byte] >= 0 ? weft__encoding_put(e, tok->byte_id[byte])
+                                                      : weft__encoding_put_unknown(e, at, len, since);
+        if (!ok) return 0;
     }
     return 1;
 }

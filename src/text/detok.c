@@ -78,7 +78,8 @@ weft_status weft__detok_push(weft__detok *d, int32_t id, weft__text *out, weft_e
     int special = type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_UNKNOWN;
     if (special && !(d->flags & WEFT__DECODE_SPECIAL)) return WEFT_OK;
     weft__slice piece = weft__tokenizer_piece(d->tok, id);
-    if (!special && !d->started && d->tok->strip_leading && !(d->flags & WEFT__DECODE_CONTINUE) && piece.len && *piece.data == ' ') {
+    if (!special && !d->started && d->tok->strip_leading && !(d->flags & WEFT__DECODE_CONTINUE) && piece.len &&
+        *piece.data == ' ') {
         piece.data++;
         piece.len--;
     }

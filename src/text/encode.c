@@ -63,8 +63,10 @@ int weft__encoding_put_unknown(weft__encoding *e, const char *s, size_t n, size_
     int32_t unk = tok->role[WEFT__ROLE_UNK];
     if (unk < 0) {
         char quote[WEFT__QUOTE];
-        return weft__encoding_fail(e, WEFT_UNSUPPORTED, "tokenizer: the vocabulary can spell neither '%s' (first byte 0x%02X) nor "
-                                   "has it an unknown token", weft__quote(quote, s, n), (unsigned char)*s);
+        return weft__encoding_fail(e, WEFT_UNSUPPORTED,
+                                   "tokenizer: the vocabulary can spell neither '%s' (first byte 0x%02X) nor "
+                                   "has it an unknown token",
+                                   weft__quote(quote, s, n), (unsigned char)*s);
     }
     if (tok->fuse_unk && e->out->n > since && e->out->data[e->out->n - 1] == unk) return 1;
     return weft__encoding_put(e, unk);

@@ -76,9 +76,8 @@ static size_t lower(const weft__prefix_index *index, size_t lo, size_t hi, size_
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2, id = (size_t)index->ids[mid];
-        int byte = weft__strings_len(index->strings, id) > depth
-                       ? (unsigned char)weft__strings_data(index->strings, id)[depth]
-                       : -1;
+        int byte =
+            weft__strings_len(index->strings, id) > depth ? (unsigned char)weft__strings_data(index->strings, id)[depth] : -1;
         if (byte < c) {
             lo = mid + 1;
         } else {

@@ -25,13 +25,13 @@ typedef struct recipe {
 #define LETTERS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
 #define UPPER "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define LOWER "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
-#define CASED(suffix)                                                                                                            \
-    "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" suffix "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" suffix
+#define CASED(suffix) "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" suffix "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" suffix
 #define SLASH_TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define HAN_KANA "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{309F}\\x{30A0}-\\x{30FF}]+"
 #define DEEPSEEK_HAN "[\\x{4E00}-\\x{9FA5}\\x{0800}-\\x{4E00}\\x{AC00}-\\x{D7FF}]+"
 #define DEEPSEEK3                                                                                                                \
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*"   \
+    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"                          \
+    "| ?[\\p{P}\\p{S}]+[\\r\\n]*"                                                                                                \
     "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 /* The letters with case that deepseek-llm's pattern lists one by one. */
 #define CASED_LETTERS                                                                                                            \
@@ -61,11 +61,10 @@ static const recipe qwen35 = {0,
                                             "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
 static const recipe falcon = {0, {"[\\p{P}\\$\\+<=>\\^~\\|`]+", GPT2, "[0-9][0-9][0-9]"}};
 static const recipe deepseek_coder = {0, {"[\\r\\n]", "\\s?\\p{L}+", "\\s?\\p{P}+", DEEPSEEK_HAN, "\\p{N}"}};
-static const recipe deepseek_llm = {
-    0,
-    {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+",
-     "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+", "\\s+$",
-     DEEPSEEK_HAN, "\\p{N}+"}};
+static const recipe deepseek_llm = {0,
+                                    {"[\\r\\n]", "\\s?[" CASED_LETTERS "]+",
+                                     "\\s?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+",
+                                     "\\s+$", DEEPSEEK_HAN, "\\p{N}+"}};
 static const recipe deepseek3 = {0, {"\\p{N}{1,3}", HAN_KANA, DEEPSEEK3}};
 static const recipe tekken = {WHOLE_FIRST | ADD_BOS, {CASED("") "|\\p{N}" SLASH_TAIL}};
 static const recipe gpt4o = {0, {CASED(CONTRACTIONS "?") "|\\p{N}{1,3}" SLASH_TAIL}};
@@ -74,39 +73,38 @@ static const recipe viking = {0, {BLOOM, "\\p{N}"}};
 static const recipe bailing = {0,
                                {"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*"
                                 "|\\s*[\\r\\n]|\\s+(?!\\S)|\\s+"}};
-static const recipe seed_coder = {0,
-                                  {CONTRACTIONS "|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
-static const recipe kimi = {
-    0,
-    {"\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
-     "" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
-     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS "?|\\p{N}{1,3}" TAIL}};
+static const recipe seed_coder = {
+    0, {CONTRACTIONS "|" LETTERS "|\\p{N}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"}};
+static const recipe kimi = {0,
+                            {"\\p{Han}+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*[\\p{Ll}\\p{Lm}"
+                             "\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
+                             "" CONTRACTIONS "?|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"
+                             "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*" CONTRACTIONS "?|\\p{N}{1,3}" TAIL}};
 
 static const struct {
-    const char *name;
+    const char *names; /* separated by spaces */
     const recipe *recipe;
 } recipes[] = {
     {"default", &plain},
-    {"gpt-2", &gpt2}, {"phi-2", &gpt2}, {"mpt", &gpt2}, {"olmo", &gpt2}, {"jais", &gpt2}, {"trillion", &gpt2},
-    {"jina-es", &gpt2}, {"jina-de", &gpt2}, {"jina-v1-en", &gpt2}, {"jina-v2-es", &gpt2}, {"jina-v2-de", &gpt2},
-    {"jina-v2-code", &gpt2}, {"roberta-bpe", &gpt2}, {"gigachat", &gpt2}, {"a.x-4.0", &gpt2}, {"mellum", &gpt2},
-    {"modern-bert", &gpt2}, {"exaone4", &gpt2}, {"granite-docling", &gpt2},
-    {"starcoder", &digits}, {"refact", &digits}, {"command-r", &digits}, {"smollm", &digits}, {"codeshell", &digits},
-    {"exaone", &digits}, {"minerva-7b", &digits}, {"mellum2", &digits},
-    {"llama-bpe", &llama3}, {"llama3", &llama3}, {"llama-v3", &llama3}, {"falcon3", &llama3}, {"falcon-h1", &llama3},
-    {"pixtral", &llama3}, {"midm-2.0", &llama3}, {"lfm2", &llama3}, {"jina-v5-nano", &llama3},
-    {"dbrx", &threes}, {"smaug-bpe", &threes}, {"glm4", &threes}, {"chatglm-bpe", &threes},
-    {"qwen2", &qwen2}, {"deepseek-r1-qwen", &qwen2}, {"stablelm2", &qwen2}, {"megrez", &qwen2}, {"hunyuan", &qwen2},
-    {"solar-open", &qwen2}, {"grok-2", &qwen2}, {"kormo", &qwen2}, {"f2llmv2", &qwen2},
+    {"gpt-2 phi-2 mpt olmo jais trillion jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code roberta-bpe gigachat",
+     &gpt2},
+    {"a.x-4.0 mellum modern-bert exaone4 granite-docling", &gpt2},
+    {"starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", &digits},
+    {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", &llama3},
+    {"dbrx smaug-bpe glm4 chatglm-bpe", &threes},
+    {"qwen2 deepseek-r1-qwen stablelm2 megrez hunyuan solar-open grok-2 kormo f2llmv2", &qwen2},
     {"qwen35", &qwen35},
     {"falcon", &falcon},
-    {"deepseek-llm", &deepseek_llm}, {"deepseek-coder", &deepseek_coder},
-    {"deepseek-v3", &deepseek3}, {"hunyuan-dense", &deepseek3}, {"joyai-llm", &deepseek3}, {"hy_v4", &deepseek3},
+    {"deepseek-llm", &deepseek_llm},
+    {"deepseek-coder", &deepseek_coder},
+    {"deepseek-v3 hunyuan-dense joyai-llm hy_v4", &deepseek3},
     {"tekken", &tekken},
-    {"gpt-4o", &gpt4o}, {"llama4", &gpt4o}, {"kanana2", &gpt4o}, {"talkie", &gpt4o}, {"minimax-m2", &gpt4o},
-    {"bloom", &bloom}, {"gpt3-finnish", &bloom}, {"poro-chat", &bloom}, {"viking", &viking},
-    {"bailingmoe", &bailing}, {"bailingmoe2", &bailing}, {"llada-moe", &bailing},
-    {"seed-coder", &seed_coder}, {"kimi-k2", &kimi},
+    {"gpt-4o llama4 kanana2 talkie minimax-m2", &gpt4o},
+    {"bloom gpt3-finnish poro-chat", &bloom},
+    {"viking", &viking},
+    {"bailingmoe bailingmoe2 llada-moe", &bailing},
+    {"seed-coder", &seed_coder},
+    {"kimi-k2", &kimi},
 };
 
 static weft_status no_memory(weft_error *err)
@@ -114,10 +112,21 @@ static weft_status no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
 
+/* 1 when name is one of the words of `names`. */
+static int listed(const char *names, weft__slice name)
+{
+    for (const char *at = names; *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (n == name.len && !memcmp(at, name.data, n)) return 1;
+        at += n;
+    }
+    return 0;
+}
+
 static const recipe *find_recipe(weft__slice pre)
 {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
-        if (strlen(recipes[i].name) == pre.len && !memcmp(recipes[i].name, pre.data, pre.len)) return recipes[i].recipe;
+        if (listed(recipes[i].names, pre)) return recipes[i].recipe;
     }
     return NULL;
 }
@@ -125,7 +134,8 @@ static const recipe *find_recipe(weft__slice pre)
 static weft_status unknown_pre(weft__slice pre, weft_error *err)
 {
     char quote[WEFT__QUOTE];
-    return weft_fail(err, WEFT_UNSUPPORTED, "tokenizer: unknown pre-tokenizer '%s' (tokenizer.ggml.pre); known are, among others, "
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "tokenizer: unknown pre-tokenizer '%s' (tokenizer.ggml.pre); known are, among others, "
                      "default, gpt-2, llama-bpe, qwen2, tekken, gpt-4o, deepseek-v3, smollm, command-r",
                      weft__quote(quote, pre.data, pre.len));
 }
@@ -175,7 +185,11 @@ static weft_status add_split(weft__tokenizer *tok, const weft__split_step *step,
     split->step = *step;
     split->step.pattern = (weft__slice){NULL, 0};
     if (!copy_slice(&split->step.prefix)) return no_memory(err);
-    if (step->kind == WEFT__SPLIT_PREFIX) return WEFT_OK;
+    if (step->kind == WEFT__SPLIT_ALPHABET) return WEFT_OK;
+    if (step->kind == WEFT__SPLIT_REWRITE) {
+        split->step.pattern = step->pattern;
+        return copy_slice(&split->step.pattern) ? WEFT_OK : no_memory(err);
+    }
     return weft__regex_compile(step->pattern.data, step->pattern.len, &split->regex, err);
 }
 
@@ -206,6 +220,7 @@ void weft__steps_free(weft__tokenizer *tok)
     for (size_t i = 0; i < tok->n_splits; i++) {
         weft__regex_free(&tok->splits[i].regex);
         weft__free((char *)tok->splits[i].step.prefix.data);
+        weft__free((char *)tok->splits[i].step.pattern.data);
     }
     weft__free(tok->norms);
     weft__free(tok->splits);
@@ -242,7 +257,7 @@ static weft_status bpe_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
     weft__slice pre = spec->pre;
     if (!pre.len) {
         weft__log(WEFT__LOG_WARN, "tokenizer: the file names no pre-tokenizer (tokenizer.ggml.pre); using 'default', which may "
-                  "not be what the model was trained with");
+                                  "not be what the model was trained with");
         pre = WEFT__SLICE("default");
     }
     const recipe *r = find_recipe(pre);
@@ -261,8 +276,8 @@ static weft_status bpe_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
 
 static weft_status wpm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
-    static const weft__norm_step norms[] = {{WEFT__NORM_CLEAN}, {WEFT__NORM_SPACE_CJK}, {WEFT__NORM_NFD},
-                                            {WEFT__NORM_STRIP_ACCENTS}, {WEFT__NORM_LOWERCASE}};
+    static const weft__norm_step norms[] = {
+        {WEFT__NORM_CLEAN}, {WEFT__NORM_SPACE_CJK}, {WEFT__NORM_NFD}, {WEFT__NORM_STRIP_ACCENTS}, {WEFT__NORM_LOWERCASE}};
     const weft__split_step splits[] = {{WEFT__SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0, {NULL, 0}, 0},
                                        {WEFT__SPLIT_ISOLATE, WEFT__SLICE(WEFT__PUNCTUATION), 0, {NULL, 0}, 0}};
     int cased = spec->lowercase == 0;
@@ -295,6 +310,7 @@ weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec
         tok->add_eos = choose(spec->add_eos, 0);
         tok->ignore_merges = choose(spec->ignore_merges, 0);
         tok->byte_level = spec->byte_level;
+        tok->spelled = spec->spelled;
         tok->byte_fallback = spec->byte_fallback;
         tok->fuse_unk = spec->fuse_unk;
         tok->strip_leading = spec->strip_leading;

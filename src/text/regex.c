@@ -138,9 +138,8 @@ weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *s, c
                              int *found, size_t *start, size_t *end, weft_error *err)
 {
     if (!prepare(s)) return no_memory(err);
-    int rc = regex->jit
-                 ? pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, 0, s->match_data, s->context)
-                 : pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, s->match_data, s->context);
+    int rc = regex->jit ? pcre2_jit_match(regex->code, (PCRE2_SPTR)text, n, from, 0, s->match_data, s->context)
+                        : pcre2_match(regex->code, (PCRE2_SPTR)text, n, from, PCRE2_NO_UTF_CHECK, s->match_data, s->context);
     if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) rc = retry(regex, s, text, n, from, rc);
     *found = rc >= 0;
     if (rc >= 0) {

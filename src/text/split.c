@@ -84,27 +84,57 @@ static int split_piece(weft__encoding *e, const weft__split *split, weft__piece 
     return at == n || emit(e, kind, piece.offset + at, piece.offset + n, !match, &last);
 }
 
-/* Writes the pieces anew, each with the prefix that it lacks. */
-static int add_prefixes(weft__encoding *e, const weft__split_step *step)
+static void take_other(weft__encoding *e)
 {
-    weft__slice prefix = step->prefix;
+    weft__text t = e->work;
+    e->work = e->other;
+    e->other = t;
+}
+
+/* Writes the pieces anew in GPT-2's alphabet, which makes characters of raw bytes too. */
+static int spell(weft__encoding *e)
+{
+    e->other.len = 0;
+    for (size_t i = 0; i < e->pieces.n; i++) {
+        weft__piece piece = e->pieces.items[i];
+        size_t begin = e->other.len;
+        for (size_t k = 0; k < piece.len; k++) {
+            weft__text_put_utf8(&e->other, weft__byte_alphabet((unsigned char)e->work.data[piece.offset + k]));
+        }
+        if (e->other.failed) return weft__encoding_no_memory(e);
+        if (e->other.len > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the text grows beyond 2 GiB");
+        if (!push(e, &e->cut, begin, e->other.len, 0)) return 0;
+    }
+    take_other(e);
+    return 1;
+}
+
+/* Writes the pieces anew, with their spaces replaced and each with the prefix that it lacks. */
+static int rewrite(weft__encoding *e, const weft__split_step *step)
+{
+    weft__slice prefix = step->prefix, space = step->pattern;
     e->other.len = 0;
     for (size_t i = 0; i < e->pieces.n; i++) {
         weft__piece piece = e->pieces.items[i];
         const char *s = e->work.data + piece.offset;
         size_t begin = e->other.len;
         int wanted = !step->first_only || (e->at_start && piece.offset == 0);
-        if (wanted && !(piece.len >= prefix.len && !memcmp(s, prefix.data, prefix.len))) {
-            weft__text_put(&e->other, prefix.data, prefix.len);
+        int there = piece.len >= prefix.len && !memcmp(s, prefix.data, prefix.len);
+        if (space.len && piece.len && *s == ' ') there = 1; /* which becomes the prefix */
+        if (wanted && !there) weft__text_put(&e->other, prefix.data, prefix.len);
+        for (size_t k = 0; space.len && k < piece.len; k++) {
+            if (s[k] == ' ') {
+                weft__text_put(&e->other, space.data, space.len);
+            } else {
+                weft__text_putc(&e->other, s[k]);
+            }
         }
-        weft__text_put(&e->other, s, piece.len);
+        if (!space.len) weft__text_put(&e->other, s, piece.len);
         if (e->other.failed) return weft__encoding_no_memory(e);
         if (e->other.len > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the text grows beyond 2 GiB");
         if (!push(e, &e->cut, begin, e->other.len, piece.raw)) return 0;
     }
-    weft__text t = e->work;
-    e->work = e->other;
-    e->other = t;
+    take_other(e);
     return 1;
 }
 
@@ -115,7 +145,8 @@ static int cut_at_spaces(weft__encoding *e, weft__piece piece)
     size_t n = piece.len, begin = 0;
     int was_space = 1;
     for (size_t i = 0; i < n;) {
-        int space = s[i] == WEFT__LOWER_BLOCK[0] && n - i >= 3 && s[i + 1] == WEFT__LOWER_BLOCK[1] && s[i + 2] == WEFT__LOWER_BLOCK[2];
+        int space =
+            s[i] == WEFT__LOWER_BLOCK[0] && n - i >= 3 && s[i + 1] == WEFT__LOWER_BLOCK[1] && s[i + 2] == WEFT__LOWER_BLOCK[2];
         if (space && !was_space) {
             if (!push(e, &e->cut, piece.offset + begin, piece.offset + i, piece.raw)) return 0;
             begin = i;
@@ -132,8 +163,10 @@ int weft__pretokenize(weft__encoding *e)
     if (!begin_pieces(e)) return 0;
     for (size_t k = 0; k < tok->n_splits; k++) {
         const weft__split *split = &tok->splits[k];
-        if (split->step.kind == WEFT__SPLIT_PREFIX) {
-            if (!add_prefixes(e, &split->step)) return 0;
+        if (split->step.kind == WEFT__SPLIT_REWRITE) {
+            if (!rewrite(e, &split->step)) return 0;
+        } else if (split->step.kind == WEFT__SPLIT_ALPHABET) {
+            if (!spell(e)) return 0;
         } else {
             for (size_t i = 0; i < e->pieces.n; i++) {
                 weft__piece piece = e->pieces.items[i];

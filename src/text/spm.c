@@ -19,19 +19,6 @@ static int by_score(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* 1 when some token has U+2581 behind another character: then a merge may reach across the beginning of a word. */
-static int crosses_words(const weft__tokenizer *tok)
-{
-    for (size_t i = 0; i < tok->n_tokens; i++) {
-        const char *s = weft__strings_data(&tok->texts, i);
-        size_t n = weft__strings_len(&tok->texts, i);
-        for (size_t k = 1; k + 3 <= n; k++) {
-            if (!memcmp(s + k, WEFT__LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__LOWER_BLOCK, 3))) return 1;
-        }
-    }
-    return 0;
-}
-
 weft_status weft__spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     if (!spec->n_scores) return weft_fail(err, WEFT_FORMAT, "tokenizer: a SentencePiece vocabulary needs scores");
@@ -49,7 +36,6 @@ weft_status weft__spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, 
         tok->ranks[order[i].id] = rank;
     }
     weft__free(order);
-    tok->cut_at_spaces = !crosses_words(tok);
     return WEFT_OK;
 }
 

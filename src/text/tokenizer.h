@@ -42,11 +42,11 @@ typedef struct weft__merge_pair {
 
 /* One rewriting of a fragment of text before it is split. X(name, what a and b are) */
 typedef enum weft__norm_kind {
-    WEFT__NORM_PREPEND,      /* a: what is put before every fragment that is not empty */
-    WEFT__NORM_PREPEND_ONCE, /* a: the same, unless the fragment begins with it */
-    WEFT__NORM_APPEND,       /* a: what is put behind it */
-    WEFT__NORM_REPLACE,      /* a: literal text, b: what replaces each occurrence */
-    WEFT__NORM_REPLACE_REGEX,/* a: pattern, b: literal replacement */
+    WEFT__NORM_PREPEND,       /* a: what is put before every fragment that is not empty */
+    WEFT__NORM_PREPEND_ONCE,  /* a: the same, unless the fragment begins with it */
+    WEFT__NORM_APPEND,        /* a: what is put behind it */
+    WEFT__NORM_REPLACE,       /* a: literal text, b: what replaces each occurrence */
+    WEFT__NORM_REPLACE_REGEX, /* a: pattern, b: literal replacement */
     WEFT__NORM_NFC,
     WEFT__NORM_NFD,
     WEFT__NORM_NFKC,
@@ -69,12 +69,13 @@ typedef struct weft__norm_step {
 
 /* One step of cutting a fragment into pieces, which are then tokenized each on its own. */
 typedef enum weft__split_kind {
-    WEFT__SPLIT_ISOLATE,   /* matches and what lies between them are pieces */
-    WEFT__SPLIT_REMOVE,    /* matches vanish */
-    WEFT__SPLIT_MERGE_PREV,/* a match belongs to the piece before it */
+    WEFT__SPLIT_ISOLATE,    /* matches and what lies between them are pieces */
+    WEFT__SPLIT_REMOVE,     /* matches vanish */
+    WEFT__SPLIT_MERGE_PREV, /* a match belongs to the piece before it */
     WEFT__SPLIT_MERGE_NEXT,
-    WEFT__SPLIT_CONTIGUOUS,/* as isolate, but adjacent matches are one piece */
-    WEFT__SPLIT_PREFIX     /* no pattern: puts `prefix` before each piece that does not begin with it */
+    WEFT__SPLIT_CONTIGUOUS, /* as isolate, but adjacent matches are one piece */
+    WEFT__SPLIT_ALPHABET,   /* no pattern: spells the bytes of each piece in GPT-2's alphabet (then set `spelled`) */
+    WEFT__SPLIT_REWRITE     /* no regex: spaces become `pattern` (unless empty); `prefix` goes before pieces that lack it */
 } weft__split_kind;
 
 typedef struct weft__split_step {
@@ -82,7 +83,7 @@ typedef struct weft__split_step {
     weft__slice pattern; /* a regular expression as Oniguruma reads it (which is what tokenizer files mean) */
     int invert;          /* what lies between the matches is the match */
     weft__slice prefix;
-    int first_only; /* PREFIX: only for a piece at the very start of the text */
+    int first_only; /* the prefix goes only before a piece at the very start of the text */
 } weft__split_step;
 
 /* A vocabulary as its file describes it. Everything is borrowed for the duration of weft__tokenizer_create. */
@@ -102,6 +103,7 @@ typedef struct weft__vocab_spec {
     const weft__merge_pair *merges; /* best first; left and right are spelled as in `tokens` */
 
     int32_t bos, eos, unk, sep, pad, cls, mask, eot, eom; /* -1: none */
+    int32_t first, last; /* what add_bos and add_eos put around a text; -1: BOS and EOS, for "bert" CLS and SEP */
     /* 1, 0, or -1: what the model and the pre-tokenizer usually do. */
     int add_bos, add_eos, add_space_prefix, remove_extra_whitespaces, ignore_merges;
     int lowercase; /* "bert": 0 keeps case and accents */
@@ -116,6 +118,7 @@ typedef struct weft__vocab_spec {
     size_t n_splits;
     const weft__split_step *splits;
     int byte_level;     /* BPE: token texts spell bytes in GPT-2's alphabet; otherwise U+2581 stands for a space */
+    int spelled;        /* with byte_level: the steps leave pieces that are spelled in the alphabet already */
     int byte_fallback;  /* what is unknown becomes byte tokens, where there are all that it takes */
     int fuse_unk;       /* neighbouring unknowns become one */
     int strip_leading;  /* decoding drops one leading space */
@@ -127,7 +130,7 @@ void weft__vocab_spec_init(weft__vocab_spec *spec);
 
 typedef struct weft__tokenizer weft__tokenizer;
 
-#define WEFT__TOKEN_MAX_BYTES 65535 /* of one token's text */
+#define WEFT__TOKEN_MAX_BYTES 65535  /* of one token's text */
 #define WEFT__SPECIAL_MAX_BYTES 1024 /* of the text of a token that is cut out of texts */
 
 /* Checks the vocabulary and copies what it needs. Fails with WEFT_FORMAT (a message naming the array, token or merge at fault),
@@ -205,8 +208,8 @@ enum {
 typedef struct weft__detok {
     const weft__tokenizer *tok;
     unsigned flags;
-    int started;             /* something was rendered */
-    unsigned char held[4];   /* the beginning of a character */
+    int started;           /* something was rendered */
+    unsigned char held[4]; /* the beginning of a character */
     int n_held;
 } weft__detok;
 

@@ -31,7 +31,7 @@ typedef struct weft__norm {
 } weft__norm;
 
 typedef struct weft__split {
-    weft__split_step step; /* prefix is owned */
+    weft__split_step step; /* prefix is owned, and pattern where it is no regex (else NULL) */
     weft__regex *regex;
 } weft__split;
 
@@ -41,10 +41,10 @@ struct weft__tokenizer {
     /* Token i is string i. Beyond n_tokens: symbols that only merges know. Findable are the tokens that the model may produce
      * from text: neither control nor unknown nor byte tokens. */
     weft__strings texts;
-    weft__strings pieces; /* what each token stands for; none is findable */
-    uint8_t *types;       /* [n_tokens] */
-    uint8_t *strips;      /* [n_tokens], or NULL: none */
-    uint8_t *ends;        /* [n_tokens] 1: generation ends here */
+    weft__strings pieces;             /* what each token stands for; none is findable */
+    uint8_t *types;                   /* [n_tokens] */
+    uint8_t *strips;                  /* [n_tokens], or NULL: none */
+    uint8_t *ends;                    /* [n_tokens] 1: generation ends here */
     weft__prefix_index control, user; /* tokens cut out of texts: when asked, and always */
     int32_t byte_id[256];             /* -1: the vocabulary has no such byte */
     int32_t role[WEFT__ROLE_COUNT];
@@ -57,14 +57,14 @@ struct weft__tokenizer {
     size_t n_norms;
     weft__split *splits;
     size_t n_splits;
-    int byte_level, byte_fallback, fuse_unk, ignore_merges, strip_leading, max_word_chars;
+    int byte_level, spelled, byte_fallback, fuse_unk, ignore_merges, strip_leading, max_word_chars;
 
-    uint32_t *ranks;      /* SPM: [n_tokens] by score, best 0 */
-    size_t max_len;       /* bytes of the longest findable token */
-    int cut_at_spaces;    /* no token contains U+2581 behind another character: texts may be cut before it */
+    uint32_t *ranks;       /* SPM: [n_tokens] by score, best 0 */
+    size_t max_len;        /* bytes of the longest findable token */
+    int cut_at_spaces;     /* no token contains U+2581 behind another character: texts may be cut before it */
     weft__bpe_pair *pairs; /* BPE: hash table, n_pairs a power of two */
     size_t n_pairs;
-    int32_t byte_symbol[256]; /* BPE over bytes: the symbol of each */
+    int32_t byte_symbol[256];   /* BPE over bytes: the symbol of each */
     weft__prefix_index lexicon; /* WordPiece, Unigram: all findable tokens */
     float *scores;              /* Unigram: [n_tokens] */
     double unk_score;
@@ -88,9 +88,9 @@ typedef struct weft__encoding {
     weft__ids *out;
     weft_error *err;
     weft_status status;
-    int at_start;               /* the fragment at hand begins the text */
-    weft__text work, other;     /* the fragment, normalized; and the next form of it */
-    weft__pieces pieces, cut;   /* the pieces of the fragment; and the next form of them */
+    int at_start;             /* the fragment at hand begins the text */
+    weft__text work, other;   /* the fragment, normalized; and the next form of it */
+    weft__pieces pieces, cut; /* the pieces of the fragment; and the next form of them */
     weft__merger merger;
     weft__regex_scratch regex;
     struct weft__recent *recent; /* pieces met before, and their ids */
@@ -134,6 +134,9 @@ int weft__pretokenize(weft__encoding *e);
 /* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on them. */
 weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
 void weft__steps_free(weft__tokenizer *tok);
+
+/* The byte that the token text <0xHH> names, or -1. */
+int weft__byte_token(const char *s, size_t n);
 
 /* Room for a token's text in a message, printable. Returns out. */
 #define WEFT__QUOTE 64

@@ -116,8 +116,7 @@ void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__nor
     }
     reorder_all(cps, count, scratch);
     if (form == WEFT__FORM_NFC || form == WEFT__FORM_NFKC) {
-        utf8proc_ssize_t got =
-            utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+        utf8proc_ssize_t got = utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
         if (got >= 0) count = (size_t)got;
     }
     for (size_t i = 0; i < count; i++) weft__text_put_utf8(out, (uint32_t)cps[i]);

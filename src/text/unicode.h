@@ -13,9 +13,9 @@ typedef enum weft__normal_form { WEFT__FORM_NFC, WEFT__FORM_NFD, WEFT__FORM_NFKC
  * shows in out->failed. */
 void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__normal_form form);
 
-int weft__unicode_is_space(uint32_t cp);   /* White_Space */
-int weft__unicode_is_mark(uint32_t cp);    /* Mn */
-int weft__unicode_is_other(uint32_t cp);   /* Cc, Cf, Cn, Co, Cs */
+int weft__unicode_is_space(uint32_t cp); /* White_Space */
+int weft__unicode_is_mark(uint32_t cp);  /* Mn */
+int weft__unicode_is_other(uint32_t cp); /* Cc, Cf, Cn, Co, Cs */
 /* Appends the lower-case form. */
 void weft__unicode_put_lower(weft__text *out, uint32_t cp);
 

@@ -35,7 +35,9 @@ void weft__vocab_spec_init(weft__vocab_spec *spec)
 {
     memset(spec, 0, sizeof *spec);
     spec->bos = spec->eos = spec->unk = spec->sep = spec->pad = spec->cls = spec->mask = spec->eot = spec->eom = -1;
-    spec->add_bos = spec->add_eos = spec->add_space_prefix = spec->remove_extra_whitespaces = spec->ignore_merges = spec->lowercase = -1;
+    spec->first = spec->last = -1;
+    spec->add_bos = spec->add_eos = spec->add_space_prefix = spec->remove_extra_whitespaces = spec->ignore_merges =
+        spec->lowercase = -1;
 }
 
 static weft_status no_memory(weft_error *err)
@@ -108,8 +110,9 @@ static weft_status check(const weft__vocab_spec *spec, weft_error *err)
     const struct {
         const char *name;
         int32_t id;
-    } ids[] = {{"BOS", spec->bos}, {"EOS", spec->eos},   {"UNK", spec->unk}, {"SEP", spec->sep}, {"PAD", spec->pad},
-               {"CLS", spec->cls}, {"MASK", spec->mask}, {"EOT", spec->eot}, {"EOM", spec->eom}};
+    } ids[] = {{"BOS", spec->bos}, {"EOS", spec->eos},     {"UNK", spec->unk},   {"SEP", spec->sep},
+               {"PAD", spec->pad}, {"CLS", spec->cls},     {"MASK", spec->mask}, {"EOT", spec->eot},
+               {"EOM", spec->eom}, {"first", spec->first}, {"last", spec->last}};
     weft_status status = check_array("scores", spec->n_scores, spec->scores, spec->n_tokens, err);
     if (!status) status = check_array("token_type", spec->n_types, spec->types, spec->n_tokens, err);
     if (!status) status = check_array("strips", spec->n_strips, spec->strips, spec->n_tokens, err);
@@ -150,8 +153,7 @@ static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spe
     return WEFT_OK;
 }
 
-/* The byte that <0xHH> names, or -1. */
-static int byte_token(const char *s, size_t n)
+int weft__byte_token(const char *s, size_t n)
 {
     static const char digits[] = "0123456789ABCDEF0123456789abcdef";
     if (n != 6 || memcmp(s, "<0x", 3) || s[5] != '>' || !s[3] || !s[4]) return -1;
@@ -166,7 +168,7 @@ static weft_status find_bytes(weft__tokenizer *tok, weft_error *err)
     for (size_t i = 0; i < tok->n_tokens; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
-        int byte = byte_token(s, n);
+        int byte = weft__byte_token(s, n);
         if (byte < 0 && tok->types[i] == WEFT__TOKEN_BYTE) {
             char quote[WEFT__QUOTE];
             return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu is of type byte but spelled '%s' and not <0xHH>", i,
@@ -221,13 +223,13 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
         size_t n = weft__strings_len(&tok->texts, i);
         piece.len = 0;
         if (tok->types[i] == WEFT__TOKEN_BYTE) {
-            weft__text_putc(&piece, (char)byte_token(s, n));
+            weft__text_putc(&piece, (char)weft__byte_token(s, n));
         } else if (tok->types[i] != WEFT__TOKEN_NORMAL && tok->types[i] != WEFT__TOKEN_UNUSED) {
             weft__text_put(&piece, s, n);
         } else if (tok->byte_level) {
             put_alphabet(&piece, s, n);
-        } else if (tok->byte_fallback && byte_token(s, n) >= 0 && tok->byte_id[byte_token(s, n)] == (int32_t)i) {
-            weft__text_putc(&piece, (char)byte_token(s, n));
+        } else if (tok->byte_fallback && weft__byte_token(s, n) >= 0 && tok->byte_id[weft__byte_token(s, n)] == (int32_t)i) {
+            weft__text_putc(&piece, (char)weft__byte_token(s, n));
         } else {
             put_spaces(&piece, s, n);
         }
@@ -278,10 +280,28 @@ static int32_t find_text(const weft__tokenizer *tok, const char *text)
 static void mark_ends(weft__tokenizer *tok)
 {
     static const char *const names[] = {
-        "<|eot_id|>",        "<|im_end|>",     "<|end|>",       "<|return|>", "<|call|>", "<|calls|>",         "<|flush|>",
-        "<end_of_turn>",     "<|endoftext|>",  "<|eom_id|>",    "<EOT>",      "_<EOT>",   "[EOT]",             "[EOS]",
-        "<|end_of_text|>",   "<eos>",          "<turn|>",       "[e~[",       "</s>",     "<end_of_utterance>",
-        "<|tool_response>",  "<|endofprompt|>", "<｜end▁of▁sentence｜>",
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<|calls|>",
+        "<|flush|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "<|eom_id|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "[EOS]",
+        "<|end_of_text|>",
+        "<eos>",
+        "<turn|>",
+        "[e~[",
+        "</s>",
+        "<end_of_utterance>",
+        "<|tool_response>",
+        "<｜end▁of▁sentence｜>",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int32_t id = find_text(tok, names[i]);
@@ -308,7 +328,7 @@ static void mark_ends(weft__tokenizer *tok)
 /* The ids by role, with the defaults of the model's family where the file is silent and the vocabulary has them. */
 static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
 {
-    const int32_t ids[WEFT__ROLE_COUNT] = {spec->bos, spec->eos, spec->unk,  spec->sep, spec->pad,
+    const int32_t ids[WEFT__ROLE_COUNT] = {spec->bos, spec->eos,  spec->unk, spec->sep, spec->pad,
                                            spec->cls, spec->mask, spec->eot, spec->eom};
     memcpy(tok->role, ids, sizeof ids);
     static const struct {
@@ -317,10 +337,14 @@ static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
         int32_t id;
         int type;
     } defaults[] = {
-        {WEFT__MODEL_SPM, WEFT__ROLE_UNK, 0, WEFT__TOKEN_UNKNOWN},  {WEFT__MODEL_SPM, WEFT__ROLE_BOS, 1, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_SPM, WEFT__ROLE_EOS, 2, WEFT__TOKEN_CONTROL},  {WEFT__MODEL_WPM, WEFT__ROLE_UNK, 100, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_WPM, WEFT__ROLE_CLS, 101, WEFT__TOKEN_CONTROL}, {WEFT__MODEL_WPM, WEFT__ROLE_SEP, 102, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_UNIGRAM, WEFT__ROLE_UNK, 2, WEFT__TOKEN_UNKNOWN}, {WEFT__MODEL_UNIGRAM, WEFT__ROLE_EOS, 1, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_SPM, WEFT__ROLE_UNK, 0, WEFT__TOKEN_UNKNOWN},
+        {WEFT__MODEL_SPM, WEFT__ROLE_BOS, 1, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_SPM, WEFT__ROLE_EOS, 2, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_WPM, WEFT__ROLE_UNK, 100, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_WPM, WEFT__ROLE_CLS, 101, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_WPM, WEFT__ROLE_SEP, 102, WEFT__TOKEN_CONTROL},
+        {WEFT__MODEL_UNIGRAM, WEFT__ROLE_UNK, 2, WEFT__TOKEN_UNKNOWN},
+        {WEFT__MODEL_UNIGRAM, WEFT__ROLE_EOS, 1, WEFT__TOKEN_CONTROL},
     };
     if (spec->explicit_steps) return;
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
@@ -330,19 +354,36 @@ static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
     }
 }
 
-static weft_status set_surroundings(weft__tokenizer *tok, weft_error *err)
+static weft_status set_surroundings(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     int wpm = tok->model == WEFT__MODEL_WPM;
     tok->first = tok->role[WEFT__ROLE_BOS];
     tok->last = tok->role[WEFT__ROLE_EOS];
     if (wpm && tok->role[WEFT__ROLE_CLS] >= 0) tok->first = tok->role[WEFT__ROLE_CLS];
     if (wpm && tok->role[WEFT__ROLE_SEP] >= 0) tok->last = tok->role[WEFT__ROLE_SEP];
+    if (spec->first >= 0) tok->first = spec->first;
+    if (spec->last >= 0) tok->last = spec->last;
     if (tok->add_bos == 1 && tok->first < 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: add_bos without a BOS token");
     if (tok->add_eos == 1 && tok->last < 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: add_eos without an EOS token");
     return WEFT_OK;
 }
 
 /* ---- the whole ---- */
+
+/* 1 when no symbol has U+2581 behind another character, so that texts may be cut before it: no merge reaches across, and each
+ * word is tokenized (and remembered) on its own. */
+static int may_cut_at_spaces(const weft__tokenizer *tok)
+{
+    if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__LOWER_BLOCK, 3) < 0) return 0;
+    for (size_t i = 0; i < tok->texts.n; i++) {
+        const char *s = weft__strings_data(&tok->texts, i);
+        size_t n = weft__strings_len(&tok->texts, i);
+        for (size_t k = 1; k + 3 <= n; k++) {
+            if (!memcmp(s + k, WEFT__LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__LOWER_BLOCK, 3))) return 0;
+        }
+    }
+    return 1;
+}
 
 static weft_status build_model(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
@@ -361,13 +402,15 @@ static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, wef
     if (status) return status;
     set_roles(tok, spec);
     status = weft__steps_build(tok, spec, err);
-    if (!status) status = set_surroundings(tok, err);
+    if (!status) status = set_surroundings(tok, spec, err);
     if (!status) status = find_bytes(tok, err);
     if (!status) status = index_types(tok, 1u << WEFT__TOKEN_CONTROL | 1u << WEFT__TOKEN_UNKNOWN, &tok->control, err);
     if (!status) status = index_types(tok, 1u << WEFT__TOKEN_USER_DEFINED, &tok->user, err);
     if (!status) status = build_pieces(tok, err);
     if (!status) status = build_model(tok, spec, err);
     if (status) return status;
+    int merges = tok->model == WEFT__MODEL_SPM || tok->model == WEFT__MODEL_BPE;
+    tok->cut_at_spaces = merges && may_cut_at_spaces(tok);
     mark_ends(tok);
     if (spec->chat_template.len) {
         tok->chat_template = weft__strndup(spec->chat_template.data, spec->chat_template.len);

@@ -1,13 +1,18 @@
-/* text_golden.c: the vocabularies of real models give the ids that the reference implementation gives, string by string. */
+/* text_golden.c: the vocabularies of real models give the ids that the reference implementation gives, string by string: read from GGUF, and written as tokenizer.json and read from that. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit/fixture.h"
 
+#include "base/json.h"
 #include "format/gguf.h"
 #include "model/vocab.h"
+#include "text/strings.h"
+#include "text/tokenizer_json.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
+
+static int n_run; /* vocabularies found */
 
 static const char *shared(void)
 {
@@ -32,19 +37,9 @@ static char *read_all(const char *path, size_t *n)
     return data;
 }
 
-static weft__tokenizer *open_vocabulary(const char *path)
-{
-    weft__gguf *g;
-    weft__tokenizer *tok = NULL;
-    weft_error err = {0};
-    if (weft__gguf_open(path, &g, &err)) fail_msg("%s", err.message);
-    if (weft__vocab_tokenizer(g, &tok, &err)) fail_msg("%s: %s", path, err.message);
-    weft__gguf_close(&g);
-    return tok;
-}
-
 /* Compares with one line of ids; returns what follows the line. */
-static const char *check_line(const weft__tokenizer *tok, const char *text, size_t n, const char *line, const char *name, int number)
+static const char *check_line(const weft__tokenizer *tok, const char *text, size_t n, const char *line, const char *name,
+                              int number)
 {
     weft__ids ids = {0};
     weft_error err = {0};
@@ -78,22 +73,18 @@ static void check_decode(const weft__tokenizer *tok, const char *text, size_t n,
     weft__text_free(&back);
 }
 
-static void check_vocabulary(const char *name, int reversible)
+/* Runs all strings of a vocabulary's file through `tok`. */
+static void check_strings(const weft__tokenizer *tok, const char *name, int reversible)
 {
     char path[1024];
     size_t n_in, n_out;
     int n_strings = 0;
     snprintf(path, sizeof path, "%s/tokenizers/ggml-vocab-%s.gguf.inp", shared(), name);
     char *in = read_all(path, &n_in);
-    if (!in) {
-        print_message("SKIP: no %s (set WEFT_SHARED)\n", path);
-        skip();
-    }
     snprintf(path, sizeof path, "%s/tokenizers/ggml-vocab-%s.gguf.out", shared(), name);
     char *out = read_all(path, &n_out);
+    assert_non_null(in);
     assert_non_null(out);
-    snprintf(path, sizeof path, "%s/tokenizers/ggml-vocab-%s.gguf", shared(), name);
-    weft__tokenizer *tok = open_vocabulary(path);
     const char *line = out, *at = in;
     while (at) {
         const char *end = strstr(at, SEPARATOR);
@@ -106,39 +97,237 @@ static void check_vocabulary(const char *name, int reversible)
     }
     assert_int_equal(*line, 0);
     assert_int_equal(n_strings, 46);
-    weft__tokenizer_destroy(&tok);
     weft__free(in);
     weft__free(out);
+}
+
+static weft__gguf *open_file(const char *name)
+{
+    char path[1024];
+    weft__gguf *g;
+    weft_error err = {0};
+    snprintf(path, sizeof path, "%s/tokenizers/ggml-vocab-%s.gguf", shared(), name);
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        print_message("SKIP: no %s (set WEFT_SHARED)\n", path);
+        skip();
+    }
+    fclose(f);
+    n_run++;
+    if (weft__gguf_open(path, &g, &err)) fail_msg("%s", err.message);
+    return g;
+}
+
+static void check_gguf(const char *name, int reversible)
+{
+    weft__gguf *g = open_file(name);
+    weft__tokenizer *tok = NULL;
+    weft_error err = {0};
+    if (weft__vocab_tokenizer(g, &tok, &err)) fail_msg("%s: %s", name, err.message);
+    weft__gguf_close(&g);
+    check_strings(tok, name, reversible);
+    weft__tokenizer_destroy(&tok);
     assert_int_equal(weft__alloc_live(), 0);
 }
 
-#define GOLDEN(id, name, reversible)                                                                                             \
+/* ---- the same vocabularies, written as tokenizer.json ---- */
+
+static const weft__gguf_list *list_of(const weft__gguf *g, const char *key)
+{
+    const weft__gguf_list *list = NULL;
+    assert_int_equal(weft__gguf_array(g, key, &list, NULL), WEFT_OK);
+    return list;
+}
+
+/* The text of token i as the JSON model spells it: WordPiece there marks what continues a word. */
+static void put_spelling(weft__text *out, const weft__gguf *g, uint64_t i, int word_piece)
+{
+    weft__gguf_str s = weft__gguf_list_string(list_of(g, "tokenizer.ggml.tokens"), i);
+    int64_t type = 1;
+    weft__gguf_list_i64(list_of(g, "tokenizer.ggml.token_type"), i, &type);
+    weft__text spelled = {0};
+    if (word_piece && type == WEFT__TOKEN_NORMAL) {
+        int begins = s.len > 3 && !memcmp(s.data, "\xE2\x96\x81", 3);
+        if (!begins) weft__text_puts(&spelled, "##");
+        weft__text_put(&spelled, s.data + (begins ? 3 : 0), s.len - (begins ? 3 : 0));
+    } else {
+        weft__text_put(&spelled, s.data, s.len);
+    }
+    weft__json_write_string(out, spelled.data, spelled.len);
+    weft__text_free(&spelled);
+}
+
+static void put_vocab(weft__text *out, const weft__gguf *g, int word_piece)
+{
+    uint64_t n = list_of(g, "tokenizer.ggml.tokens")->n;
+    weft__text_puts(out, "\"vocab\":{");
+    for (uint64_t i = 0; i < n; i++) {
+        if (i) weft__text_putc(out, ',');
+        put_spelling(out, g, i, word_piece);
+        weft__text_printf(out, ":%d", (int)i);
+    }
+    weft__text_puts(out, "}");
+}
+
+static void put_added(weft__text *out, const weft__gguf *g)
+{
+    const weft__gguf_list *types = list_of(g, "tokenizer.ggml.token_type");
+    int any = 0;
+    weft__text_puts(out, "\"added_tokens\":[");
+    for (uint64_t i = 0; i < types->n; i++) {
+        int64_t type = 0;
+        assert_true(weft__gguf_list_i64(types, i, &type));
+        if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_BYTE) continue;
+        weft__text_printf(out, "%s{\"id\":%d,\"special\":%s,\"content\":", any++ ? "," : "", (int)i,
+                          type == WEFT__TOKEN_USER_DEFINED ? "false" : "true");
+        put_spelling(out, g, i, 0);
+        weft__text_putc(out, '}');
+    }
+    weft__text_puts(out, "]");
+}
+
+static void put_merges(weft__text *out, const weft__gguf *g)
+{
+    const weft__gguf_list *merges = list_of(g, "tokenizer.ggml.merges");
+    weft__text_puts(out, "\"merges\":[");
+    for (uint64_t i = 0; i < merges->n; i++) {
+        weft__gguf_str s = weft__gguf_list_string(merges, i);
+        if (i) weft__text_putc(out, ',');
+        weft__json_write_string(out, s.data, s.len);
+    }
+    weft__text_puts(out, "]");
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return x[0] != y[0] ? (x[0] > y[0] ? -1 : 1) : (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* SentencePiece's scores as merges: each token, best first, from every two tokens that spell it. */
+static void put_score_merges(weft__text *out, const weft__gguf *g)
+{
+    const weft__gguf_list *tokens = list_of(g, "tokenizer.ggml.tokens"), *scores = list_of(g, "tokenizer.ggml.scores");
+    weft__strings known = {0};
+    double(*order)[2] = weft__alloc_array(tokens->n, sizeof *order);
+    int any = 0;
+    for (uint64_t i = 0; i < tokens->n; i++) {
+        weft__gguf_str s = weft__gguf_list_string(tokens, i);
+        assert_true(weft__strings_add(&known, s.data, s.len, i >= 259));
+        assert_true(weft__gguf_list_f64(scores, i, &order[i][0]));
+        order[i][1] = (double)i;
+    }
+    qsort(order, tokens->n, sizeof *order, by_score);
+    weft__text_puts(out, "\"merges\":[");
+    for (uint64_t k = 0; k < tokens->n; k++) {
+        weft__gguf_str s = weft__gguf_list_string(tokens, (uint64_t)order[k][1]);
+        if (order[k][1] < 259) continue;
+        for (size_t cut = 1; cut < s.len; cut++) {
+            if (weft__strings_find(&known, s.data, cut) < 0) continue;
+            if (weft__strings_find(&known, s.data + cut, s.len - cut) < 0) continue;
+            weft__text_puts(out, any++ ? ",[" : "[");
+            weft__json_write_string(out, s.data, cut);
+            weft__text_putc(out, ',');
+            weft__json_write_string(out, s.data + cut, s.len - cut);
+            weft__text_puts(out, "]");
+        }
+    }
+    weft__text_puts(out, "]");
+    weft__strings_free(&known);
+    weft__free(order);
+}
+
+/* `model` are the model's other fields, `steps` the file's normalizer, pre-tokenizer and decoder. */
+static void check_json(const char *name, const char *model, const char *steps, int reversible)
+{
+    weft__gguf *g = open_file(name);
+    weft__text json = {0};
+    int word_piece = strstr(model, "WordPiece") != NULL, scores = weft__gguf_find(g, "tokenizer.ggml.scores") >= 0;
+    weft__text_printf(&json, "{\"version\":\"1.0\",%s,", steps);
+    put_added(&json, g);
+    weft__text_printf(&json, ",\"model\":{%s,", model);
+    put_vocab(&json, g, word_piece);
+    if (!word_piece) {
+        weft__text_putc(&json, ',');
+        if (scores) {
+            put_score_merges(&json, g);
+        } else {
+            put_merges(&json, g);
+        }
+    }
+    weft__text_puts(&json, "}}");
+    assert_false(json.failed);
+    weft__gguf_close(&g);
+    weft__tokenizer *tok = NULL;
+    weft_error err = {0};
+    if (weft__tokenizer_json_create(json.data, json.len, NULL, 0, &tok, &err)) fail_msg("%s: %s", name, err.message);
+    weft__text_free(&json);
+    check_strings(tok, name, reversible);
+    weft__tokenizer_destroy(&tok);
+    assert_int_equal(weft__alloc_live(), 0);
+}
+
+#define GOLDEN(id, check)                                                                                                        \
     static void id(void **state)                                                                                                 \
     {                                                                                                                            \
         (void)state;                                                                                                             \
-        check_vocabulary(name, reversible);                                                                                      \
+        check;                                                                                                                   \
     }
 
-GOLDEN(llama_spm, "llama-spm", 1)
-GOLDEN(phi_3, "phi-3", 1)
-GOLDEN(gpt_2, "gpt-2", 1)
-GOLDEN(falcon, "falcon", 1)
-GOLDEN(starcoder, "starcoder", 1)
-GOLDEN(deepseek_llm, "deepseek-llm", 1)
-GOLDEN(deepseek_coder, "deepseek-coder", 1)
-GOLDEN(bert_bge, "bert-bge", 0)
+#define BPE "\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"fuse_unk\":false"
+#define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true}"
+#define BYTE_SPLITS "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}"
+#define STEPS(pre) "\"normalizer\":null,\"pre_tokenizer\":" pre ",\"decoder\":{\"type\":\"ByteLevel\"}"
+#define SPLIT(regex) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false},"
+#define LAST_SPLIT(regex) "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\"}"
+#define SEQUENCE(list) "{\"type\":\"Sequence\",\"pretokenizers\":[" list "]}"
+
+GOLDEN(llama_spm, check_gguf("llama-spm", 1))
+GOLDEN(phi_3, check_gguf("phi-3", 1))
+GOLDEN(gpt_2, check_gguf("gpt-2", 1))
+GOLDEN(falcon, check_gguf("falcon", 1))
+GOLDEN(starcoder, check_gguf("starcoder", 1))
+GOLDEN(deepseek_llm, check_gguf("deepseek-llm", 1))
+GOLDEN(deepseek_coder, check_gguf("deepseek-coder", 1))
+GOLDEN(bert_bge, check_gguf("bert-bge", 0))
+
+GOLDEN(json_gpt_2, check_json("gpt-2", BPE, STEPS(BYTE_LEVEL), 1))
+GOLDEN(json_starcoder,
+       check_json("starcoder", BPE, STEPS(SEQUENCE("{\"type\":\"Digits\",\"individual_digits\":true}," BYTE_LEVEL)), 1))
+/* What stands behind ByteLevel sees its alphabet. */
+GOLDEN(json_falcon,
+       check_json("falcon", BPE,
+                  STEPS(SEQUENCE("{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}," BYTE_LEVEL
+                                 ",{\"type\":\"Digits\",\"individual_digits\":false}," LAST_SPLIT("[0-9][0-9][0-9]"))),
+                  1))
+GOLDEN(json_deepseek_coder,
+       check_json("deepseek-coder", BPE,
+                  STEPS(SEQUENCE(SPLIT("[\\r\\n]") SPLIT("\\\\s?\\\\p{L}+") SPLIT("\\\\s?\\\\p{P}+") SPLIT(
+                      "[一-龥ࠀ-一가-퟿]+") "{\"type\":\"Digits\",\"individual_digits\":true}," BYTE_SPLITS)),
+                  1))
+GOLDEN(json_llama,
+       check_json("llama-spm", "\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"byte_fallback\":true",
+                  "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"▁\"},"
+                  "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"▁\"}]},\"pre_tokenizer\":null,"
+                  "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"▁\"},"
+                  "\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+                  "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}",
+                  1))
+GOLDEN(json_bert, check_json("bert-bge", "\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\"",
+                             "\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":true,"
+                             "\"strip_accents\":null,\"lowercase\":true},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+                             "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true}",
+                             0))
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama_spm),    cmocka_unit_test(phi_3),          cmocka_unit_test(gpt_2),    cmocka_unit_test(falcon),
-        cmocka_unit_test(starcoder),    cmocka_unit_test(deepseek_llm),   cmocka_unit_test(deepseek_coder),
-        cmocka_unit_test(bert_bge),
+        cmocka_unit_test(llama_spm),      cmocka_unit_test(phi_3),       cmocka_unit_test(gpt_2),
+        cmocka_unit_test(falcon),         cmocka_unit_test(starcoder),   cmocka_unit_test(deepseek_llm),
+        cmocka_unit_test(deepseek_coder), cmocka_unit_test(bert_bge),    cmocka_unit_test(json_gpt_2),
+        cmocka_unit_test(json_starcoder), cmocka_unit_test(json_falcon), cmocka_unit_test(json_deepseek_coder),
+        cmocka_unit_test(json_llama),     cmocka_unit_test(json_bert),
     };
-    char path[1024];
-    snprintf(path, sizeof path, "%s/tokenizers", shared());
-    FILE *f = fopen(path, "r");
-    if (f) fclose(f);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return f ? failed : 77;
+    return failed || n_run ? failed : 77;
 }

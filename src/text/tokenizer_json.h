@@ -1,0 +1,16 @@
+/* tokenizer_json.h: tokenizers from Hugging Face's tokenizer.json (and the names in tokenizer_config.json beside it). Stateless.
+ *
+ * Read: models BPE, Unigram, WordPiece; added tokens; the normalizers, pre-tokenizers, post-processors and decoders that these
+ * models come with. Whatever else a file names is refused by name, not skipped. */
+#ifndef WEFT_TEXT_TOKENIZER_JSON_H
+#define WEFT_TEXT_TOKENIZER_JSON_H
+
+#include "text/tokenizer.h"
+
+/* json[0..n) is tokenizer.json; config[0..n_config) is tokenizer_config.json, or NULL: from it come the roles of tokens (BOS,
+ * EOS ...) and the chat template. Fails with WEFT_FORMAT (naming the field), WEFT_UNSUPPORTED (naming the thing), and as
+ * weft__tokenizer_create does. */
+weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
+                                        weft_error *err);
+
+#endif
