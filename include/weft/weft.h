@@ -193,6 +193,47 @@ WEFT_API weft_status weft_sampler_accept(weft_sampler *sampler, int32_t token, w
  * +infinite logit (NaN everywhere, or all forbidden). */
 WEFT_API weft_status weft_sampler_pick(weft_sampler *sampler, float *logits, int32_t *token, weft_error *err);
 
+/* ---- quantizing ---- */
+
+typedef struct weft_quantize_params {
+    uint32_t size;
+    int32_t n_threads;       /* 0: one per core */
+    int32_t pure;            /* 1: every matrix in the one type, no mix */
+    int32_t reserved;
+    const char *imatrix;     /* importance matrix (weft imatrix or llama-imatrix wrote it), or NULL */
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft_quantize_params;
+
+typedef struct weft_quantize_result {
+    uint64_t bytes_before, bytes_after; /* of tensors */
+    int32_t n_tensors, n_quantized, n_fallback; /* fallback: another type, because a row is no multiple of the block */
+} weft_quantize_result;
+
+WEFT_API void weft_quantize_params_default(weft_quantize_params *params);
+/* Writes GGUF file `in` to `out` with its matrices in `type` ("Q4_K_M", "q8_0"; weft_quantize_types lists them). Vectors and
+ * routers stay as they are. `out` appears only when it is complete. */
+WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
+                                   weft_quantize_result *result, weft_error *err);
+/* "F16, BF16, Q8_0, ..." */
+WEFT_API const char *weft_quantize_types(void);
+
+typedef struct weft_imatrix_params {
+    uint32_t size;
+    int32_t chunk;           /* tokens per chunk, each from an empty context; 0: 512 */
+    int32_t max_chunks;      /* 0: all */
+    int32_t reserved;
+    const char *dataset;     /* name of the text, recorded in the file */
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft_imatrix_params;
+
+WEFT_API void weft_imatrix_params_default(weft_imatrix_params *params);
+/* Runs the model over tokens[n] and writes the mean square of every input of every matrix to `out`, in llama-imatrix's GGUF form.
+ * The inner inputs of routed experts (ffn_down_exps) are not collected. *n_chunks receives the chunks used. */
+WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
+                                          const char *out, int32_t *n_chunks, weft_error *err);
+
 /* ---- providers ---- */
 
 /* Opens provider `name` for a moment and describes it. `out->size` set by the caller. */

@@ -1,0 +1,144 @@
+/* bench_print.c: rows of weft bench as llama-bench prints them: a table, JSON, JSON lines, CSV. Fields have llama-bench's names;
+ * n_parallel, limit_* and share are Weft's own. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "bench.h"
+
+double bench_tokens(const bench_row *r)
+{
+    return ((double)r->n_prompt + r->n_gen) * r->n_parallel;
+}
+
+void bench_name(const bench_row *r, char *out)
+{
+    size_t at = 0, size = 64;
+    if (r->n_prompt > 0) at += (size_t)snprintf(out + at, size - at, "pp%d", r->n_prompt);
+    if (r->n_gen > 0) at += (size_t)snprintf(out + at, size - at, "%stg%d", at ? "+" : "", r->n_gen);
+    if (r->n_depth > 0) at += (size_t)snprintf(out + at, size - at, " @ d%d", r->n_depth);
+    if (r->n_parallel > 1) snprintf(out + at, size - at, " x%d", r->n_parallel);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void bench_summarize(bench_row *r)
+{
+    double tokens = bench_tokens(r), n = r->n_reps, sum = 0, sum_ts = 0, var = 0, var_ts = 0;
+    uint64_t sorted[BENCH_REPS_MAX];
+    memcpy(sorted, r->samples_ns, (size_t)r->n_reps * sizeof *sorted);
+    qsort(sorted, (size_t)r->n_reps, sizeof *sorted, by_value);
+    for (int i = 0; i < r->n_reps; i++) {
+        sum += (double)sorted[i];
+        sum_ts += tokens * 1e9 / (double)sorted[i];
+    }
+    r->avg_ns = sum / n;
+    r->avg_ts = sum_ts / n;
+    for (int i = 0; i < r->n_reps; i++) {
+        var += pow((double)sorted[i] - r->avg_ns, 2);
+        var_ts += pow(tokens * 1e9 / (double)sorted[i] - r->avg_ts, 2);
+    }
+    r->stddev_ns = n > 1 ? sqrt(var / (n - 1)) : 0;
+    r->stddev_ts = n > 1 ? sqrt(var_ts / (n - 1)) : 0;
+    r->median_ts = tokens * 1e9 / (((double)sorted[(r->n_reps - 1) / 2] + (double)sorted[r->n_reps / 2]) / 2);
+}
+
+static void put_string(weft__text *t, const char *key, const char *value)
+{
+    weft__text_printf(t, "\"%s\": ", key);
+    weft__json_write_string(t, value, strlen(value));
+    weft__text_puts(t, ", ");
+}
+
+static void put_json(weft__text *t, const bench_row *r)
+{
+    const weft_model_info *m = &r->info;
+    weft__text_putc(t, '{');
+    put_string(t, "weft_version", weft_version());
+    put_string(t, "backends", m->provider);
+    put_string(t, "cpu_info", m->device);
+    put_string(t, "model_filename", r->model_file);
+    weft__text_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch, m->type,
+                      (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
+    weft__text_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ", r->n_batch, r->n_batch,
+                      m->n_threads, r->kv_type, r->kv_type);
+    weft__text_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen, r->n_depth, r->n_parallel);
+    weft__text_printf(t, "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
+                      r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
+    if (r->limit_name)
+        weft__text_printf(t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, ", r->limit_name, r->limit_ts, r->median_ts / r->limit_ts);
+    weft__text_puts(t, "\"samples_ns\": [");
+    for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
+    weft__text_puts(t, "], \"samples_ts\": [");
+    for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
+    weft__text_puts(t, "]}");
+}
+
+static void print_md(const bench_row *r)
+{
+    char name[64], model[200], share[48] = "";
+    const weft_model_info *m = &r->info;
+    bench_name(r, name);
+    snprintf(model, sizeof model, "%s %s", m->name, m->type);
+    if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->median_ts / r->limit_ts, r->limit_name);
+    printf("| %-30s | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", model, (double)m->n_bytes / 1048576,
+           (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
+}
+
+static void print_csv(const bench_row *r)
+{
+    const weft_model_info *m = &r->info;
+    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f\n", m->provider, r->model_file, m->arch,
+           m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads, r->kv_type,
+           r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
+}
+
+void bench_print_begin(enum bench_format format, int roofline)
+{
+    if (format == BENCH_JSON) printf("[\n");
+    if (format == BENCH_CSV)
+        printf("backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
+               "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts\n");
+    if (format != BENCH_MD) return;
+    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s\n", "model", "size", "params", "backend", "threads", "test", "t/s",
+           roofline ? " median, share of limit |" : "");
+    printf("| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s\n",
+           "------------------------------", roofline ? " ---------------------: |" : "");
+}
+
+void bench_print_row(enum bench_format format, const bench_row *r, int first)
+{
+    if (format == BENCH_MD) print_md(r);
+    else if (format == BENCH_CSV) print_csv(r);
+    else {
+        weft__text t = {0};
+        put_json(&t, r);
+        if (!t.failed) printf("%s%s%s", format == BENCH_JSON && !first ? ",\n" : "", t.data, format == BENCH_JSONL ? "\n" : "");
+        weft__text_free(&t);
+    }
+    fflush(stdout);
+}
+
+void bench_print_end(enum bench_format format)
+{
+    if (format == BENCH_JSON) printf("\n]\n");
+}
+
+void bench_print_peaks(const weft_peaks *before, const weft_peaks *after)
+{
+    const struct { const char *name, *unit; double a, b; } rows[] = {
+        {"memory read", "GB/s", before->read_gb_s, after->read_gb_s},
+        {"int8 dot product", "GOPS", before->int8_dot_gops, after->int8_dot_gops},
+        {"bf16 dot product", "GFLOPS", before->bf16_dot_gflops, after->bf16_dot_gflops},
+        {"f32 FMA", "GFLOPS", before->f32_fma_gflops, after->f32_fma_gflops},
+    };
+    fprintf(stderr, "\nlimits of this machine, before and after:\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].a > 0) fprintf(stderr, "  %-18s %8.1f  %8.1f %s\n", rows[i].name, rows[i].a, rows[i].b, rows[i].unit);
+}

@@ -1,0 +1,194 @@
+/* cmd_run.c: weft run: continues a text. The text streams to stdout, statistics go to stderr. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "commands.h"
+#include "generate.h"
+#include "prompt.h"
+#include "terminal.h"
+
+struct run_options {
+    int32_t n, threads, n_ctx;
+    weft_sampler_params sampler;
+    int ignore_end, json, quiet;
+    struct text_list stop, bias;
+    const char *kv_type;
+};
+
+/* "ID=VALUE" each; -inf forbids. */
+static weft_status parse_bias(const struct text_list *list, weft_logit_bias *out, weft_error *err)
+{
+    for (int i = 0; i < list->n; i++) {
+        char *end;
+        long id = strtol(list->items[i], &end, 10);
+        if (end == list->items[i] || *end != '=' || id < 0 || id > INT32_MAX) goto bad;
+        const char *value = end + 1;
+        out[i] = (weft_logit_bias){(int32_t)id, strtof(value, &end)};
+        if (end == value || *end) goto bad;
+        continue;
+    bad:
+        return weft_fail(err, WEFT_ARGUMENT, "--logit-bias %s: must be TOKEN=BIAS, as in 13=-inf", list->items[i]);
+    }
+    return WEFT_OK;
+}
+
+static int to_stdout(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    return fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0;
+}
+
+static double per_second(double n, double ms)
+{
+    return ms > 0 ? n * 1000 / ms : 0;
+}
+
+static void print_json(const generate_request *q, const generate_result *r, const weft_model_info *info)
+{
+    weft__text t = {0};
+    weft__text_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
+    for (int32_t i = 0; i < r->n_tokens; i++) weft__text_printf(&t, "%s%d", i ? ", " : "", r->tokens[i]);
+    weft__text_puts(&t, "], \"text\": ");
+    weft__json_write_string(&t, r->text, r->n_text);
+    weft__text_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
+                      (unsigned long long)weft_sampler_seed(q->sampler));
+    weft__text_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms, r->prefill_ms,
+                      per_second(q->n_prompt, r->prefill_ms));
+    weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms, per_second(r->n_tokens, r->decode_ms));
+    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
+    weft__text_free(&t);
+}
+
+static void print_statistics(const generate_request *q, const generate_result *r, const weft_model_info *info)
+{
+    fprintf(stderr, "\n%s %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n", info->name,
+            info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
+            per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
+}
+
+/* The prompt's ids; a model without any token to begin with needs a text. */
+static weft_status prompt_ids(const weft_model *model, const char *text, size_t n, int32_t **ids, int32_t *n_ids, weft_error *err)
+{
+    size_t count;
+    weft_status st = tokenize_text(weft_model_tokenizer(model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, ids, &count, err);
+    if (st) return st;
+    if (count == 0 || count > INT32_MAX) {
+        free(*ids);
+        *ids = NULL;
+        return weft_fail(err, WEFT_ARGUMENT, count ? "the prompt is too long" : "the prompt is empty and the model has no BOS token; give a prompt");
+    }
+    *n_ids = (int32_t)count;
+    return WEFT_OK;
+}
+
+static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n, weft_error *err)
+{
+    weft_model_info info = {.size = sizeof info};
+    weft_session_params params;
+    weft_session *session = NULL;
+    weft_sampler *sampler = NULL;
+    int32_t *ids = NULL;
+    generate_result result = {0};
+    generate_request q = {.model = model, .n_max = o->n, .ignore_end = o->ignore_end, .stop = &o->stop, .sink = o->json ? NULL : to_stdout};
+    weft_status st;
+    weft_session_params_default(&params);
+    params.n_ctx = o->n_ctx;
+    params.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    if (!weft_model_tokenizer(model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
+    if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
+        (st = weft_session_new(model, &params, &session, err)) || (st = weft_sampler_new(info.n_vocab, &o->sampler, &sampler, err)))
+        goto done;
+    q.prompt = ids;
+    q.session = session;
+    q.sampler = sampler;
+    generate_cancel_on_interrupt(session);
+    st = generate(&q, &result, err);
+    generate_cancel_on_interrupt(NULL);
+    if (st) goto done;
+    if (o->json) print_json(&q, &result, &info);
+    else {
+        putchar('\n');
+        fflush(stdout);
+        if (!o->quiet) print_statistics(&q, &result, &info);
+    }
+done:
+    generate_result_free(&result);
+    weft_sampler_free(&sampler);
+    weft_session_free(&session);
+    free(ids);
+    return st;
+}
+
+static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
+{
+    weft_logit_bias bias[LIST_MAX];
+    weft_model_params params;
+    weft_model *model = NULL;
+    progress bar = {0};
+    weft_status st = parse_bias(&o->bias, bias, err);
+    if (st) return st;
+    o->sampler.bias = bias;
+    o->sampler.n_bias = o->bias.n;
+    weft_model_params_default(&params);
+    params.n_threads = o->threads;
+    params.n_ctx = o->n_ctx;
+    params.progress = progress_update;
+    params.progress_arg = &bar;
+    st = weft_model_open(path, &params, &model, err);
+    progress_end(&bar);
+    if (!st) st = run_with(o, model, prompt, n, err);
+    weft_model_close(&model);
+    return st;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run_options o = {.n = 256, .kv_type = "f16"};
+    weft_sampler_params *s = &o.sampler;
+    weft_sampler_params_default(s);
+    const option_spec options[] = {
+        {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, 4096, NULL},
+        {"temp", 0, OPT_FLOAT, &s->temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},
+        {"top-k", 0, OPT_INT, &s->top_k, "K", "only the K likeliest, 0: off (40)", 0, 1 << 30, NULL},
+        {"top-p", 0, OPT_FLOAT, &s->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", 0, 0, NULL},
+        {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 0, NULL},
+        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", 0, 0, NULL},
+        {"presence-penalty", 0, OPT_FLOAT, &s->presence_penalty, "P", "subtracted from tokens seen (0)", 0, 0, NULL},
+        {"frequency-penalty", 0, OPT_FLOAT, &s->frequency_penalty, "F", "subtracted per occurrence (0)", 0, 0, NULL},
+        {"penalty-last-n", 0, OPT_INT, &s->penalty_last_n, "N", "tokens the penalties look back, -1: all (64)", -1, 1 << 30, NULL},
+        {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
+        {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
+        {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
+        {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
+        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
+        {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
+        {0},
+    };
+    const command_spec spec = {"run", "MODEL [PROMPT] [options]",
+                               "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
+                               "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
+                               "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
+                               "  weft run model.gguf --json --seed 7 < prompt.txt\n",
+                               options, 1, 2};
+    int first;
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
+        fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o.kv_type);
+        return EXIT_USAGE;
+    }
+    weft_error err = {0};
+    const char *prompt = argc - first == 2 ? argv[first + 1] : isatty(STDIN_FILENO) ? "" : "-";
+    char *text = NULL;
+    size_t n = strlen(prompt);
+    if (!strcmp(prompt, "-") && read_text("-", &text, &n, &err)) return report("run", &err);
+    weft_status st = run_model(&o, argv[first], text ? text : prompt, n, &err);
+    free(text);
+    return st ? report("run", &err) : EXIT_DONE;
+}

@@ -1,0 +1,12 @@
+/* commands.h: one function per command; each takes its own argv (argv[0] the command's name) and returns the exit status. */
+#ifndef WEFT_CLI_COMMANDS_H
+#define WEFT_CLI_COMMANDS_H
+
+int cmd_run(int argc, char **argv);
+int cmd_info(int argc, char **argv);
+int cmd_tokenize(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
+int cmd_devices(int argc, char **argv);
+
+#endif

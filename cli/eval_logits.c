@@ -1,0 +1,114 @@
+/* eval_logits.c: weft eval logits: the logits at every position of a token sequence, as raw float32. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval.h"
+#include "options.h"
+#include "terminal.h"
+
+struct eval_options {
+    const char *tokens, *out, *kv_type;
+    int32_t threads, chunk, n_ctx;
+};
+
+/* Numbers separated by anything that is no digit or sign. */
+static weft_status parse_ids(const char *text, int32_t **ids, int32_t *n, weft_error *err)
+{
+    size_t capacity = strlen(text) / 2 + 1;
+    *n = 0;
+    if (!(*ids = malloc(capacity * sizeof **ids))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for token ids");
+    for (const char *s = text;;) {
+        s += strspn(s, " ,\t\r\n");
+        if (!*s) break;
+        char *end;
+        errno = 0;
+        long id = strtol(s, &end, 10);
+        if (end == s || errno || id < 0 || id > INT32_MAX || !strchr(" ,\t\r\n", *end)) {
+            free(*ids);
+            *ids = NULL;
+            return weft_fail(err, WEFT_ARGUMENT, "--tokens: '%.20s' is not a token id", s);
+        }
+        (*ids)[(*n)++] = (int32_t)id;
+        s = end;
+    }
+    if (*n > 0) return WEFT_OK;
+    free(*ids);
+    *ids = NULL;
+    return weft_fail(err, WEFT_ARGUMENT, "--tokens: no token ids given");
+}
+
+static weft_status write_floats(const char *path, const float *x, size_t n, weft_error *err)
+{
+    FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
+    if (!f) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    int failed = fwrite(x, sizeof *x, n, f) != n;
+    if (f == stdout ? fflush(f) : fclose(f)) failed = 1;
+    return failed ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno)) : WEFT_OK;
+}
+
+static weft_status eval_logits(const struct eval_options *o, const char *path, weft_error *err)
+{
+    weft_model_params mp;
+    weft_session_params sp;
+    weft_model *model = NULL;
+    weft_session *session = NULL;
+    weft_model_info info = {.size = sizeof info};
+    int32_t *ids = NULL, n = 0;
+    float *logits = NULL;
+    progress bar = {0};
+    weft_status st = parse_ids(o->tokens, &ids, &n, err);
+    if (st) return st;
+    weft_model_params_default(&mp);
+    mp.n_threads = o->threads;
+    mp.n_ctx = o->n_ctx;
+    mp.progress = progress_update;
+    mp.progress_arg = &bar;
+    st = weft_model_open(path, &mp, &model, err);
+    progress_end(&bar);
+    if (st || (st = weft_model_describe(model, &info, err))) goto done;
+    weft_session_params_default(&sp);
+    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.n_ctx = n;
+    sp.chunk = o->chunk;
+    size_t total = (size_t)n * (size_t)info.n_vocab;
+    if (!(logits = malloc(total * sizeof *logits))) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu logits", total);
+        goto done;
+    }
+    if ((st = weft_session_new(model, &sp, &session, err)) || (st = weft_session_eval(session, ids, n, 1, logits, err))) goto done;
+    st = write_floats(o->out, logits, total, err);
+done:
+    free(logits);
+    weft_session_free(&session);
+    weft_model_close(&model);
+    free(ids);
+    return st;
+}
+
+int eval_logits_command(int argc, char **argv)
+{
+    struct eval_options o = {.kv_type = "f32", .out = NULL, .tokens = NULL};
+    const option_spec options[] = {
+        {"tokens", 0, OPT_TEXT, &o.tokens, "IDS", "token ids separated by spaces or commas", 0, 0, NULL},
+        {"output", 'o', OPT_TEXT, &o.out, "F", "file for the logits, '-': stdout", 0, 0, NULL},
+        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
+        {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, 4096, NULL},
+        {0},
+    };
+    const command_spec spec = {"eval logits", "MODEL --tokens IDS -o F [options]",
+                               "Evaluates the tokens and writes the logits after each as little-endian float32 [n, vocab].",
+                               "  weft eval logits model.gguf --tokens \"1 403 407\" -o logits.f32\n", options, 1, 1};
+    int first;
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!o.tokens || !o.out || (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32"))) {
+        fprintf(stderr, "weft eval logits: %s\n", !o.tokens ? "--tokens is missing" : !o.out ? "-o is missing" : "--kv-type must be f16 or f32");
+        return EXIT_USAGE;
+    }
+    weft_error err = {0};
+    return eval_logits(&o, argv[first], &err) ? report("eval logits", &err) : EXIT_DONE;
+}

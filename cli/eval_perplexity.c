@@ -1,0 +1,240 @@
+/* eval_perplexity.c: weft eval perplexity: how well a model predicts a text, and how far its probabilities are from another's. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval.h"
+#include "options.h"
+#include "prompt.h"
+#include "quality.h"
+#include "terminal.h"
+
+enum { PIECE = 64 }; /* scored tokens whose logits are held at once */
+static const char MAGIC[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
+
+struct perplexity_options {
+    const char *text, *kl_base, *kl_against, *kv_type;
+    int32_t n_ctx, n_chunks, threads;
+    int json;
+};
+
+/* Everything one run needs; released by scoring_free. */
+struct scoring {
+    const struct perplexity_options *o;
+    weft_model *model;
+    weft_session *session;
+    int32_t n_vocab, n_ctx, n_chunks, bos; /* bos -1: none */
+    int32_t *tokens;                       /* [n_chunks * n_ctx] */
+    float *logits;                         /* [PIECE, n_vocab] */
+    uint16_t *record;
+    FILE *base;
+    quality_sums sums;
+};
+
+static void scoring_free(struct scoring *s)
+{
+    if (s->base) fclose(s->base);
+    quality_free(&s->sums);
+    free(s->record);
+    free(s->logits);
+    free(s->tokens);
+    weft_session_free(&s->session);
+    weft_model_close(&s->model);
+}
+
+static weft_status read_exactly(struct scoring *s, void *out, size_t size, size_t n, weft_error *err)
+{
+    if (fread(out, size, n, s->base) == n) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "%s: the file ends early", s->o->kl_against);
+}
+
+/* Text and chunk size come from the base file. */
+static weft_status open_against(struct scoring *s, weft_error *err)
+{
+    const char *path = s->o->kl_against;
+    char magic[sizeof MAGIC];
+    int32_t head[3];
+    weft_status st;
+    if (!(s->base = fopen(path, "rb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if ((st = read_exactly(s, magic, 1, sizeof magic, err))) return st;
+    if (memcmp(magic, MAGIC, sizeof MAGIC)) return weft_fail(err, WEFT_FORMAT, "%s: not a base file (--kl-base writes one)", path);
+    if ((st = read_exactly(s, head, sizeof *head, 3, err))) return st;
+    if (head[0] < 4 || head[0] > 1 << 24 || head[2] < 1 || head[2] > INT32_MAX / head[0])
+        return weft_fail(err, WEFT_FORMAT, "%s: %d chunks of %d tokens", path, head[2], head[0]);
+    if (head[1] != s->n_vocab)
+        return weft_fail(err, WEFT_ARGUMENT, "%s: made with a vocabulary of %d; this model has %d", path, head[1], s->n_vocab);
+    s->n_ctx = head[0];
+    s->n_chunks = head[2];
+    size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
+    if (!(s->tokens = malloc(n * sizeof *s->tokens))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu tokens", n);
+    if ((st = read_exactly(s, s->tokens, sizeof *s->tokens, n, err))) return st;
+    for (size_t i = 0; i < n; i++)
+        if (s->tokens[i] < 0 || s->tokens[i] >= s->n_vocab) return weft_fail(err, WEFT_FORMAT, "%s: token %d is not in the vocabulary", path, s->tokens[i]);
+    if (s->o->n_chunks > 0 && s->o->n_chunks < s->n_chunks) s->n_chunks = s->o->n_chunks;
+    return WEFT_OK;
+}
+
+static weft_status read_tokens(struct scoring *s, weft_error *err)
+{
+    char *text = NULL;
+    size_t n = 0, n_ids = 0;
+    s->n_ctx = s->o->n_ctx;
+    weft_status st = read_text(s->o->text, &text, &n, err);
+    if (!st) st = tokenize_text(weft_model_tokenizer(s->model), text, n, WEFT_TOKENIZE_BOS, &s->tokens, &n_ids, err);
+    free(text);
+    if (st) return st;
+    if (n_ids < 2 * (size_t)s->n_ctx)
+        return weft_fail(err, WEFT_ARGUMENT, "%s: %zu tokens; at least two chunks of %d are needed (use a longer text or a smaller -c)", s->o->text,
+                         n_ids, s->n_ctx);
+    s->n_chunks = (int32_t)(n_ids / (size_t)s->n_ctx);
+    if (s->o->n_chunks > 0 && s->o->n_chunks < s->n_chunks) s->n_chunks = s->o->n_chunks;
+    return WEFT_OK;
+}
+
+static weft_status begin_base(struct scoring *s, weft_error *err)
+{
+    const char *path = s->o->kl_base;
+    int32_t head[3] = {s->n_ctx, s->n_vocab, s->n_chunks};
+    size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
+    if (!(s->base = fopen(path, "wb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if (fwrite(MAGIC, 1, sizeof MAGIC, s->base) != sizeof MAGIC || fwrite(head, sizeof *head, 3, s->base) != 3 ||
+        fwrite(s->tokens, sizeof *s->tokens, n, s->base) != n)
+        return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    return WEFT_OK;
+}
+
+static weft_status score(struct scoring *s, const float *logits, int32_t next, weft_error *err)
+{
+    size_t n = (size_t)quality_record(s->n_vocab);
+    weft_status st;
+    if (s->o->kl_against) {
+        if ((st = read_exactly(s, s->record, sizeof *s->record, n, err))) return st;
+        return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record) ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+    }
+    quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));
+    if (s->o->kl_base && fwrite(s->record, sizeof *s->record, n, s->base) != n)
+        return weft_fail(err, WEFT_IO, "%s: %s", s->o->kl_base, strerror(errno));
+    return WEFT_OK;
+}
+
+static weft_status score_chunk(struct scoring *s, const int32_t *chunk, int32_t *row, weft_error *err)
+{
+    int32_t first = s->n_ctx / 2;
+    weft_status st;
+    memcpy(row, chunk, (size_t)s->n_ctx * sizeof *row);
+    if (s->bos >= 0) row[0] = s->bos;
+    weft_session_trim(s->session, 0);
+    if ((st = weft_session_eval(s->session, row, first, 0, NULL, err))) return st;
+    for (int32_t at = first, n; at < s->n_ctx - 1; at += n) {
+        n = s->n_ctx - 1 - at < PIECE ? s->n_ctx - 1 - at : PIECE;
+        if ((st = weft_session_eval(s->session, row + at, n, 1, s->logits, err))) return st;
+        for (int32_t i = 0; i < n; i++)
+            if ((st = score(s, s->logits + (size_t)i * (size_t)s->n_vocab, chunk[at + i + 1], err))) return st;
+    }
+    return WEFT_OK;
+}
+
+static weft_status score_all(struct scoring *s, weft_error *err)
+{
+    progress bar = {0};
+    int32_t *row = malloc((size_t)s->n_ctx * sizeof *row);
+    weft_status st = row ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a chunk");
+    if (s->o->kl_against && !s->o->json) quality_print_chunk_header();
+    for (int32_t i = 0; i < s->n_chunks && !st; i++) {
+        st = score_chunk(s, s->tokens + (size_t)i * (size_t)s->n_ctx, row, err);
+        if (st) break;
+        if (s->o->kl_against && !s->o->json) quality_print_chunk(i + 1, &s->sums);
+        else progress_update(&bar, "perplexity", (i + 1.0) / s->n_chunks);
+    }
+    progress_end(&bar);
+    free(row);
+    return st;
+}
+
+static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
+{
+    const struct perplexity_options *o = s->o;
+    weft_model_params mp;
+    weft_session_params sp;
+    weft_model_info info = {.size = sizeof info};
+    progress bar = {0};
+    weft_status st;
+    size_t n_ids;
+    int32_t *ids = NULL;
+    weft_model_params_default(&mp);
+    mp.n_threads = o->threads;
+    mp.progress = progress_update;
+    mp.progress_arg = &bar;
+    st = weft_model_open(path, &mp, &s->model, err);
+    progress_end(&bar);
+    if (st || (st = weft_model_describe(s->model, &info, err))) return st;
+    if (!weft_model_tokenizer(s->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
+    s->n_vocab = info.n_vocab;
+    /* What the model puts before an empty text is its BOS. */
+    if ((st = tokenize_text(weft_model_tokenizer(s->model), "", 0, WEFT_TOKENIZE_BOS, &ids, &n_ids, err))) return st;
+    s->bos = n_ids > 0 ? ids[0] : -1;
+    free(ids);
+    if ((st = o->kl_against ? open_against(s, err) : read_tokens(s, err))) return st;
+    s->logits = malloc((size_t)PIECE * (size_t)s->n_vocab * sizeof *s->logits);
+    s->record = malloc((size_t)quality_record(s->n_vocab) * sizeof *s->record);
+    if (!s->logits || !s->record) return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
+    weft_session_params_default(&sp);
+    sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    sp.n_ctx = s->n_ctx;
+    if ((st = weft_session_new(s->model, &sp, &s->session, err))) return st;
+    return o->kl_base ? begin_base(s, err) : WEFT_OK;
+}
+
+static weft_status finish(struct scoring *s, weft_error *err)
+{
+    if (s->o->kl_base) {
+        FILE *f = s->base;
+        s->base = NULL;
+        if (fclose(f)) return weft_fail(err, WEFT_IO, "%s: %s", s->o->kl_base, strerror(errno));
+    }
+    if (s->o->json) quality_print_json(&s->sums, s->n_ctx, s->n_chunks, s->o->kl_against != NULL);
+    else if (s->o->kl_against) quality_print_summary(&s->sums);
+    else quality_print_final(&s->sums);
+    return WEFT_OK;
+}
+
+int eval_perplexity_command(int argc, char **argv)
+{
+    struct perplexity_options o = {.n_ctx = 512, .kv_type = "f16"};
+    const option_spec options[] = {
+        {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the text; not needed with --kl-against", 0, 0, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens per chunk (512)", 4, 1 << 24, NULL},
+        {"chunks", 0, OPT_INT, &o.n_chunks, "N", "only the first N chunks", 1, 1 << 30, NULL},
+        {"kl-base", 0, OPT_TEXT, &o.kl_base, "F", "write this model's probabilities to F", 0, 0, NULL},
+        {"kl-against", 0, OPT_TEXT, &o.kl_against, "F", "compare with the probabilities in F", 0, 0, NULL},
+        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, 4096, NULL},
+        {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
+        {0},
+    };
+    const command_spec spec = {"eval perplexity", "MODEL -f TEXT [options]",
+                               "Perplexity of a text, as llama-perplexity defines it, and the Kullback-Leibler divergence from another\n"
+                               "model's probabilities; base files can be exchanged with llama-perplexity.",
+                               "  weft eval perplexity model.gguf -f wiki.txt --kl-base model.klbase\n"
+                               "  weft eval perplexity model-q4.gguf --kl-against model.klbase\n",
+                               options, 1, 1};
+    int first;
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    const char *wrong = !o.text == !o.kl_against            ? "give either -f TEXT or --kl-against F"
+                        : o.kl_base && o.kl_against          ? "--kl-base and --kl-against exclude each other"
+                        : strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32") ? "--kv-type must be f16 or f32"
+                                                                               : NULL;
+    if (wrong) {
+        fprintf(stderr, "weft eval perplexity: %s\n", wrong);
+        return EXIT_USAGE;
+    }
+    struct scoring s = {.o = &o};
+    weft_error err = {0};
+    weft_status st = prepare(&s, argv[first], &err);
+    if (!st) st = score_all(&s, &err);
+    if (!st) st = finish(&s, &err);
+    scoring_free(&s);
+    return st ? report("eval perplexity", &err) : EXIT_DONE;
+}

@@ -1,0 +1,55 @@
+/* main.c: weft COMMAND ...: finds the command and hands over. Results go to stdout, everything else to stderr. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "options.h"
+#include "weft/weft.h"
+
+static const struct {
+    const char *name, *about;
+    int (*run)(int argc, char **argv);
+} COMMANDS[] = {
+    {"run", "continue a text with a model", cmd_run},
+    {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
+    {"tokenize", "text to token ids", cmd_tokenize},
+    {"eval", "numbers for researchers: logits", cmd_eval},
+    {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
+    {"devices", "what can compute here", cmd_devices},
+};
+enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
+
+static void usage(FILE *f)
+{
+    fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n", weft_version());
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].about);
+    fprintf(f, "\n'weft COMMAND --help' explains each.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        usage(stdout);
+        return EXIT_DONE;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        printf("weft %s\n", weft_version());
+        return EXIT_DONE;
+    }
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(argv[1], COMMANDS[i].name)) {
+            int rc = COMMANDS[i].run(argc - 1, argv + 1);
+            if (fflush(stdout) || ferror(stdout)) {
+                fprintf(stderr, "weft %s: writing to standard output failed\n", argv[1]);
+                return EXIT_FAILED;
+            }
+            return rc;
+        }
+    fprintf(stderr, "weft: there is no command '%s'\n", argv[1]);
+    usage(stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,55 @@
+/* options.h: a subcommand's options as a table: parsing, range checks and help come from the one table. */
+#ifndef WEFT_CLI_OPTIONS_H
+#define WEFT_CLI_OPTIONS_H
+
+#include <stdint.h>
+
+#define EXIT_DONE 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+
+typedef enum option_kind {
+    OPT_FLAG,    /* int *: set to 1 */
+    OPT_INT,     /* int32_t *: within [min, max] */
+    OPT_SEED,    /* uint64_t * */
+    OPT_FLOAT,   /* float *: within [min, max] */
+    OPT_TEXT,    /* const char ** */
+    OPT_LIST,    /* struct text_list *: may be given several times */
+    OPT_INT_LIST /* struct int_list *: comma-separated, each within [min, max] */
+} option_kind;
+
+#define LIST_MAX 64
+struct text_list {
+    int n;
+    const char *items[LIST_MAX];
+};
+struct int_list {
+    int n;
+    int32_t items[LIST_MAX];
+};
+
+typedef struct option_spec {
+    const char *name; /* "temp"; NULL ends the table */
+    char letter;      /* 't', or 0 */
+    option_kind kind;
+    void *out;
+    const char *argument; /* "T", for help; NULL for flags */
+    const char *help;
+    double min, max; /* both 0: no check */
+    int *given;      /* set to 1 when the option occurs; may be NULL */
+} option_spec;
+
+typedef struct command_spec {
+    const char *name;     /* "run" */
+    const char *synopsis; /* "MODEL [PROMPT] [options]" */
+    const char *about;    /* a paragraph */
+    const char *examples; /* lines */
+    const option_spec *options;
+    int min_args, max_args; /* positional; max -1: any */
+} command_spec;
+
+/* Parses argv (argv[0] is the command's name). Positional arguments are moved to the end of argv from *first on. Returns
+ * EXIT_DONE; -1 after --help was printed; or EXIT_USAGE after a message. */
+int options_parse(const command_spec *spec, int argc, char **argv, int *first);
+
+#endif

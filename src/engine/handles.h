@@ -1,0 +1,59 @@
+/* handles.h: what stands behind the opaque handles of weft.h; for the files of this room. */
+#ifndef WEFT_ENGINE_HANDLES_H
+#define WEFT_ENGINE_HANDLES_H
+
+#include <stdatomic.h>
+
+#include "backend/registry.h"
+#include "format/gguf.h"
+#include "graph/graph.h"
+#include "kv/kv.h"
+#include "model/build.h"
+#include "model/synthetic.h"
+#include "text/tokenizer.h"
+#include "weft/weft.h"
+
+struct weft_file {
+    weft__gguf *gguf;
+    char *path;
+};
+
+struct weft_tokenizer {
+    weft__tokenizer *t;
+};
+
+struct weft_model {
+    /* Exactly one of these two holds the weights. */
+    weft_file *file;
+    weft__synthetic *synthetic;
+    weft__source source;
+    weft_tokenizer *tokenizer; /* NULL where there is none */
+    weft__hparams hp;
+    weft_graph *graph;
+    weft__provider *provider;
+    weft__plan *plan;
+    char *plan_text; /* made when first asked */
+    int32_t max_rows, max_wanted;
+    weft_model_info info;
+    double matmul_bytes, matmul_params;
+    /* A step's columns, [max_rows] each: only one thread steps a model. */
+    int32_t *token, *pos, *seq;
+    uint8_t *want;
+    weft_seq_view *views;
+};
+
+/* The pages of a group of sessions; freed with the last of them. */
+struct weft__shared_pool {
+    weft__kv_pool *pool;
+    int32_t n_sessions;
+};
+
+struct weft_session {
+    weft_model *model;
+    struct weft__shared_pool *shared;
+    weft__kv_seq *seq;
+    int32_t n_ctx, chunk;
+    atomic_int cancelled;
+};
+
+#endif

@@ -1,0 +1,219 @@
+/* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
+ * Loading is one thread's; afterwards the model is read-only but for the step columns, which the stepping thread owns. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "engine/handles.h"
+
+enum { DEFAULT_ROWS = 512, MAX_ROWS = 1 << 16, MAX_WANTED = 128 };
+
+#ifndef WEFT_VERSION
+#define WEFT_VERSION "0.1.0"
+#endif
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+void weft_model_params_default(weft_model_params *p)
+{
+    *p = (weft_model_params){.size = sizeof *p};
+}
+
+static weft_status check_params(const weft_model_params *p, weft_error *err)
+{
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_model_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->n_threads < 0 || p->n_threads > 4096) return weft_fail(err, WEFT_ARGUMENT, "%d threads", p->n_threads);
+    if (p->max_rows < 0 || p->max_rows > MAX_ROWS) return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
+    if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
+    return WEFT_OK;
+}
+
+/* The type that most bytes of matrices have, and the sizes. */
+static void describe_weights(weft_model *m, const weft__build *build)
+{
+    uint64_t bytes[64] = {0}, best = 0;
+    snprintf(m->info.type, sizeof m->info.type, "none");
+    for (int32_t i = 0; i < m->graph->n_weights; i++) {
+        const weft_weight *w = &m->graph->weights[i];
+        uint64_t n = w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2];
+        if (w->shape.n_dims < 2 || w->dtype >= 64) continue;
+        bytes[w->dtype] += n;
+        if (bytes[w->dtype] > best) {
+            best = bytes[w->dtype];
+            snprintf(m->info.type, sizeof m->info.type, "%s", weft_dtype_describe(w->dtype).name);
+        }
+    }
+    m->info.n_params = (uint64_t)build->n_params;
+    m->matmul_bytes = build->matmul_bytes;
+    m->matmul_params = build->matmul_params;
+}
+
+static uint64_t file_bytes(const weft_file *f)
+{
+    const weft__tensor_set *set = weft__gguf_tensors(f->gguf);
+    uint64_t n = 0;
+    for (size_t i = 0; i < set->n; i++) n += set->items[i].n_bytes;
+    return n;
+}
+
+static weft_status describe(weft_model *m, const weft__build *build, weft_error *err)
+{
+    weft_model_info *info = &m->info;
+    const weft__hparams *hp = &m->hp;
+    weft_backend_info b = {.size = sizeof b};
+    weft_status st = m->provider->api->describe(m->provider->backend, &b, err);
+    if (st) return st;
+    info->n_vocab = hp->n_vocab;
+    info->n_ctx_train = hp->n_ctx_train;
+    info->n_layers = hp->n_layers;
+    info->n_heads = hp->n_heads;
+    info->n_kv_heads = hp->n_kv_heads;
+    info->d_model = hp->d_model;
+    info->d_ff = hp->d_ff;
+    info->n_threads = b.n_units;
+    info->n_bytes = m->file ? file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
+    snprintf(info->arch, sizeof info->arch, "%s", hp->arch);
+    snprintf(info->provider, sizeof info->provider, "%.*s", (int)sizeof info->provider - 1, b.name);
+    snprintf(info->device, sizeof info->device, "%s", b.device);
+    if (weft__source_string(&m->source, NULL, "general.name", 1, info->name, sizeof info->name, NULL) != WEFT_OK) {
+        const char *slash = strrchr(m->source.label, '/');
+        snprintf(info->name, sizeof info->name, "%s", slash ? slash + 1 : m->source.label);
+    }
+    describe_weights(m, build);
+    return WEFT_OK;
+}
+
+static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_error *err)
+{
+    char options[32];
+    snprintf(options, sizeof options, "threads=%d", p->n_threads);
+    weft_status st = weft__provider_open(p->provider ? p->provider : "cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
+    if (st) return st;
+    m->max_rows = p->max_rows > 0 ? p->max_rows : DEFAULT_ROWS;
+    m->max_wanted = m->max_rows < MAX_WANTED ? m->max_rows : MAX_WANTED;
+    size_t n = (size_t)m->max_rows;
+    m->token = weft__alloc_array(n, sizeof *m->token);
+    m->pos = weft__alloc_array(n, sizeof *m->pos);
+    m->seq = weft__alloc_array(n, sizeof *m->seq);
+    m->want = weft__alloc_array(n, sizeof *m->want);
+    m->views = weft__alloc_array(n, sizeof *m->views);
+    if (!m->token || !m->pos || !m->seq || !m->want || !m->views)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
+    weft__plan_options plan = {.max_rows = m->max_rows, .max_wanted = m->max_wanted, .providers = &m->provider, .n_providers = 1,
+                               .progress = p->progress, .progress_arg = p->progress_arg};
+    return weft__plan_create(m->graph, &plan, &m->plan, err);
+}
+
+/* What opening a file and making a synthetic model have in common, once m->source is set. */
+static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64_t start, weft_error *err)
+{
+    weft__build build;
+    weft_status st = weft__model_build(&m->source, p->n_ctx, &m->hp, &build, &m->graph, err);
+    if (st) return st;
+    if (m->tokenizer && weft_tokenizer_n_vocab(m->tokenizer) > m->hp.n_vocab)
+        return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows", m->source.label,
+                         weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
+    if ((st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
+    m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
+    return WEFT_OK;
+}
+
+weft_status weft_model_open(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
+{
+    uint64_t start = weft__clock_ns();
+    *out = NULL;
+    weft_status st = check_params(p, err);
+    if (st) return st;
+    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
+    if ((st = weft_file_open(path, &m->file, err))) goto fail;
+    if (weft__gguf_find(m->file->gguf, "tokenizer.ggml.model") >= 0 && (st = weft_tokenizer_open(m->file, &m->tokenizer, err))) goto fail;
+    weft__source_gguf(m->file->gguf, m->file->path, &m->source);
+    if ((st = finish_open(m, p, start, err))) goto fail;
+    *out = m;
+    return WEFT_OK;
+fail:
+    weft_model_close(&m);
+    return st;
+}
+
+weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *p, weft_model **out, weft_error *err)
+{
+    uint64_t start = weft__clock_ns();
+    *out = NULL;
+    weft_status st = check_params(p, err);
+    if (st) return st;
+    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
+    if ((st = weft__synthetic_create(shape, dtype, p->progress, p->progress_arg, &m->synthetic, err))) goto fail;
+    weft__synthetic_source(m->synthetic, &m->source);
+    if ((st = finish_open(m, p, start, err))) goto fail;
+    *out = m;
+    return WEFT_OK;
+fail:
+    weft_model_close(&m);
+    return st;
+}
+
+void weft_model_close(weft_model **p)
+{
+    weft_model *m = p ? *p : NULL;
+    if (!m) return;
+    weft__free(m->views);
+    weft__free(m->want);
+    weft__free(m->seq);
+    weft__free(m->pos);
+    weft__free(m->token);
+    weft__free(m->plan_text);
+    weft__plan_destroy(&m->plan);
+    weft__provider_close(&m->provider);
+    weft__graph_destroy(&m->graph);
+    weft_tokenizer_close(&m->tokenizer);
+    weft__synthetic_destroy(&m->synthetic);
+    weft_file_close(&m->file);
+    weft__free(m);
+    *p = NULL;
+}
+
+weft_status weft_model_describe(const weft_model *m, weft_model_info *out, weft_error *err)
+{
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_model_info has %u bytes; this build has %zu", out->size, sizeof *out);
+    uint32_t size = out->size;
+    *out = m->info;
+    out->size = size;
+    return WEFT_OK;
+}
+
+const weft_file *weft_model_file(const weft_model *m)
+{
+    return m->file;
+}
+
+const weft_tokenizer *weft_model_tokenizer(const weft_model *m)
+{
+    return m->tokenizer;
+}
+
+const char *weft_model_plan_text(weft_model *m)
+{
+    if (!m->plan_text) m->plan_text = weft__plan_describe(m->plan);
+    return m->plan_text ? m->plan_text : "";
+}
+
+weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)
+{
+    const weft_backend_api *api = m->provider->api;
+    if (!api->measure) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot measure its limits", api->name);
+    return api->measure(m->provider->backend, out, err);
+}
+
+void weft_model_cost(const weft_model *m, double *bytes_per_token, double *ops_per_row)
+{
+    *bytes_per_token = m->matmul_bytes;
+    *ops_per_row = 2 * m->matmul_params;
+}

@@ -1,0 +1,212 @@
+/* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits. Streams: what is held at a time is a few
+ * megabytes of rows, whatever the tensor. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/pool.h"
+#include "engine/handles.h"
+#include "engine/imatrix.h"
+#include "format/gguf_write.h"
+#include "mem/mem.h"
+#include "model/quant_mix.h"
+#include "quant/encode.h"
+#include "quant/quant.h"
+
+enum { CHUNK_ELEMS = 1 << 20 };
+
+struct plan_item {
+    const weft__tensor_desc *from;
+    uint32_t to;
+};
+
+struct job {
+    weft__gguf *in;
+    weft__gguf_writer *out;
+    weft__imatrix *imatrix;
+    weft__pool *pool;
+    struct plan_item *items;
+    size_t n_items;
+    uint64_t done, total; /* bytes of the source */
+    const weft_quantize_params *params;
+};
+
+/* One chunk of rows, shared by the threads of the pool. */
+struct chunk {
+    const uint8_t *src;
+    uint8_t *dst;
+    float *floats; /* [n_threads][k] */
+    uint64_t src_row, dst_row;
+    int64_t k, n_rows;
+    uint32_t from, to;
+    const float *importance;
+    weft_status *status; /* [n_threads] */
+    weft_error *errors;  /* [n_threads] */
+};
+
+void weft_quantize_params_default(weft_quantize_params *p)
+{
+    *p = (weft_quantize_params){.size = sizeof *p};
+}
+
+const char *weft_quantize_types(void)
+{
+    return weft__mix_names();
+}
+
+static void encode_slice(void *arg, int thread, int n_threads)
+{
+    struct chunk *c = arg;
+    float *row = c->floats + (size_t)thread * (size_t)c->k;
+    int64_t first = c->n_rows * thread / n_threads, end = c->n_rows * (thread + 1) / n_threads;
+    c->status[thread] = WEFT_OK;
+    for (int64_t r = first; r < end && !c->status[thread]; r++) {
+        weft__quant_decode_row(c->from, c->src + (uint64_t)r * c->src_row, row, c->k);
+        c->status[thread] = weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
+    }
+}
+
+static weft_status report_progress(struct job *j, const char *name, weft_error *err)
+{
+    if (!j->params->progress) return WEFT_OK;
+    return j->params->progress(j->params->progress_arg, name, (double)j->done / (double)j->total) ? weft_fail(err, WEFT_CANCELLED, "cancelled") : WEFT_OK;
+}
+
+static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
+{
+    weft__pool_run(j->pool, encode_slice, c);
+    for (int t = 0; t < weft__pool_size(j->pool); t++)
+        if (c->status[t]) return weft_fail(err, c->status[t], "%s", c->errors[t].message);
+    return weft__gguf_write(j->out, c->dst, (size_t)((uint64_t)c->n_rows * c->dst_row), err);
+}
+
+/* Rows [first, first + n_rows) of one matrix (of one expert), which share an importance vector. */
+static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tensor_desc *t, int64_t first, int64_t n_rows, weft_error *err)
+{
+    int64_t step = CHUNK_ELEMS / c->k > 0 ? CHUNK_ELEMS / c->k : 1;
+    weft_status st = WEFT_OK;
+    for (int64_t r = 0; r < n_rows && !st; r += step) {
+        c->n_rows = n_rows - r < step ? n_rows - r : step;
+        c->src = (const uint8_t *)weft__tensor_data(t) + (uint64_t)(first + r) * c->src_row;
+        if ((st = encode_chunk(j, c, err))) break;
+        j->done += (uint64_t)c->n_rows * c->src_row;
+        st = report_progress(j, t->name, err);
+    }
+    return st;
+}
+
+static weft_status convert_tensor(struct job *j, const weft__tensor_desc *t, uint32_t to, weft_error *err)
+{
+    int n_threads = weft__pool_size(j->pool);
+    struct chunk c = {.from = t->dtype, .to = to, .k = (int64_t)t->d[0], .src_row = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]),
+                      .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0])};
+    int64_t step = CHUNK_ELEMS / c.k > 0 ? CHUNK_ELEMS / c.k : 1;
+    uint64_t n_experts = t->d[2] * t->d[3];
+    weft_status st = WEFT_OK;
+    if (!weft__quant_decoder(t->dtype)) return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s: type %s cannot be converted", t->name, weft_dtype_describe(t->dtype).name);
+    c.dst = weft__alloc_array((size_t)step, (size_t)c.dst_row);
+    c.floats = weft__alloc_array((size_t)n_threads * (size_t)c.k, sizeof *c.floats);
+    c.status = weft__alloc_zero((size_t)n_threads, sizeof *c.status);
+    c.errors = weft__alloc_zero((size_t)n_threads, sizeof *c.errors);
+    if (!c.dst || !c.floats || !c.status || !c.errors) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to convert %s", t->name);
+    for (uint64_t e = 0; e < n_experts && !st; e++) {
+        st = weft__imatrix_get(j->imatrix, t->name, e, n_experts, c.k, &c.importance, err);
+        if (!st) st = convert_rows(j, &c, t, (int64_t)(e * t->d[1]), (int64_t)t->d[1], err);
+    }
+    weft__free(c.errors);
+    weft__free(c.status);
+    weft__free(c.floats);
+    weft__free(c.dst);
+    return st ? weft_fail_within(err, st, "tensor %s", t->name) : WEFT_OK;
+}
+
+static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_error *err)
+{
+    weft_status st = weft__gguf_write(j->out, weft__tensor_data(t), (size_t)t->n_bytes, err);
+    j->done += t->n_bytes;
+    return st ? st : report_progress(j, t->name, err);
+}
+
+/* Everything of the source but what describes its types. */
+static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; i < weft__gguf_n_meta(j->in) && !st; i++) {
+        const weft__gguf_entry *e = weft__gguf_meta(j->in, i);
+        if (!strcmp(e->key, "general.alignment") || !strcmp(e->key, "general.file_type") || !strcmp(e->key, "general.quantization_version") ||
+            !strncmp(e->key, "split.", 6))
+            continue;
+        st = weft__gguf_put_raw(j->out, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
+    }
+    if (!st) st = weft__gguf_put_u32(j->out, "general.quantization_version", 2, err);
+    return st ? st : weft__gguf_put_u32(j->out, "general.file_type", weft__mix_file_type(mix), err);
+}
+
+static weft_status plan_types(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
+{
+    const weft__tensor_set *set = weft__gguf_tensors(j->in);
+    weft__source src;
+    char arch[64];
+    weft__mix_model m = {.pure = j->params->pure, .has_imatrix = j->imatrix != NULL};
+    weft_status st;
+    weft__source_gguf(j->in, label, &src);
+    if ((st = weft__source_string(&src, NULL, "general.architecture", 1, arch, sizeof arch, err))) return st;
+    /* Absent keys leave zeros, and the rules that need them do not apply. */
+    if ((st = weft__source_i32(&src, arch, ".block_count", 0, 0, INT32_MAX, &m.n_layers, err)) ||
+        (st = weft__source_i32(&src, arch, ".attention.head_count", 0, 0, INT32_MAX, &m.n_heads, err)) ||
+        (st = weft__source_i32(&src, arch, ".attention.head_count_kv", 0, 0, INT32_MAX, &m.n_kv_heads, err)) ||
+        (st = weft__source_i32(&src, arch, ".expert_count", 0, 0, INT32_MAX, &m.n_experts, err)))
+        return st;
+    m.tied = !weft__tensor_find(set, "output.weight");
+    if (!(j->items = weft__alloc_array(set->n, sizeof *j->items))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
+    for (size_t i = 0; i < set->n; i++) {
+        const weft__tensor_desc *t = &set->items[i];
+        int fallback;
+        uint32_t to = weft__mix_type(mix, &m, t->name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &fallback);
+        j->items[j->n_items++] = (struct plan_item){t, to};
+        j->total += t->n_bytes;
+        result->n_tensors++;
+        result->n_quantized += to != t->dtype;
+        result->n_fallback += fallback;
+        result->bytes_before += t->n_bytes;
+        result->bytes_after += weft__quant_row_bytes(to, (int64_t)t->d[0]) * (t->n_elems / t->d[0]);
+        if ((st = weft__gguf_declare(j->out, t->name, to, t->n_dims, t->d, err))) return st;
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_job(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
+{
+    weft_status st;
+    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = weft__gguf_begin(j->out, err))) return st;
+    for (size_t i = 0; i < j->n_items; i++) {
+        const struct plan_item *item = &j->items[i];
+        st = item->to == item->from->dtype ? copy_tensor(j, item->from, err) : convert_tensor(j, item->from, item->to, err);
+        if (st) return st;
+        /* What has been read is not needed again. */
+        weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
+    }
+    return weft__gguf_finish(j->out, err);
+}
+
+weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params, weft_quantize_result *result,
+                          weft_error *err)
+{
+    struct job j = {.params = params};
+    const weft__mix *mix = weft__mix_find(type);
+    weft_status st;
+    memset(result, 0, sizeof *result);
+    if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
+    st = weft__gguf_open(in, &j.in, err);
+    if (!st && params->imatrix) st = weft__imatrix_open(params->imatrix, &j.imatrix, err);
+    if (!st) st = weft__pool_create(params->n_threads, &j.pool, err);
+    if (!st) st = weft__gguf_writer_create(out, 0, &j.out, err);
+    if (!st) st = run_job(&j, mix, in, result, err);
+    weft__gguf_writer_destroy(&j.out);
+    weft__pool_destroy(&j.pool);
+    weft__imatrix_close(&j.imatrix);
+    weft__free(j.items);
+    weft__gguf_close(&j.in);
+    return st;
+}

@@ -1,0 +1,194 @@
+/* session.c: weft_session: one sequence, its pages, and the loop over steps.
+ * Owner: the thread that steps the model; weft_session_cancel may come from anywhere. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/handles.h"
+
+enum { DEFAULT_CTX = 4096 };
+
+void weft_session_params_default(weft_session_params *p)
+{
+    *p = (weft_session_params){.size = sizeof *p, .kv_dtype = WEFT_F16};
+}
+
+/* Pages for n sessions of n_ctx tokens each. */
+static weft_status make_pool(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out, weft_error *err)
+{
+    const weft_graph *g = model->graph;
+    weft_status st = WEFT_OK;
+    struct weft__shared_pool *shared = weft__alloc_zero(1, sizeof *shared);
+    int32_t *n_pages = weft__alloc_array((size_t)g->n_kv_groups, sizeof *n_pages);
+    if (!shared || !n_pages) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a session");
+        goto done;
+    }
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        int64_t pages = (int64_t)weft__kv_pages_needed(&g->kv_groups[i], n_ctx, model->max_rows) * n;
+        if (pages > INT32_MAX) {
+            st = weft_fail(err, WEFT_LIMIT, "%d sessions of %d tokens are more pages than can be counted", n, n_ctx);
+            goto done;
+        }
+        n_pages[i] = (int32_t)pages;
+    }
+    st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, dtype, &shared->pool, err);
+done:
+    weft__free(n_pages);
+    if (st) weft__free(shared);
+    *out = st ? NULL : shared;
+    return st;
+}
+
+static weft_status new_session(weft_model *model, const weft_session_params *p, int32_t n_ctx, struct weft__shared_pool *shared,
+                               weft_session **out, weft_error *err)
+{
+    weft_session *s = weft__alloc_zero(1, sizeof *s);
+    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a session");
+    s->model = model;
+    s->shared = shared;
+    s->n_ctx = n_ctx;
+    s->chunk = p->chunk > 0 ? p->chunk : model->max_rows;
+    atomic_init(&s->cancelled, 0);
+    weft_status st = weft__kv_seq_create(shared->pool, n_ctx, &s->seq, err);
+    if (st) {
+        weft__free(s);
+        return st;
+    }
+    shared->n_sessions++;
+    *out = s;
+    return WEFT_OK;
+}
+
+weft_status weft_session_new_group(weft_model *model, const weft_session_params *p, int32_t n, weft_session **out, weft_error *err)
+{
+    for (int32_t i = 0; i < n; i++) out[i] = NULL;
+    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_session_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (n < 1 || n > model->max_rows)
+        return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n, model->max_rows);
+    if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
+    if (p->chunk < 0 || p->chunk > model->max_rows)
+        return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk, model->max_rows);
+    int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
+    struct weft__shared_pool *shared;
+    weft_status st = make_pool(model, p->kv_dtype, n_ctx, n, &shared, err);
+    if (st) return st;
+    for (int32_t i = 0; i < n && !st; i++) st = new_session(model, p, n_ctx, shared, &out[i], err);
+    if (!st) return WEFT_OK;
+    if (shared->n_sessions == 0) {
+        weft__kv_pool_destroy(&shared->pool);
+        weft__free(shared);
+    }
+    for (int32_t i = 0; i < n; i++) weft_session_free(&out[i]);
+    return st;
+}
+
+weft_status weft_session_new(weft_model *model, const weft_session_params *p, weft_session **out, weft_error *err)
+{
+    return weft_session_new_group(model, p, 1, out, err);
+}
+
+void weft_session_free(weft_session **p)
+{
+    weft_session *s = p ? *p : NULL;
+    if (!s) return;
+    weft__kv_seq_destroy(&s->seq);
+    if (--s->shared->n_sessions == 0) {
+        weft__kv_pool_destroy(&s->shared->pool);
+        weft__free(s->shared);
+    }
+    weft__free(s);
+    *p = NULL;
+}
+
+int32_t weft_session_n_tokens(const weft_session *s)
+{
+    return weft__kv_seq_length(s->seq);
+}
+
+int32_t weft_session_n_ctx(const weft_session *s)
+{
+    return s->n_ctx;
+}
+
+int32_t weft_session_trim(weft_session *s, int32_t n)
+{
+    return weft__kv_seq_trim(s->seq, n);
+}
+
+void weft_session_cancel(weft_session *s)
+{
+    atomic_store(&s->cancelled, 1);
+}
+
+static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, float *logits, weft_error *err)
+{
+    weft_model *m = s->model;
+    weft_rows rows = {.size = sizeof rows, .n_rows = n_rows, .n_wanted = n_wanted, .n_seqs = n_seqs, .token = m->token, .pos = m->pos,
+                      .seq = m->seq, .want = m->want, .seqs = m->views};
+    return weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(s->shared->pool), &logits, err);
+}
+
+/* One step of n rows; `wanted` of them, the last ones, get logits. */
+static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted, float *logits, weft_error *err)
+{
+    weft_model *m = s->model;
+    int32_t past = weft__kv_seq_length(s->seq);
+    weft_status st = weft__kv_seq_reserve(s->seq, n, err);
+    if (st) return st;
+    for (int32_t i = 0; i < n; i++) {
+        m->token[i] = tokens[i];
+        m->pos[i] = past + i;
+        m->seq[i] = 0;
+        m->want[i] = i >= n - wanted ? WEFT_WANT_LOGITS : 0;
+    }
+    m->views[0] = weft__kv_seq_view(s->seq);
+    st = run(s, n, wanted, 1, logits, err);
+    if (!st) weft__kv_seq_advance(s->seq, n);
+    return st;
+}
+
+weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
+{
+    if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
+    weft_model *m = sessions[0]->model;
+    if (n > m->max_rows || (logits && n > m->max_wanted))
+        return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
+    weft_status st;
+    for (int32_t i = 0; i < n; i++) {
+        if (sessions[i]->shared != sessions[0]->shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
+        if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i, m->hp.n_vocab - 1);
+        if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;
+        m->token[i] = tokens[i];
+        m->pos[i] = weft__kv_seq_length(sessions[i]->seq);
+        m->seq[i] = i;
+        m->want[i] = logits ? WEFT_WANT_LOGITS : 0;
+        m->views[i] = weft__kv_seq_view(sessions[i]->seq);
+    }
+    st = run(sessions[0], n, logits ? n : 0, n, logits, err);
+    for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
+    return st;
+}
+
+weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n, int all_logits, float *logits, weft_error *err)
+{
+    weft_model *m = s->model;
+    int32_t chunk = s->chunk;
+    if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d tokens to evaluate", n);
+    for (int32_t i = 0; i < n; i++)
+        if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", tokens[i], i, m->hp.n_vocab - 1);
+    if (n > s->n_ctx - weft__kv_seq_length(s->seq))
+        return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit: %d of the context's %d are used; use a larger -c", n,
+                         weft__kv_seq_length(s->seq), s->n_ctx);
+    if (all_logits && chunk > m->max_wanted) chunk = m->max_wanted;
+    for (int32_t done = 0, k; done < n; done += k) {
+        if (atomic_exchange(&s->cancelled, 0)) return weft_fail(err, WEFT_CANCELLED, "cancelled after %d of %d tokens", done, n);
+        k = n - done < chunk ? n - done : chunk;
+        int32_t wanted = !logits ? 0 : all_logits ? k : done + k == n;
+        float *out = all_logits && logits ? logits + (size_t)done * (size_t)m->hp.n_vocab : logits;
+        weft_status st = step(s, tokens + done, k, wanted, out, err);
+        if (st) return st;
+    }
+    return WEFT_OK;
+}

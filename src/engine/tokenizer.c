@@ -1,0 +1,110 @@
+/* tokenizer.c: weft.h's tokenizer and detokenizer over those of room text. Tokenizers are immutable; a detokenizer belongs to one
+ * thread. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/handles.h"
+#include "model/vocab.h"
+
+struct weft_detok {
+    weft__detok state;
+    weft__text text; /* what the last call handed out */
+};
+
+weft_status weft_tokenizer_open(const weft_file *file, weft_tokenizer **out, weft_error *err)
+{
+    *out = NULL;
+    weft_tokenizer *t = weft__alloc_zero(1, sizeof *t);
+    if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a tokenizer");
+    weft_status st = weft__vocab_tokenizer(file->gguf, &t->t, err);
+    if (st) {
+        weft__free(t);
+        return weft_fail_within(err, st, "%s", file->path);
+    }
+    *out = t;
+    return WEFT_OK;
+}
+
+void weft_tokenizer_close(weft_tokenizer **p)
+{
+    weft_tokenizer *t = p ? *p : NULL;
+    if (!t) return;
+    weft__tokenizer_destroy(&t->t);
+    weft__free(t);
+    *p = NULL;
+}
+
+int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
+{
+    return weft__tokenizer_n(t->t);
+}
+
+weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity,
+                          size_t *n, weft_error *err)
+{
+    weft__ids all = {0};
+    unsigned encode = (flags & WEFT_TOKENIZE_BOS ? WEFT__ENCODE_SPECIAL : 0) | (flags & WEFT_TOKENIZE_SPECIAL ? WEFT__ENCODE_PARSE : 0);
+    *n = 0;
+    weft_status st = weft__tokenizer_encode(t->t, text, length, encode, &all, err);
+    if (!st) {
+        *n = all.n;
+        size_t stored = all.n < capacity ? all.n : capacity;
+        if (stored) memcpy(ids, all.data, stored * sizeof *ids);
+        if (all.n > capacity) st = weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", all.n, capacity);
+    }
+    weft__ids_free(&all);
+    return st;
+}
+
+const char *weft_token_piece(const weft_tokenizer *t, int32_t id, size_t *length)
+{
+    weft__slice s = weft__tokenizer_text(t->t, id);
+    *length = s.len;
+    return s.data;
+}
+
+int weft_token_is_end(const weft_tokenizer *t, int32_t id)
+{
+    return weft__tokenizer_is_end(t->t, id);
+}
+
+weft_status weft_detok_new(const weft_tokenizer *t, int render_special, weft_detok **out, weft_error *err)
+{
+    *out = NULL;
+    weft_detok *d = weft__alloc_zero(1, sizeof *d);
+    if (!d) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a detokenizer");
+    weft__detok_init(&d->state, t->t, render_special ? WEFT__DECODE_SPECIAL : 0);
+    *out = d;
+    return WEFT_OK;
+}
+
+void weft_detok_free(weft_detok **p)
+{
+    weft_detok *d = p ? *p : NULL;
+    if (!d) return;
+    weft__text_free(&d->text);
+    weft__free(d);
+    *p = NULL;
+}
+
+static void hand_out(weft_detok *d, const char **text, size_t *length)
+{
+    *text = d->text.data ? d->text.data : "";
+    *length = d->text.len;
+}
+
+weft_status weft_detok_push(weft_detok *d, int32_t id, const char **text, size_t *length, weft_error *err)
+{
+    d->text.len = 0;
+    weft_status st = weft__detok_push(&d->state, id, &d->text, err);
+    hand_out(d, text, length);
+    return st;
+}
+
+weft_status weft_detok_finish(weft_detok *d, const char **text, size_t *length, weft_error *err)
+{
+    d->text.len = 0;
+    weft_status st = weft__detok_finish(&d->state, &d->text, err);
+    hand_out(d, text, length);
+    return st;
+}

@@ -1,0 +1,29 @@
+/* hparams.h: the numbers that describe a model, read from its metadata and checked. */
+#ifndef WEFT_MODEL_HPARAMS_H
+#define WEFT_MODEL_HPARAMS_H
+
+#include "model/source.h"
+#include "weft/graph.h"
+
+#define WEFT__MAX_LAYERS 1024
+
+typedef struct weft__hparams {
+    char arch[64];
+    int32_t n_vocab, n_ctx_train, n_layers, d_model, d_ff;
+    int32_t n_heads, n_kv_heads, head_dim_k, head_dim_v;
+    int32_t n_ctx; /* that will be used; rope scaling may depend on it */
+    float norm_eps;
+    weft_attr_rope rope;  /* n_heads unset: it differs for q and k */
+    int32_t rope_scaling; /* weft__rope_scaling */
+    int32_t n_experts, n_experts_used, d_ff_expert;
+    int32_t sliding_window; /* 0: none */
+    float attn_softcap, final_softcap;
+    int32_t window_of[WEFT__MAX_LAYERS]; /* per layer, 0: full attention; set by the architecture */
+} weft__hparams;
+
+enum weft__rope_scaling { WEFT__ROPE_NONE, WEFT__ROPE_LINEAR, WEFT__ROPE_YARN, WEFT__ROPE_LONGROPE };
+
+/* Reads the keys that all architectures share, under `arch`, and checks their ranges; n_ctx 0 takes the model's own. */
+weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_t n_ctx, weft__hparams *out, weft_error *err);
+
+#endif

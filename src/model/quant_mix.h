@@ -1,0 +1,33 @@
+/* quant_mix.h: which type each tensor of a model gets when it is quantized: the mixes that go by llama.cpp's names, so that files
+ * of the two engines have the same sizes. */
+#ifndef WEFT_MODEL_QUANT_MIX_H
+#define WEFT_MODEL_QUANT_MIX_H
+
+#include "weft/buffer.h"
+
+typedef struct weft__mix weft__mix;
+
+/* The mix of that name ("Q4_K_M"; case does not matter), or NULL. */
+const weft__mix *weft__mix_find(const char *name);
+/* All names, separated by ", ". */
+const char *weft__mix_names(void);
+const char *weft__mix_name(const weft__mix *mix);
+/* general.file_type of such a file. */
+uint32_t weft__mix_file_type(const weft__mix *mix);
+/* The type that most matrices get. */
+uint32_t weft__mix_base(const weft__mix *mix);
+
+/* What the rules look at. */
+typedef struct weft__mix_model {
+    int32_t n_layers, n_heads, n_kv_heads, n_experts;
+    int tied;        /* there is no output.weight */
+    int has_imatrix;
+    int pure;
+} weft__mix_model;
+
+/* The type for the tensor `name` of n_dims dimensions with rows of k elements; `now` is its type, which it keeps when it is not
+ * to be quantized. *fallback is set to 1 when k is no multiple of the wanted type's block and another was taken. */
+uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *model, const char *name, int n_dims, int64_t k, uint32_t now,
+                        int *fallback);
+
+#endif

@@ -1,0 +1,51 @@
+/* source.h: where a model's numbers come from: metadata by key and tensors by name, whatever the container.
+ *
+ * GGUF files, Hugging Face folders and synthetic models each implement the same few functions; architecture files and
+ * hyperparameters see only these. Keys and tensor names are those of GGUF. Sources are immutable: any thread may read. */
+#ifndef WEFT_MODEL_SOURCE_H
+#define WEFT_MODEL_SOURCE_H
+
+#include "format/gguf.h"
+#include "format/tensors.h"
+
+typedef enum weft__meta_kind {
+    WEFT__META_INT,
+    WEFT__META_FLOAT,
+    WEFT__META_BOOL,
+    WEFT__META_STRING,
+    WEFT__META_ARRAY, /* of numbers or booleans */
+    WEFT__META_OTHER
+} weft__meta_kind;
+
+typedef struct weft__meta {
+    weft__meta_kind kind;
+    int64_t i;      /* INT, BOOL */
+    double f;       /* FLOAT, INT */
+    const char *s;  /* STRING: `count` bytes, not terminated */
+    uint64_t count; /* ARRAY: elements */
+} weft__meta;
+
+typedef struct weft__source weft__source;
+struct weft__source {
+    const char *label; /* path or name, for messages; lives with the source */
+    int (*meta)(const weft__source *src, const char *key, weft__meta *out); /* 1 found, 0 absent */
+    /* Element i of the ARRAY at key; i is below its count. */
+    double (*meta_at)(const weft__source *src, const char *key, uint64_t i);
+    const weft__tensor_desc *(*tensor)(const weft__source *src, const char *name); /* NULL: absent */
+    const void *impl;
+};
+
+/* A view of an open GGUF file; file and label outlive it. */
+void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *out);
+
+/* Typed reads. `key` with a leading '.' is taken within the architecture: ".block_count" is "llama.block_count".
+ * `required` 0: an absent key leaves *out as it was. A value of another type or outside [min, max] is an error that names it. */
+weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,
+                             int32_t *out, weft_error *err);
+weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out, weft_error *err);
+weft_status weft__source_bool(const weft__source *src, const char *arch, const char *key, int required, int *out, weft_error *err);
+/* Copies into out[capacity], NUL-terminated; a longer value is an error. */
+weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out, size_t capacity,
+                                weft_error *err);
+
+#endif

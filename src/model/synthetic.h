@@ -1,0 +1,22 @@
+/* synthetic.h: models of known shapes with random weights, made in memory, for benchmarks. */
+#ifndef WEFT_MODEL_SYNTHETIC_H
+#define WEFT_MODEL_SYNTHETIC_H
+
+#include "model/source.h"
+#include "weft/backend.h"
+
+typedef struct weft__synthetic weft__synthetic;
+
+/* shape: a name of weft__synthetic_shapes(); dtype: of every matrix (norms are F32). The same call gives the same weights.
+ * progress (may be NULL) hears of "random weights". The caller owns *out. */
+weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg, weft__synthetic **out,
+                                   weft_error *err);
+void weft__synthetic_destroy(weft__synthetic **s);
+/* A view, valid as long as the model. */
+void weft__synthetic_source(const weft__synthetic *s, weft__source *out);
+/* "tinyllama-1.1b, ..." */
+const char *weft__synthetic_shapes(void);
+/* Bytes of all tensors and their number of weights. */
+uint64_t weft__synthetic_bytes(const weft__synthetic *s);
+
+#endif

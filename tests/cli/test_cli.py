@@ -1,0 +1,215 @@
+"""Claims about the command line: what it prints, where, and its exit status. usage: test_cli.py build/weft"""
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
+SHARED = os.environ.get("WEFT_SHARED") or "../shared"
+STORIES = os.path.join(SHARED, "models", "stories260K.gguf")
+LLAMA_SPM = os.path.join(SHARED, "tokenizers", "ggml-vocab-llama-spm.gguf")
+EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
+
+
+def weft(*args, stdin=b"", **kwargs):
+    return subprocess.run(WEFT + list(args), input=stdin, capture_output=True, timeout=300, **kwargs)
+
+
+class Usage(unittest.TestCase):
+    def test_no_command_is_usage(self):
+        p = weft()
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"usage: weft COMMAND", p.stderr)
+
+    def test_unknown_command_is_usage(self):
+        p = weft("fly")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"no command 'fly'", p.stderr)
+
+    def test_every_command_has_help(self):
+        listing = weft("--help").stdout.decode()
+        commands = re.findall(r"^  (\w+)  ", listing, re.M)
+        self.assertGreaterEqual(len(commands), 6)
+        for c in commands:
+            p = weft(c, "--help")
+            self.assertEqual(p.returncode, 0, c)
+            self.assertIn(b"Options:", p.stdout, c)
+
+    def test_bad_options_are_usage(self):
+        for args in (["run"], ["run", "a", "b", "c"], ["run", "m", "--temp", "x"], ["run", "m", "-n", "1.5"], ["run", "m", "--no-such"],
+                     ["run", "m", "--kv-type", "q8"], ["run", "m", "--seed", "-1"], ["bench"], ["bench", "m", "--synthetic", "tiny"],
+                     ["bench", "--synthetic", "tiny", "--type", "q9"], ["bench", "m", "-p", "1,,2"], ["eval", "dreams", "m"],
+                     ["eval", "logits", "m"], ["run", "m", "-t", "0"]):
+            self.assertEqual(weft(*args).returncode, 2, args)
+
+    def test_missing_file_is_named(self):
+        for c in (["run", "/nonexistent.gguf", "x"], ["info", "/nonexistent.gguf"], ["tokenize", "/nonexistent.gguf", "x"]):
+            p = weft(*c)
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"/nonexistent.gguf", p.stderr)
+
+    def test_devices(self):
+        p = weft("devices", "--json")
+        self.assertEqual(p.returncode, 0)
+        self.assertEqual(json.loads(p.stdout)[0]["name"], "cpu")
+
+    def test_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "wb") as full:
+            p = subprocess.run(WEFT + ["devices"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual(p.returncode, 1)
+
+
+@unittest.skipUnless(os.path.exists(STORIES), "no reference models; set WEFT_SHARED")
+class Run(unittest.TestCase):
+    def test_json_object(self):
+        p = weft("run", STORIES, "Once upon a time", "-n", "12", "--temp", "0", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        out = json.loads(p.stdout)
+        self.assertEqual(len(out["tokens"]), 12)
+        self.assertEqual(out["finish_reason"], "length")
+        self.assertEqual(out["prompt_tokens"], 5)
+        for key in ("load_ms", "prefill_ms", "prefill_tokens_per_second", "decode_ms", "decode_tokens_per_second"):
+            self.assertGreater(out["timings"][key], 0, key)
+        plain = weft("run", STORIES, "Once upon a time", "-n", "12", "--temp", "0")
+        self.assertEqual(plain.stdout.decode(), out["text"] + "\n")
+        self.assertIn(b"prefill 5 tokens", plain.stderr)
+        self.assertNotIn(b"\x1b", plain.stderr + plain.stdout)
+
+    def test_seed_repeats_and_differs(self):
+        def text(seed):
+            return weft("run", STORIES, "Once", "-n", "30", "--temp", "1", "--seed", seed).stdout
+        self.assertEqual(text("5"), text("5"))
+        self.assertNotEqual(text("5"), text("6"))
+
+    def test_stop_string_is_cut_even_across_tokens(self):
+        whole = json.loads(weft("run", STORIES, "Once upon a time", "-n", "60", "--temp", "0", "--json").stdout)["text"]
+        at = len(whole) // 2
+        stop = whole[at:at + 7]
+        p = json.loads(weft("run", STORIES, "Once upon a time", "-n", "60", "--temp", "0", "--json", "--stop", "@@", "--stop", stop).stdout)
+        self.assertEqual(p["text"], whole[:whole.index(stop)])
+        self.assertEqual(p["finish_reason"], "stop")
+
+    def test_prompt_from_stdin(self):
+        a = weft("run", STORIES, "-n", "8", "--temp", "0", stdin=b"Once upon a time").stdout
+        b = weft("run", STORIES, "Once upon a time", "-n", "8", "--temp", "0").stdout
+        self.assertEqual(a, b)
+
+    def test_forbidden_token_never_comes(self):
+        ids = json.loads(weft("run", STORIES, "Once upon a time", "-n", "20", "--temp", "0", "--json").stdout)["tokens"]
+        out = json.loads(weft("run", STORIES, "Once upon a time", "-n", "20", "--temp", "0", "--json", "--logit-bias",
+                              f"{ids[3]}=-inf").stdout)["tokens"]
+        self.assertEqual(out[:3], ids[:3])
+        self.assertNotIn(ids[3], out)
+
+    def test_context_is_a_limit_with_a_remedy(self):
+        p = weft("run", STORIES, "Once upon a time there was a little girl called Lily", "-c", "4")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"-c", p.stderr)
+        out = json.loads(weft("run", STORIES, "Once", "-c", "16", "-n", "-1", "--ignore-eos", "--json").stdout)
+        self.assertEqual(out["finish_reason"], "length")
+        self.assertEqual(out["prompt_tokens"] + len(out["tokens"]), 17)  # the last one needs no place
+
+    def test_interrupt_ends_with_the_text_so_far(self):
+        p = subprocess.Popen(WEFT + ["run", STORIES, "Once upon a time", "-n", "-1", "-c", "100000", "--ignore-eos", "-t", "1"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        first = p.stdout.read(20)  # it streams
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=120)
+        self.assertEqual(p.returncode, 0, err)
+        self.assertEqual(len(first), 20)
+        self.assertIn(b"cancelled", err)
+
+    def test_eval_logits_agrees_with_the_golden(self):
+        with open(os.path.join(SHARED, "golden", "stories260K.tokens.txt")) as f:
+            prompt = f.readline().split(":")[1].strip()
+        with open(os.path.join(SHARED, "golden", "stories260K.logits.f32"), "rb") as f:
+            golden = f.read()
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "logits")
+            p = weft("eval", "logits", STORIES, "--tokens", prompt, "-o", path)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(path, "rb") as f:
+                got = f.read()
+        self.assertEqual(len(got), len(golden))
+        n = len(got) // 4
+        a, b = struct.unpack(f"<{n}f", got), struct.unpack(f"<{n}f", golden)
+        self.assertLess(max(abs(x - y) for x, y in zip(a, b)), 2e-3)
+        p = weft("eval", "logits", STORIES, "--tokens", "1 9999", "-o", "-")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"9999", p.stderr)
+
+    def test_info(self):
+        p = weft("info", STORIES, "--json")
+        out = json.loads(p.stdout)
+        self.assertEqual(out["metadata"]["general.architecture"], "llama")
+        self.assertEqual(len(out["metadata"]["tokenizer.ggml.tokens"]), 512)
+        self.assertEqual(out["n_tensors"], len(out["tensors"]))
+        text = weft("info", STORIES).stdout
+        self.assertIn(b"token_embd.weight", text)
+        self.assertIn(b"64 x 512", text)
+
+    def test_vocabulary_only_file(self):
+        if not os.path.exists(LLAMA_SPM):
+            self.skipTest("no tokenizer files")
+        self.assertEqual(weft("tokenize", LLAMA_SPM, "Hello world").stdout, b"1 15043 3186\n")
+        self.assertEqual(weft("tokenize", LLAMA_SPM, "--no-bos", stdin=b"Hello world").stdout, b"15043 3186\n")
+        pieces = weft("tokenize", LLAMA_SPM, "Hello world", "--pieces").stdout.decode()
+        self.assertIn("15043  \u2581Hello", pieces)
+        p = weft("run", LLAMA_SPM, "Hello")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"missing", p.stderr)
+
+
+class Bench(unittest.TestCase):
+    FIELDS = ("model_filename model_type model_size model_n_params n_batch n_ubatch n_threads type_k type_v n_prompt n_gen n_depth "
+              "avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts").split()
+
+    def bench(self, *args):
+        p = weft("bench", "--synthetic", "tiny", "-p", "32", "-n", "8", "-r", "2", *args)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return p.stdout.decode()
+
+    def test_json_has_the_fields_of_llama_bench(self):
+        rows = json.loads(self.bench("-o", "json", "-b", "1,3", "-d", "0,16"))
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            for field in self.FIELDS:
+                self.assertIn(field, row)
+            self.assertEqual(len(row["samples_ns"]), 2)
+            self.assertGreater(row["avg_ts"], 0)
+        lines = self.bench("-o", "jsonl").splitlines()
+        self.assertEqual([json.loads(l)["n_prompt"] for l in lines], [32, 0])
+
+    def test_table_and_csv(self):
+        table = self.bench("-d", "16")
+        self.assertRegex(table, r"\| +pp32 @ d16 \| +[\d.]+ ± [\d.]+ \|")
+        self.assertRegex(table, r"\| +tg8 @ d16 \|")
+        csv = self.bench("-o", "csv").splitlines()
+        self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
+
+    @unittest.skipIf(EMULATED, "measuring under emulation says nothing")
+    def test_roofline_names_a_limit_and_a_share(self):
+        rows = json.loads(self.bench("-o", "json", "--roofline"))
+        for row in rows:
+            self.assertGreater(row["limit_ts"], 0)
+            self.assertGreater(row["share"], 0)
+        p = weft("bench", "--synthetic", "tiny", "-p", "0", "-n", "4", "-r", "1", "--roofline")
+        self.assertRegex(p.stderr.decode(), r"memory read +[\d.]+ +[\d.]+ GB/s")
+
+    def test_unknown_shape_lists_the_known(self):
+        p = weft("bench", "--synthetic", "gpt-9")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"tinyllama-1.1b", p.stderr)
+        for shape in re.search(r"known: (.*)", p.stderr.decode()).group(1).split(", "):
+            self.assertRegex(shape, r"^[\w.-]+$")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,112 @@
+/* memory.c: claim: wherever an allocation fails between opening a model and its last token, there is an error, no crash and no
+ * leak. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "model/shared.h"
+#include "weft/weft.h"
+
+static int fail_nth(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    return atomic_fetch_sub((atomic_int *)arg, 1) != 0;
+}
+
+/* Opens, tokenizes, generates three tokens and renders them. path NULL: a synthetic model. */
+static weft_status load_and_generate(const char *path, weft_error *err)
+{
+    weft_model_params mp;
+    weft_session_params sp;
+    weft_sampler_params params;
+    weft_model *model = NULL;
+    weft_session *session = NULL;
+    weft_sampler *sampler = NULL;
+    weft_detok *detok = NULL;
+    int32_t ids[64] = {1, 2, 3}, token;
+    float logits[512];
+    const char *text;
+    size_t n = 3, length;
+    weft_status st;
+    weft_model_params_default(&mp);
+    mp.n_threads = 2;
+    mp.max_rows = 16;
+    weft_session_params_default(&sp);
+    sp.n_ctx = 64;
+    weft_sampler_params_default(&params);
+    params.seed_given = 1;
+    st = path ? weft_model_open(path, &mp, &model, err) : weft_model_synthetic("tiny", WEFT_Q8_0, &mp, &model, err);
+    if (st) goto done;
+    if (path && ((st = weft_tokenize(weft_model_tokenizer(model), "Once upon a time", 16, WEFT_TOKENIZE_BOS, ids, 64, &n, err)) ||
+                 (st = weft_detok_new(weft_model_tokenizer(model), 0, &detok, err))))
+        goto done;
+    if ((st = weft_session_new(model, &sp, &session, err)) || (st = weft_sampler_new(512, &params, &sampler, err)) ||
+        (st = weft_session_eval(session, ids, (int32_t)n, 0, logits, err)))
+        goto done;
+    for (int i = 0; i < 3; i++) {
+        if ((st = weft_sampler_pick(sampler, logits, &token, err)) || (st = weft_sampler_accept(sampler, token, err)) ||
+            (st = weft_session_eval(session, &token, 1, 0, logits, err)))
+            goto done;
+        if (detok && (st = weft_detok_push(detok, token, &text, &length, err))) goto done;
+    }
+    if (detok) st = weft_detok_finish(detok, &text, &length, err);
+done:
+    weft_detok_free(&detok);
+    weft_sampler_free(&sampler);
+    weft_session_free(&session);
+    weft_model_close(&model);
+    return st;
+}
+
+static void sweep(const char *path)
+{
+    weft_error err = {0};
+    if (load_and_generate(path, &err)) fail_msg("%s", err.message); /* what is made once per process is made now */
+    size_t live = weft__alloc_live();
+    int n, done = 0;
+    for (n = 0; !done; n++) {
+        atomic_int left = n;
+        memset(&err, 0, sizeof err);
+        weft__alloc_set_gate(fail_nth, &left);
+        weft_status st = load_and_generate(path, &err);
+        weft__alloc_set_gate(NULL, NULL);
+        done = atomic_load(&left) >= 0; /* none failed this time */
+        if (!done && st == WEFT_OK) fail_msg("allocation %d failed and nobody noticed", n);
+        if (!done && !err.message[0]) fail_msg("allocation %d failed without a message", n);
+        if (done && st) fail_msg("%s", err.message);
+        if (weft__alloc_live() != live) fail_msg("allocation %d failed: %zu blocks leak", n, weft__alloc_live() - live);
+        if (n > 100000) fail_msg("endless");
+    }
+    printf("           %d allocations failed, one at a time\n", n - 1);
+    assert_true(n > 50);
+}
+
+static void synthetic_model(void **state)
+{
+    (void)state;
+    sweep(NULL);
+}
+
+static void model_file(void **state)
+{
+    (void)state;
+    const char *path = shared_path("models/%s.gguf", "stories260K");
+    if (!path) {
+        printf("           no stories260K; set WEFT_SHARED\n");
+        skip();
+    }
+    char copy[512];
+    snprintf(copy, sizeof copy, "%s", path);
+    sweep(copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(synthetic_model), cmocka_unit_test(model_file)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
