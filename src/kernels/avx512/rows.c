@@ -1,0 +1,5 @@
+/* rows.c: the operations on rows in AVX512; the loops are in simd/rows.h. */
+#include "kernels/avx512/vec.h"
+
+#define TIER(name) name##_avx512
+#include "kernels/simd/rows.h"

@@ -1,0 +1,142 @@
+/* kernels.h: contracts of the numeric kernels, and how one is chosen.
+ *
+ * Kernels see raw pointers, shapes and strides. Letters: M rows (tokens), N outputs (rows of the weight matrix), k inputs.
+ * Invariants:
+ *  - a row's result depends on that row's input only: a kernel sees how many rows there are in order to loop over them, and the
+ *    sequence of float operations on one row is the same for every M ("same answer, always");
+ *  - no kernel allocates, locks or fails; every pointer is valid for the stated bytes and no byte outside is written;
+ *  - kernels.def lists every kernel; each tier is an object library with its own instruction flags.
+ * All functions are reentrant. */
+#ifndef WEFT_KERNELS_H
+#define WEFT_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cpu.h"
+#include "weft/buffer.h"
+
+/* ---- matrix products -------------------------------------------------------------------------------------------------------
+ * out[m][n] = sum over k of act[m][k] * W[n][k].
+ * W is stored in panels of `panel_rows` weight rows × all of k, each panel contiguous, panels in order of n; the last one is
+ * padded. Activations are first put into the form that the kernel reads ("prepared"): float rows, 8-bit blocks with scales,
+ * bf16. Kernels that name the same weft__act read the same prepared bytes, so q, k and v of mixed formats share one. */
+
+typedef struct weft__act {
+    const char *name;
+    int tile; /* rows that are stored together: rows [i*tile, (i+1)*tile) may be put by one thread only */
+    /* Bytes of m prepared rows of k elements (64-byte aligned by the caller), whole tiles. */
+    size_t (*bytes)(int64_t k, int64_t m);
+    /* Prepares row `row` of m: x [k] floats. Rows of one tile are put by one thread, in any order. Non-finite input gives
+     * non-finite output, never a crash. */
+    void (*put)(const float *x, int64_t k, int64_t row, int64_t m, void *act);
+} weft__act;
+
+typedef struct weft__matmul {
+    const char *name; /* "matmul_q4_0_avx512vnni" */
+    uint32_t dtype;   /* weft_dtype of W */
+    weft__tier tier;
+    int panel_rows;
+    const weft__act *act;
+    /* Bytes of a packed panel, a multiple of 64; or NULL: weights are used where they lie (panel_rows is 1, row_bytes apart). */
+    size_t (*panel_bytes)(int64_t k);
+    /* Packs n_rows <= panel_rows rows, row_bytes apart, any alignment; missing rows are packed as zeros. k is a multiple of the
+     * format's block, of no more. */
+    void (*pack)(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel);
+    /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
+     * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
+    void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo);
+} weft__matmul;
+
+/* The kernel for a weight format: the highest tier of `tiers` (weft__cpu_tiers) that kernels.def lists. Never NULL for the
+ * formats of weft_dtype that hold weights; NULL for integers. */
+const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers);
+
+/* ---- operations on rows ---------------------------------------------------------------------------------------------------- */
+
+typedef struct weft__attn {
+    /* Queries: n_q of them share one key/value head; q + i * q_stride, each [head_dim_k]. */
+    const float *q;
+    int64_t q_stride;
+    int32_t n_q;
+    int32_t head_dim_k, head_dim_v;
+    /* Query i sees positions [begin[i], end[i]) of its sequence; begin and end do not decrease with i. */
+    const int32_t *begin, *end;
+    /* Pages of the sequence: page j holds positions [j * page_tokens, ...). Keys of this head and layer begin at
+     * data + pages[j] * page_bytes + k_offset, values at ... + v_offset. -1: dropped, never visible. */
+    const uint8_t *data;
+    const int32_t *pages;
+    uint64_t page_bytes, k_offset, v_offset;
+    int32_t page_tokens;
+    float scale, softcap;
+} weft__attn;
+
+/* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
+#define WEFT__ATTN_SPLIT_TOKENS 1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */
+
+typedef struct weft__kernels {
+    weft__tier tier; /* the highest tier used by any of them */
+    /* y = x / sqrt(mean(x²) + eps) * w; w may be NULL (all ones); y may be x. */
+    void (*norm_rms)(const float *x, const float *w, float eps, int64_t n, float *y);
+    /* y = a + b; y may be either. */
+    void (*add)(const float *a, const float *b, int64_t n, float *y);
+    /* y = x * factor; y may be x. */
+    void (*scale)(const float *x, float factor, int64_t n, float *y);
+    /* y = act(gate) * up for weft_activation act; y may be either. */
+    void (*glu)(int act, const float *gate, const float *up, int64_t n, float *y);
+    /* y = cap * tanh(x / cap); y may be x. */
+    void (*softcap)(const float *x, float cap, int64_t n, float *y);
+    /* Rotates n_heads heads of head_dim in place; cs holds cos and sin, [n_rot/2][2]; elements beyond n_rot stay. */
+    void (*rope)(float *x, int n_heads, int head_dim, int n_rot, int style, const float *cs);
+    /* Stores one token's k [head_dim_k] (v [head_dim_v]) of one head at slot `slot` of a page's part, in the order that the
+     * attention kernel of the same table reads; dtype WEFT_F32 or WEFT_F16. */
+    void (*kv_put_k)(const float *k, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part);
+    void (*kv_put_v)(const float *v, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part);
+    /* Partial attention of every query over split `split`: state + i * (2 + head_dim_v), for queries that see nothing there
+     * m = -inf, l = 0, acc = 0. dtype of the pages. scratch: weft__attn_scratch(a) floats. */
+    void (*attn_split)(const weft__attn *a, uint32_t dtype, int split, float *scratch, float *state);
+    /* out[i] from the states of n_splits splits of one query, `stride` floats apart, in order. */
+    void (*attn_combine)(const float *state, int64_t stride, int n_splits, int head_dim_v, float *out);
+    /* dst[n] = the row decoded (embedding lookup). */
+    void (*decode_row)(uint32_t dtype, const void *row, int64_t n, float *dst);
+    /* Index of the largest element, the first of equals; NaN counts as smallest. */
+    int64_t (*argmax)(const float *x, int64_t n);
+} weft__kernels;
+
+/* Scratch floats that attn_split needs: scores of a group of queries against a split, and the group's queries. */
+#define WEFT__ATTN_GROUP 8
+#define WEFT__ATTN_SCORES (WEFT__ATTN_SPLIT_TOKENS + 16)
+size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim_v);
+
+/* The table for a set of tiers: ref in every slot, then overwritten by each tier that may run. Immutable, one per set, valid
+ * for ever. Thread-safe. */
+const weft__kernels *weft__kernels_get(uint32_t tiers);
+
+/* Measured limits of one thread's share: each spins for about `ms` milliseconds on registers and returns 10^9 multiply and add
+ * operations per second; NULL where the tier has no such unit. */
+typedef struct weft__peak_kernels {
+    double (*int8_dot)(int ms);
+    double (*bf16_dot)(int ms);
+    double (*f32_fma)(int ms);
+    /* Reads n_bytes at p once (p 64-byte aligned) and returns a value that depends on them. */
+    uint64_t (*read)(const void *p, size_t n_bytes);
+} weft__peak_kernels;
+
+void weft__peak_kernels_get(uint32_t tiers, weft__peak_kernels *out);
+
+/* ---- the list ------------------------------------------------------------------------------------------------------------ */
+
+/* One line of kernels.def, for tests, benchmarks and the start-up log. */
+typedef struct weft__kernel_entry {
+    const char *op;     /* "matmul", "norm_rms", ... */
+    const char *format; /* weight or page format, "-" where there is none */
+    const char *tile;   /* "16x8" */
+    weft__tier tier;
+    const char *function;
+    double tolerance;           /* bound against ref that check-kernels enforces (kernels.def says of what) */
+    const weft__matmul *matmul; /* NULL for other ops */
+} weft__kernel_entry;
+
+const weft__kernel_entry *weft__kernel_list(int *n);
+
+#endif

@@ -1,0 +1,100 @@
+/* attn.c: attention over pages, readable (kernels.h): the oracle of the other tiers. Both parts of a page are [slot][head_dim].
+ * Sums are taken in double, so the result is exact to the rounding of the inputs. Reentrant; no state. */
+#include "kernels/list.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "quant/half.h"
+
+static void put(const float *x, int head_dim, int slot, uint32_t dtype, void *part)
+{
+    int64_t at = (int64_t)slot * head_dim;
+    if (dtype == WEFT_F16) {
+        for (int d = 0; d < head_dim; d++) ((uint16_t *)part)[at + d] = weft__f16_from_f32(x[d]);
+    } else {
+        memcpy((float *)part + at, x, (size_t)head_dim * sizeof *x);
+    }
+}
+
+void weft__kv_put_k_ref(const float *k, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part)
+{
+    (void)page_tokens;
+    put(k, head_dim, slot, dtype, part);
+}
+
+void weft__kv_put_v_ref(const float *v, int head_dim, int slot, int page_tokens, uint32_t dtype, void *part)
+{
+    (void)page_tokens;
+    put(v, head_dim, slot, dtype, part);
+}
+
+/* Element d of position t in the parts at `offset`. */
+static float element(const weft__attn *a, uint32_t dtype, uint64_t offset, int head_dim, int t, int d)
+{
+    const uint8_t *part = a->data + (uint64_t)a->pages[t / a->page_tokens] * a->page_bytes + offset;
+    int64_t i = (int64_t)(t % a->page_tokens) * head_dim + d;
+    return dtype == WEFT_F16 ? weft__f16_to_f32(((const uint16_t *)part)[i]) : ((const float *)part)[i];
+}
+
+/* score = q . k * scale, then cap * tanh(score / cap) (Gemma 2, 2024). */
+static float score(const weft__attn *a, uint32_t dtype, const float *q, int t)
+{
+    double s = 0;
+    for (int d = 0; d < a->head_dim_k; d++) s += (double)q[d] * element(a, dtype, a->k_offset, a->head_dim_k, t, d);
+    s *= a->scale;
+    return (float)(a->softcap != 0 ? a->softcap * tanh(s / a->softcap) : s);
+}
+
+/* Positions [from, to) of one query: softmax(scores) . values, not yet divided by the sum. */
+static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int from, int to, float *s, float *state)
+{
+    float max = -INFINITY;
+    double sum = 0;
+    for (int t = from; t < to; t++) {
+        s[t - from] = score(a, dtype, q, t);
+        if (s[t - from] > max) max = s[t - from];
+    }
+    for (int t = from; t < to; t++) {
+        double p = exp((double)s[t - from] - max);
+        s[t - from] = (float)p;
+        sum += p;
+    }
+    state[0] = max;
+    state[1] = (float)sum;
+    for (int e = 0; e < a->head_dim_v; e++) {
+        double acc = 0;
+        for (int t = from; t < to; t++) acc += (double)s[t - from] * element(a, dtype, a->v_offset, a->head_dim_v, t, e);
+        state[2 + e] = (float)acc;
+    }
+}
+
+void weft__attn_split_ref(const weft__attn *a, uint32_t dtype, int split, float *scratch, float *state)
+{
+    const int base = split * WEFT__ATTN_SPLIT_TOKENS, limit = base + WEFT__ATTN_SPLIT_TOKENS;
+    for (int i = 0; i < a->n_q; i++, state += 2 + a->head_dim_v) {
+        int from = a->begin[i] > base ? a->begin[i] : base, to = a->end[i] < limit ? a->end[i] : limit;
+        memset(state, 0, (size_t)(2 + a->head_dim_v) * sizeof *state);
+        state[0] = -INFINITY;
+        if (from < to) one_query(a, dtype, a->q + i * a->q_stride, from, to, scratch, state);
+    }
+}
+
+/* Split i weighs exp(m_i - max m); a split whose sum is 0 saw nothing. */
+void weft__attn_combine_ref(const float *state, int64_t stride, int n_splits, int head_dim_v, float *out)
+{
+    double max = -INFINITY, sum = 0;
+    for (int i = 0; i < n_splits; i++) {
+        if (state[i * stride + 1] != 0 && state[i * stride] > max) max = state[i * stride];
+    }
+    for (int i = 0; i < n_splits; i++) {
+        if (state[i * stride + 1] != 0) sum += exp(state[i * stride] - max) * state[i * stride + 1];
+    }
+    for (int e = 0; e < head_dim_v; e++) {
+        double acc = 0;
+        for (int i = 0; i < n_splits; i++) {
+            if (state[i * stride + 1] != 0) acc += exp(state[i * stride] - max) * state[i * stride + 2 + e];
+        }
+        out[e] = sum == 0 ? 0 : (float)(acc / sum);
+    }
+}

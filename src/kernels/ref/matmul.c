@@ -1,0 +1,94 @@
+/* matmul.c: the matrix product for every format, readable (kernels.h): weights are used where they lie, decoded a piece at a
+ * time, and multiplied in float. Invariant: element i of a row goes into partial sum i % LANES, in rising i, and the partial sums
+ * are added in one order, so a result does not depend on the number of rows. Reentrant; no state. */
+#include "kernels/list.h"
+
+#include <string.h>
+
+#include "quant/quant.h"
+
+enum {
+    LANES = 16,   /* partial sums of one output: few enough for the registers of any machine, and short chains of roundings */
+    PIECE = 2048, /* elements decoded at a time; a multiple of every format's block and of LANES */
+    ROWS = 32     /* rows that share what was decoded */
+};
+
+static size_t act_bytes(int64_t k, int64_t m)
+{
+    return (size_t)k * (size_t)m * sizeof(float);
+}
+
+static void act_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+{
+    (void)m;
+    memcpy((float *)act + row * k, x, (size_t)k * sizeof *x);
+}
+
+static const weft__act act_f32 = {"f32", 1, act_bytes, act_put};
+
+static void dot(const float *restrict w, const float *restrict x, int64_t n, float *restrict sum)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (int j = 0; j < LANES; j++) sum[j] += w[i + j] * x[i + j];
+    }
+    for (int j = 0; i + j < n; j++) sum[j] += w[i + j] * x[i + j];
+}
+
+static float total(const float *sum)
+{
+    double s = 0;
+    for (int j = 0; j < LANES; j++) s += sum[j];
+    return (float)s;
+}
+
+/* One weight row times n_rows <= ROWS rows of x; out: one float per row, ldo apart. */
+static void row_product(uint32_t dtype, const uint8_t *row, int64_t k, const float *x, int64_t n_rows, float *out, int64_t ldo)
+{
+    const weft_dtype_info info = weft_dtype_describe(dtype);
+    const weft__quant_decode_fn decode = weft__quant_decoder(dtype);
+    float w[PIECE], sum[ROWS][LANES];
+    memset(sum, 0, (size_t)n_rows * sizeof sum[0]);
+    for (int64_t at = 0; at < k; at += PIECE) {
+        int64_t n = k - at < PIECE ? k - at : PIECE;
+        decode(row + at / info.block_elems * info.block_bytes, w, n);
+        for (int64_t i = 0; i < n_rows; i++) dot(w, x + i * k + at, n, sum[i]);
+    }
+    for (int64_t i = 0; i < n_rows; i++) out[i * ldo] = total(sum[i]);
+}
+
+static void matmul(uint32_t dtype, const void *rows, size_t stride, int64_t n_out, int64_t k, const float *x, int64_t m,
+                   float *out, int64_t ldo)
+{
+    for (int64_t i = 0; i < m; i += ROWS) {
+        int64_t n_rows = m - i < ROWS ? m - i : ROWS;
+        for (int64_t j = 0; j < n_out; j++) {
+            row_product(dtype, (const uint8_t *)rows + (size_t)j * stride, k, x + i * k, n_rows, out + i * ldo + j, ldo);
+        }
+    }
+}
+
+#define MATMUL(type, symbol)                                                                                                     \
+    static void run_##type(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
+                           int64_t ldo)                                                                                          \
+    {                                                                                                                            \
+        matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                                         \
+    }                                                                                                                            \
+    const weft__matmul symbol = {                                                                                                \
+        &(#symbol)[sizeof "weft__" - 1], WEFT_##type, WEFT__TIER_REF, 1, &act_f32, NULL, NULL, run_##type};
+
+MATMUL(F32, weft__matmul_f32_ref)
+MATMUL(F16, weft__matmul_f16_ref)
+MATMUL(BF16, weft__matmul_bf16_ref)
+MATMUL(Q4_0, weft__matmul_q4_0_ref)
+MATMUL(Q4_1, weft__matmul_q4_1_ref)
+MATMUL(Q5_0, weft__matmul_q5_0_ref)
+MATMUL(Q5_1, weft__matmul_q5_1_ref)
+MATMUL(Q8_0, weft__matmul_q8_0_ref)
+MATMUL(Q2_K, weft__matmul_q2_k_ref)
+MATMUL(Q3_K, weft__matmul_q3_k_ref)
+MATMUL(Q4_K, weft__matmul_q4_k_ref)
+MATMUL(Q5_K, weft__matmul_q5_k_ref)
+MATMUL(Q6_K, weft__matmul_q6_k_ref)
+MATMUL(IQ4_NL, weft__matmul_iq4_nl_ref)
+MATMUL(IQ4_XS, weft__matmul_iq4_xs_ref)

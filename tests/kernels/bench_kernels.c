@@ -1,0 +1,512 @@
+/* bench_kernels.c: how fast every kernel of kernels.def is, against the limits of this machine (make bench-kernels).
+ *
+ * bench_kernels [-t THREADS] [TEXT]: only functions whose name contains TEXT. Each number is the median of several runs. The
+ * share of a limit is taken run by run, against a pure read of the same bytes and a spin of the dot-product unit just before:
+ * what a machine gives wanders with its neighbours. Preparing activations and packing weights are not part of the time; the
+ * threads' start and end are. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "kernels/kernels.h"
+#include "quant/quant.h"
+#include "weft/graph.h"
+
+enum { RUNS = 9, HUGE_PAGE = 2 << 20 };
+
+typedef struct bench {
+    weft__pool *pool;
+    int n_threads;
+    weft__peak_kernels peak;
+    const weft__kernel_entry *entry;
+} bench;
+
+static void *need(void *p)
+{
+    if (p) return p;
+    fprintf(stderr, "bench_kernels: out of memory\n");
+    exit(1);
+}
+
+static void *big_alloc(size_t n_bytes)
+{
+    n_bytes = (n_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *p = need(weft__alloc_aligned(HUGE_PAGE, n_bytes));
+    madvise(p, n_bytes, MADV_HUGEPAGE);
+    memset(p, 0, n_bytes);
+    return p;
+}
+
+static int compare_double(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, compare_double);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static double seconds(bench *b, weft__pool_fn fn, void *arg)
+{
+    uint64_t begin = weft__clock_ns();
+    weft__pool_run(b->pool, fn, arg);
+    return (double)(weft__clock_ns() - begin) * 1e-9;
+}
+
+/* ---- limits ---- */
+
+struct spin_job {
+    double (*fn)(int ms);
+    int ms;
+    double result[1024];
+};
+
+static void spin_run(void *arg, int thread, int n_threads)
+{
+    struct spin_job *job = arg;
+    (void)n_threads;
+    job->result[thread] = job->fn(job->ms);
+}
+
+/* GOPS of all threads together; 0 where there is no such unit. */
+static double spin(bench *b, double (*fn)(int ms), int ms)
+{
+    if (!fn) return 0;
+    struct spin_job job = {fn, ms};
+    weft__pool_run(b->pool, spin_run, &job);
+    double sum = 0;
+    for (int t = 0; t < b->n_threads; t++) sum += job.result[t];
+    return sum;
+}
+
+struct read_job {
+    bench *b;
+    const uint8_t *p;
+    size_t n_bytes;
+    volatile uint64_t sink[1024];
+};
+
+static void read_run(void *arg, int thread, int n_threads)
+{
+    struct read_job *job = arg;
+    size_t share = job->n_bytes / (size_t)n_threads / 64 * 64;
+    job->sink[thread] = job->b->peak.read(job->p + share * (size_t)thread, share);
+}
+
+static double read_seconds(bench *b, const void *p, size_t n_bytes)
+{
+    struct read_job job = {b, p, n_bytes};
+    return seconds(b, read_run, &job);
+}
+
+/* ---- the table ---- */
+
+static void print_head(void)
+{
+    printf("%-12s %-7s %-6s %-10s %-22s %9s %7s %6s %8s %6s\n", "op", "format", "tile", "tier", "case", "time", "GB/s", "read",
+           "GOPS", "peak");
+}
+
+/* What was measured of one case. bytes, ops and shares of 0 are not shown. */
+struct result {
+    double seconds, bytes, ops;
+    double read_share, peak_share;
+};
+
+static void print_line(const bench *b, const char *what, const struct result *r)
+{
+    const weft__kernel_entry *e = b->entry;
+    const double s = r->seconds;
+    const char *unit = s < 1e-6 ? "ns" : s < 1e-3 ? "us" : "ms";
+    double scale = s < 1e-6 ? 1e9 : s < 1e-3 ? 1e6 : 1e3;
+    printf("%-12s %-7s %-6s %-10s %-22s %6.1f %s", e->op, e->format, e->tile, weft__tier_name(e->tier), what, s * scale, unit);
+    printf(r->bytes > 0 ? " %7.1f" : "        ", r->bytes / s * 1e-9);
+    printf(r->read_share > 0 ? " %5.0f%%" : "       ", 100 * r->read_share);
+    printf(r->ops > 0 ? " %8.1f" : "         ", r->ops / s * 1e-9);
+    printf(r->peak_share > 0 ? " %5.0f%%\n" : "\n", 100 * r->peak_share);
+    fflush(stdout);
+}
+
+/* Runs a job that does `ops` operations and reads n_bytes at p (0: nothing to compare a read with) on the unit that `peak` spins
+ * (NULL: none). */
+static struct result timed(bench *b, weft__pool_fn fn, void *arg, double ops, double (*peak)(int ms), const void *p,
+                           size_t n_bytes)
+{
+    double runs[RUNS], reads[RUNS], peaks[RUNS];
+    seconds(b, fn, arg);
+    for (int i = 0; i < RUNS; i++) {
+        double limit = spin(b, peak, 3), read = n_bytes ? read_seconds(b, p, n_bytes) : 0;
+        runs[i] = seconds(b, fn, arg);
+        reads[i] = read / runs[i];
+        peaks[i] = limit > 0 ? ops / runs[i] * 1e-9 / limit : 0;
+    }
+    return (struct result){median(runs, RUNS), (double)n_bytes, ops, median(reads, RUNS), median(peaks, RUNS)};
+}
+
+/* ---- matrix products ---- */
+
+struct matmul_job {
+    const weft__matmul *mm;
+    const uint8_t *panels;
+    size_t stride;
+    int64_t n, k, m;
+    const void *act;
+    float *out;
+};
+
+static void matmul_run(void *arg, int thread, int n_threads)
+{
+    const struct matmul_job *j = arg;
+    int64_t n_panels = j->n / j->mm->panel_rows, from = n_panels * thread / n_threads, to = n_panels * (thread + 1) / n_threads;
+    if (from == to) return;
+    j->mm->run(j->panels + (size_t)from * j->stride, j->stride, (to - from) * j->mm->panel_rows, j->k, j->act, j->m,
+               j->out + from * j->mm->panel_rows, j->n);
+}
+
+/* Packs the same few random rows again and again: their values do not matter, that they are numbers does. */
+static uint8_t *matmul_weights(const struct matmul_job *j)
+{
+    const int rows = j->mm->panel_rows;
+    const weft_dtype_info info = weft_dtype_describe(j->mm->dtype);
+    const size_t row_bytes = (size_t)j->k / info.block_elems * info.block_bytes;
+    uint8_t *source = need(weft__alloc((size_t)rows * row_bytes)), *panels = big_alloc((size_t)(j->n / rows) * j->stride);
+    weft__rng rng;
+    weft__rng_seed(&rng, 1);
+    for (int r = 0; r < rows; r++) weft__quant_random_row(j->mm->dtype, &rng, source + (size_t)r * row_bytes, j->k);
+    for (int64_t i = 0; i < j->n / rows; i++) {
+        if (j->mm->pack) {
+            j->mm->pack(source, row_bytes, rows, j->k, panels + (size_t)i * j->stride);
+        } else {
+            memcpy(panels + (size_t)i * j->stride, source, row_bytes);
+        }
+    }
+    weft__free(source);
+    return panels;
+}
+
+static void *matmul_activations(const struct matmul_job *j)
+{
+    void *act = big_alloc(j->mm->act->bytes(j->k, j->m));
+    float *x = need(weft__alloc_array((size_t)j->k, sizeof *x));
+    weft__rng rng;
+    weft__rng_seed(&rng, 2);
+    for (int64_t r = 0; r < j->m; r++) {
+        for (int64_t i = 0; i < j->k; i++) x[i] = (float)weft__rng_normal(&rng);
+        j->mm->act->put(x, j->k, r, j->m, act);
+    }
+    weft__free(x);
+    return act;
+}
+
+static double (*matmul_peak(const bench *b, const weft__matmul *mm))(int ms)
+{
+    if (!strncmp(mm->act->name, "f32", 3)) return b->peak.f32_fma;
+    return strstr(mm->act->name, "bf16") ? b->peak.bf16_dot : b->peak.int8_dot;
+}
+
+static void bench_matmul(bench *b)
+{
+    static const int64_t row_counts[] = {1, 2, 4, 8, 16, 512};
+    const weft__matmul *mm = b->entry->matmul;
+    const weft_dtype_info info = weft_dtype_describe(mm->dtype);
+    struct matmul_job j = {mm, .k = 2048};
+    j.stride = mm->panel_bytes ? mm->panel_bytes(j.k) : (size_t)j.k / info.block_elems * info.block_bytes;
+    const size_t per_row = j.stride / (size_t)mm->panel_rows;
+    int64_t most = (int64_t)((size_t)(mm->tier == WEFT__TIER_REF ? 16 : 96) << 20) / (int64_t)per_row / 64 * 64;
+    j.n = most;
+    uint8_t *panels = matmul_weights(&j);
+    j.panels = panels;
+    for (size_t i = 0; i < sizeof row_counts / sizeof row_counts[0]; i++) {
+        j.m = row_counts[i];
+        if (mm->tier == WEFT__TIER_REF && j.m > 4) break;
+        j.n = j.m > 16 && most > 8192 ? 8192 : most;
+        void *act = matmul_activations(&j);
+        j.act = act;
+        j.out = big_alloc((size_t)(j.n * j.m) * sizeof(float));
+        const size_t bytes = (size_t)(j.n / mm->panel_rows) * j.stride;
+        struct result r = timed(b, matmul_run, &j, 2.0 * (double)(j.n * j.k * j.m), matmul_peak(b, mm), panels, bytes);
+        char what[40];
+        snprintf(what, sizeof what, "M %lld", (long long)j.m);
+        if (j.m > 16) r.bytes = r.read_share = 0;
+        print_line(b, what, &r);
+        weft__free(act);
+        weft__free(j.out);
+    }
+    weft__free(panels);
+}
+
+/* ---- attention ---- */
+
+struct attn_job {
+    const weft__kernels *k;
+    uint32_t dtype;
+    int n_q, head_dim, page_tokens, n_seqs, depth, causal;
+    uint8_t *data; /* [n_seqs] of a sequence's keys, then values, page by page */
+    size_t page_bytes;
+    const float *q;
+    float *scratch[64], *state[64], *out[64];
+};
+
+/* Every thread takes its share of the sequences, one key/value head each. */
+static void attn_run(void *arg, int thread, int n_threads)
+{
+    const struct attn_job *j = arg;
+    const int n_pages = j->depth / j->page_tokens, row = 2 + j->head_dim;
+    int32_t begin[512] = {0}, end[512], pages[WEFT__ATTN_SPLIT_TOKENS];
+    for (int i = 0; i < j->n_q; i++) end[i] = j->causal ? j->depth - j->n_q + i + 1 : j->depth;
+    for (int s = j->n_seqs * thread / n_threads; s < j->n_seqs * (thread + 1) / n_threads; s++) {
+        for (int p = 0; p < n_pages; p++) pages[p] = s * n_pages + p;
+        weft__attn a = {.q = j->q,
+                        .q_stride = j->head_dim,
+                        .n_q = j->n_q,
+                        .head_dim_k = j->head_dim,
+                        .head_dim_v = j->head_dim,
+                        .begin = begin,
+                        .end = end,
+                        .data = j->data,
+                        .pages = pages,
+                        .page_bytes = j->page_bytes,
+                        .v_offset = j->page_bytes / 2,
+                        .page_tokens = j->page_tokens,
+                        .scale = 0.125f};
+        j->k->attn_split(&a, j->dtype, 0, j->scratch[thread], j->state[thread]);
+        for (int i = 0; i < j->n_q; i++) {
+            j->k->attn_combine(j->state[thread] + i * row, 0, 1, j->head_dim, j->out[thread] + i * j->head_dim);
+        }
+    }
+}
+
+static void attn_fill(struct attn_job *j)
+{
+    weft__rng rng;
+    weft__rng_seed(&rng, 3);
+    float row[256];
+    const size_t n_pages = (size_t)(j->n_seqs * j->depth / j->page_tokens);
+    for (int slot = 0; slot < j->page_tokens; slot++) {
+        for (int d = 0; d < j->head_dim; d++) row[d] = (float)weft__rng_normal(&rng);
+        j->k->kv_put_k(row, j->head_dim, slot, j->page_tokens, j->dtype, j->data);
+        j->k->kv_put_v(row, j->head_dim, slot, j->page_tokens, j->dtype, j->data + j->page_bytes / 2);
+    }
+    for (size_t p = 1; p < n_pages; p++) memcpy(j->data + p * j->page_bytes, j->data, j->page_bytes);
+}
+
+static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int page_tokens, int causal)
+{
+    struct attn_job j = {
+        weft__kernels_get(1u << b->entry->tier), dtype, n_q, head_dim, page_tokens, .depth = 1024, .causal = causal};
+    const int ref = b->entry->tier == WEFT__TIER_REF;
+    j.page_bytes = (size_t)(2 * page_tokens * head_dim) * (dtype == WEFT_F16 ? 2 : 4);
+    const size_t seq_bytes = j.page_bytes * (size_t)(j.depth / page_tokens);
+    j.n_seqs = causal ? 8 * b->n_threads : (int)((size_t)(ref ? 8 : 96) << 20 >> 10) / (int)(seq_bytes >> 10);
+    if (ref && causal) j.n_seqs = b->n_threads;
+    j.data = big_alloc(seq_bytes * (size_t)j.n_seqs);
+    attn_fill(&j);
+    float *q = need(weft__alloc_zero((size_t)(n_q * head_dim), sizeof *q));
+    for (int i = 0; i < n_q * head_dim; i++) q[i] = sinf((float)i);
+    j.q = q;
+    for (int t = 0; t < b->n_threads; t++) {
+        j.scratch[t] = need(weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, page_tokens, head_dim, head_dim)));
+        j.state[t] = need(weft__alloc_aligned(64, 4 * (size_t)(n_q * (2 + head_dim))));
+        j.out[t] = need(weft__alloc_aligned(64, 4 * (size_t)(n_q * head_dim)));
+    }
+    double seen = 0;
+    for (int i = 0; i < n_q; i++) seen += causal ? j.depth - n_q + i + 1 : j.depth;
+    const double ops = 4 * seen * head_dim * j.n_seqs;
+    struct result r = timed(b, attn_run, &j, ops, b->peak.f32_fma, j.data, causal ? 0 : seq_bytes * (size_t)j.n_seqs);
+    char what[40];
+    snprintf(what, sizeof what, "%s %dq K%d p%d %s", dtype == WEFT_F16 ? "f16" : "f32", n_q, head_dim, page_tokens,
+             causal ? "prefill" : "decode");
+    print_line(b, what, &r);
+    for (int t = 0; t < b->n_threads; t++) {
+        weft__free(j.scratch[t]);
+        weft__free(j.state[t]);
+        weft__free(j.out[t]);
+    }
+    weft__free(q);
+    weft__free(j.data);
+}
+
+static void bench_attn(bench *b)
+{
+    bench_attn_case(b, WEFT_F16, 8, 64, 64, 0);
+    bench_attn_case(b, WEFT_F16, 8, 64, 16, 0);
+    bench_attn_case(b, WEFT_F16, 4, 128, 64, 0);
+    bench_attn_case(b, WEFT_F16, 1, 128, 64, 0);
+    bench_attn_case(b, WEFT_F32, 8, 64, 64, 0);
+    bench_attn_case(b, WEFT_F16, 512, 64, 64, 1);
+    bench_attn_case(b, WEFT_F16, 512, 128, 64, 1);
+    bench_attn_case(b, WEFT_F32, 512, 64, 64, 1);
+}
+
+/* ---- rows: one thread, in the first level of cache ---- */
+
+enum { N_ROW = 4096, N_VOCABULARY = 32000 };
+
+struct row_job {
+    const weft__kernels *k;
+    float *x, *y, *out, *cs;
+    int64_t sink;
+};
+
+static void row_norm(struct row_job *j)
+{
+    j->k->norm_rms(j->x, j->y, 1e-5f, N_ROW, j->out);
+}
+static void row_add(struct row_job *j)
+{
+    j->k->add(j->x, j->y, N_ROW, j->out);
+}
+static void row_scale(struct row_job *j)
+{
+    j->k->scale(j->x, 0.5f, N_ROW, j->out);
+}
+static void row_silu(struct row_job *j)
+{
+    j->k->glu(WEFT_ACT_SILU, j->x, j->y, N_ROW, j->out);
+}
+static void row_gelu_tanh(struct row_job *j)
+{
+    j->k->glu(WEFT_ACT_GELU_TANH, j->x, j->y, N_ROW, j->out);
+}
+static void row_gelu_erf(struct row_job *j)
+{
+    j->k->glu(WEFT_ACT_GELU_ERF, j->x, j->y, N_ROW, j->out);
+}
+static void row_softcap(struct row_job *j)
+{
+    j->k->softcap(j->x, 30, N_ROW, j->out);
+}
+static void row_rope(struct row_job *j)
+{
+    j->k->rope(j->x, N_ROW / 128, 128, 128, WEFT_ROPE_ADJACENT, j->cs);
+}
+static void row_rope_halves(struct row_job *j)
+{
+    j->k->rope(j->x, N_ROW / 128, 128, 128, WEFT_ROPE_HALVES, j->cs);
+}
+static void row_argmax(struct row_job *j)
+{
+    j->sink += j->k->argmax(j->x, N_VOCABULARY);
+}
+static void row_put_k(struct row_job *j)
+{
+    for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_k(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
+}
+static void row_put_v(struct row_job *j)
+{
+    for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_v(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
+}
+static void row_combine(struct row_job *j)
+{
+    j->k->attn_combine(j->x, 130, 4, 128, j->out);
+}
+static void row_decode(struct row_job *j)
+{
+    j->k->decode_row(WEFT_F16, j->x, N_ROW, j->out);
+}
+
+static const struct {
+    const char *op, *what;
+    void (*run)(struct row_job *j);
+    int bytes; /* read and written */
+} row_cases[] = {
+    {"norm_rms", "4096", row_norm, 3 * 4 * N_ROW},
+    {"add", "4096", row_add, 3 * 4 * N_ROW},
+    {"scale", "4096", row_scale, 2 * 4 * N_ROW},
+    {"glu", "4096 silu", row_silu, 3 * 4 * N_ROW},
+    {"glu", "4096 gelu tanh", row_gelu_tanh, 3 * 4 * N_ROW},
+    {"glu", "4096 gelu erf", row_gelu_erf, 3 * 4 * N_ROW},
+    {"softcap", "4096", row_softcap, 2 * 4 * N_ROW},
+    {"rope", "32 x 128 adjacent", row_rope, 2 * 4 * N_ROW},
+    {"rope", "32 x 128 halves", row_rope_halves, 2 * 4 * N_ROW},
+    {"argmax", "32000", row_argmax, 4 * N_VOCABULARY},
+    {"kv_put_k", "32 x 128 f16", row_put_k, 6 * N_ROW},
+    {"kv_put_v", "32 x 128 f16", row_put_v, 6 * N_ROW},
+    {"attn_combine", "4 splits of 128", row_combine, 5 * 4 * 128},
+    {"decode_row", "4096 F16", row_decode, 6 * N_ROW},
+};
+
+static void bench_rows(bench *b)
+{
+    struct row_job j = {weft__kernels_get(1u << b->entry->tier)};
+    float *block = need(weft__alloc_aligned(64, 4 * (size_t)(N_VOCABULARY + 3 * N_ROW)));
+    j.x = block, j.y = block + N_VOCABULARY, j.out = j.y + N_ROW, j.cs = j.out + N_ROW;
+    for (size_t c = 0; c < sizeof row_cases / sizeof row_cases[0]; c++) {
+        if (strcmp(row_cases[c].op, b->entry->op)) continue;
+        for (int i = 0; i < N_VOCABULARY + 3 * N_ROW; i++) block[i] = sinf((float)i);
+        for (int i = 0; i < N_ROW; i++) j.cs[i] = i % 2 ? 0.0f : 1.0f; /* a rotation by nothing: values stay in range */
+        double runs[RUNS];
+        for (int i = 0; i < RUNS; i++) {
+            int n = 0;
+            uint64_t begin = weft__clock_ns(), ns;
+            do {
+                row_cases[c].run(&j);
+                n++;
+                ns = weft__clock_ns() - begin;
+            } while (ns < 3000000);
+            runs[i] = (double)ns * 1e-9 / n;
+        }
+        struct result r = {median(runs, RUNS), row_cases[c].bytes};
+        print_line(b, row_cases[c].what, &r);
+    }
+    weft__free(block);
+}
+
+static void bench_limits(bench *b)
+{
+    size_t n_bytes = (size_t)192 << 20;
+    void *p = big_alloc(n_bytes);
+    double runs[RUNS];
+    for (int i = 0; i < RUNS; i++) runs[i] = (double)n_bytes * 1e-9 / read_seconds(b, p, n_bytes);
+    weft__free(p);
+    printf("%s, %d threads\n", weft__cpu_name(), b->n_threads);
+    printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n", median(runs, RUNS),
+           spin(b, b->peak.int8_dot, 200), spin(b, b->peak.bf16_dot, 200), spin(b, b->peak.f32_fma, 200));
+}
+
+int main(int argc, char **argv)
+{
+    bench b = {.n_threads = 0};
+    int option;
+    while ((option = getopt(argc, argv, "t:")) == 't') b.n_threads = atoi(optarg);
+    if (option == '?' || b.n_threads < 0 || b.n_threads > 64) {
+        fprintf(stderr, "usage: bench_kernels [-t THREADS (1..64)] [TEXT]\n");
+        return 2;
+    }
+    if (!b.n_threads) b.n_threads = weft__cpu_default_threads() > 64 ? 64 : weft__cpu_default_threads();
+    const char *text = optind < argc ? argv[optind] : "";
+    weft_error err;
+    if (weft__pool_create(b.n_threads, &b.pool, &err) != WEFT_OK) {
+        fprintf(stderr, "bench_kernels: %s\n", err.message);
+        return 1;
+    }
+    const uint32_t tiers = weft__cpu_tiers();
+    weft__peak_kernels_get(tiers, &b.peak);
+    bench_limits(&b);
+    print_head();
+    int n;
+    const weft__kernel_entry *entries = weft__kernel_list(&n);
+    for (int i = 0; i < n; i++) {
+        b.entry = &entries[i];
+        if (!(tiers >> entries[i].tier & 1) || !strstr(entries[i].function, text)) continue;
+        if (entries[i].matmul) {
+            bench_matmul(&b);
+        } else if (!strcmp(entries[i].op, "attn_split")) {
+            bench_attn(&b);
+        } else {
+            bench_rows(&b);
+        }
+    }
+    weft__pool_destroy(&b.pool);
+    return 0;
+}

@@ -1,0 +1,273 @@
+/* check_matmul.c: matrix products against ref (check.h): every number of outputs up to a panel and one, 1 to 17 rows, unaligned
+ * weights, random and extreme blocks, strange activations; each row has the same bits whatever comes with it.
+ *
+ * The error is normalized by |w|² |x|² / k summed over outputs, what the squares of the results come to on average: the results
+ * of one case may be few and cancel. ref itself is held against double arithmetic. */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "quant/quant.h"
+
+/* What is left when quantizing the activations costs nothing: rounding of floats. */
+#define WHOLE_BOUND 1e-11
+
+enum { MAX_ROWS = 17, GAP = 3 /* floats between output rows that nobody may touch */ };
+
+struct product {
+    const weft__matmul *mm;
+    int64_t n, k, m, n_panels;
+    size_t row_bytes, row_stride, stride; /* of a weight row, from row to row, from panel to panel */
+    guarded rows, packed;
+    const uint8_t *panels;
+    float *w, *x;     /* [n][k] decoded, [m][k] */
+    float *out, *ref; /* [m][n] */
+};
+
+/* Random bytes are valid blocks, except that a scale may be infinite or NaN: such blocks are drawn again. */
+static void wild_row(check *c, uint32_t dtype, uint8_t *row, int64_t k)
+{
+    const weft_dtype_info info = weft_dtype_describe(dtype);
+    float x[256];
+    for (int64_t i = 0; i < k; i += info.block_elems, row += info.block_bytes) {
+        int finite;
+        do {
+            for (uint32_t j = 0; j < info.block_bytes; j++) row[j] = (uint8_t)weft__rng_u64(&c->rng);
+            weft__quant_decode_row(dtype, row, x, info.block_elems);
+            finite = 1;
+            /* up to 1e10: floats of 1e38 would only show that sums overflow */
+            for (uint32_t j = 0; j < info.block_elems; j++) finite = finite && fabsf(x[j]) < 1e10f;
+        } while (!finite);
+    }
+}
+
+static void pack(struct product *p)
+{
+    p->panels = p->rows.p;
+    p->stride = p->row_stride;
+    if (!p->mm->panel_bytes) return;
+    p->stride = p->mm->panel_bytes(p->k);
+    p->packed = guarded_new((size_t)p->n_panels * p->stride, 0);
+    for (int64_t i = p->n_panels - 1; i >= 0; i--) { /* backwards: one that runs into the next is found out */
+        int64_t first = i * p->mm->panel_rows, left = p->n - first;
+        p->mm->pack(p->rows.p + (size_t)first * p->row_stride, p->row_stride,
+                    (int)(left < p->mm->panel_rows ? left : p->mm->panel_rows), p->k, p->packed.p + (size_t)i * p->stride);
+    }
+    p->panels = p->packed.p;
+}
+
+static struct product product_new(check *c, const weft__matmul *mm, int64_t n, int64_t k, int64_t m, int wild)
+{
+    struct product p = {.mm = mm, .n = n, .k = k, .m = m, .n_panels = (n + mm->panel_rows - 1) / mm->panel_rows};
+    p.row_bytes = weft__quant_row_bytes(mm->dtype, k);
+    p.row_stride = p.row_bytes + (k / 32 % 2 ? 0 : 5);
+    p.rows = guarded_new((size_t)(n - 1) * p.row_stride + p.row_bytes, 1 + weft__rng_below(&c->rng, 63));
+    p.w = weft__alloc_array((size_t)(n * k), sizeof *p.w);
+    p.x = weft__alloc_array((size_t)(m * k), sizeof *p.x);
+    p.out = weft__alloc_array((size_t)(m * n), sizeof *p.out);
+    p.ref = weft__alloc_array((size_t)(m * n), sizeof *p.ref);
+    for (int64_t j = 0; j < n; j++) {
+        uint8_t *row = p.rows.p + (size_t)j * p.row_stride;
+        if (wild) {
+            wild_row(c, mm->dtype, row, k);
+        } else {
+            weft__quant_random_row(mm->dtype, &c->rng, row, k);
+        }
+        weft__quant_decode_row(mm->dtype, row, p.w + j * k, k);
+    }
+    pack(&p);
+    return p;
+}
+
+static void product_free(check *c, struct product *p)
+{
+    guarded_free(c, &p->rows, "the weights");
+    if (p->packed.block) guarded_free(c, &p->packed, "the packed panels");
+    weft__free(p->w);
+    weft__free(p->x);
+    weft__free(p->out);
+    weft__free(p->ref);
+}
+
+/* Runs m rows from x against n outputs, from panel `panel` on; out [m][n]. */
+static void multiply(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride, int64_t n,
+                     const float *x, int64_t m, float *out)
+{
+    guarded act = guarded_new(mm->act->bytes(p->k, m), 0), result = guarded_new((size_t)(m * (n + GAP)) * 4, 4);
+    memset(act.p, 0xFF, act.n_bytes); /* what stands in for rows beyond m must not matter: NaN */
+    memset(result.p, 0xFF, result.n_bytes);
+    for (int64_t i = 0; i < m; i++) {
+        int64_t row = m % 2 ? i : m - 1 - i;
+        mm->act->put(x + row * p->k, p->k, row, m, act.p);
+    }
+    mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
+    for (int64_t i = 0; i < m; i++) {
+        const float *row = (float *)result.p + i * (n + GAP);
+        memcpy(out + i * n, row, (size_t)n * 4);
+        for (int j = 0; j < GAP; j++) {
+            if (memcmp(row + n + j, "\377\377\377\377", 4)) check_fail(c, "wrote between output rows");
+        }
+    }
+    guarded_free(c, &act, "the activations");
+    guarded_free(c, &result, "the output");
+}
+
+/* What the kernel is held against: the exact product for ref, ref's for the others. */
+static void reference(check *c, struct product *p)
+{
+    if (p->mm->tier != WEFT__TIER_REF) {
+        const weft__matmul *ref = weft__matmul_find(p->mm->dtype, 0);
+        multiply(c, p, ref, p->rows.p, p->row_stride, p->n, p->x, p->m, p->ref);
+        return;
+    }
+    for (int64_t i = 0; i < p->m; i++) {
+        for (int64_t j = 0; j < p->n; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < p->k; l++) sum += (double)p->w[j * p->k + l] * p->x[i * p->k + l];
+            p->ref[i * p->n + j] = (float)sum;
+        }
+    }
+}
+
+static double squares(const float *x, int64_t n)
+{
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) s += (double)x[i] * x[i];
+    return s;
+}
+
+/* |x|² of rows of k; a unit may take denormals for zero, so there the smallest normal numbers count as the size of x. */
+static double size_of(const float *x, int64_t n)
+{
+    return squares(x, n) + (double)n * 1e-74;
+}
+
+/* No single output may be further off than 8 times what the bound allows on average. */
+static void check_outputs(check *c, const struct product *p, const char *what)
+{
+    const double bound = c->entry->tier == WEFT__TIER_REF ? 1e-8 : c->entry->tolerance;
+    for (int64_t i = 0; i < p->m; i++) {
+        const double x = size_of(p->x + i * p->k, p->k);
+        for (int64_t j = 0; j < p->n; j++) {
+            double d = (double)p->out[i * p->n + j] - p->ref[i * p->n + j];
+            double allowed = 64 * bound * x * squares(p->w + j * p->k, p->k) / (double)p->k;
+            if (!(d * d <= allowed + 1e-60)) check_fail(c, "output %d of row %d is %g off: %s", (int)j, (int)i, d, what);
+        }
+    }
+}
+
+static double product_error(const struct product *p)
+{
+    double error = 0;
+    for (int64_t i = 0; i < p->m * p->n; i++) error += ((double)p->out[i] - p->ref[i]) * ((double)p->out[i] - p->ref[i]);
+    if (error <= 1e-60) return 0;
+    return error / (squares(p->w, p->n * p->k) * size_of(p->x, p->m * p->k) / (double)p->k);
+}
+
+/* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
+static void check_alone(check *c, const struct product *p, const char *what)
+{
+    float row[256];
+    for (int64_t i = 0; i < p->m; i++) {
+        multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x + i * p->k, 1, row);
+        if (!check_same_bits(row, p->out + i * p->n, p->n)) check_fail(c, "row %d has other bits alone: %s", (int)i, what);
+    }
+    if (p->n_panels < 2) return;
+    int64_t skip = p->mm->panel_rows, n = p->n - skip;
+    float *rest = weft__alloc_array((size_t)(p->m * n), sizeof *rest);
+    multiply(c, p, p->mm, p->panels + p->stride, p->stride, n, p->x, p->m, rest);
+    for (int64_t i = 0; i < p->m; i++) {
+        if (!check_same_bits(rest + i * n, p->out + i * p->n + skip, n)) check_fail(c, "a range of panels differs: %s", what);
+    }
+    weft__free(rest);
+}
+
+/* One row of the rows holds a NaN or an infinity: its outputs say so, and the others are as if it were not there. */
+static void check_poison(check *c, struct product *p, pattern strange, const char *what)
+{
+    int64_t bad = p->m / 2;
+    float *before = weft__alloc_array((size_t)(p->m * p->n), sizeof *before);
+    memcpy(before, p->out, (size_t)(p->m * p->n) * 4);
+    check_values(c, strange, p->x + bad * p->k, p->k);
+    multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x, p->m, p->out);
+    for (int64_t i = 0; i < p->m; i++) {
+        const float *row = p->out + i * p->n;
+        if (i != bad && !check_same_bits(row, before + i * p->n, p->n)) {
+            check_fail(c, "%s in row %d changed row %d: %s", check_pattern_name(strange), (int)bad, (int)i, what);
+        }
+        for (int64_t j = 0; i == bad && j < p->n; j++) {
+            if (isfinite(row[j])) check_fail(c, "%s in, finite out: %s", check_pattern_name(strange), what);
+        }
+    }
+    weft__free(before);
+}
+
+static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern values, int wild)
+{
+    struct product p = product_new(c, c->entry->matmul, n, k, m, wild);
+    char what[120];
+    snprintf(what, sizeof what, "M %d, N %d, k %d, %s, %s blocks", (int)m, (int)n, (int)k, check_pattern_name(values),
+             wild ? "wild" : "usual");
+    for (int64_t i = 0; i < m; i++) check_values(c, values, p.x + i * k, k);
+    reference(c, &p);
+    multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);
+    check_error(c, product_error(&p), what);
+    check_outputs(c, &p, what);
+    if (values == P_WHOLE && product_error(&p) > WHOLE_BOUND) {
+        check_fail(c, "error %.2g where 8 bits are exact: %s", product_error(&p), what);
+    }
+    check_alone(c, &p, what);
+    check_poison(c, &p, P_NAN, what);
+    check_values(c, values, p.x + m / 2 * k, k);
+    multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);
+    check_poison(c, &p, P_INFINITE, what);
+    product_free(c, &p);
+}
+
+void check_matmul(check *c)
+{
+    static const int64_t elements[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 100, 257}, blocks[] = {1, 2, 3, 4, 5, 7, 8, 9};
+    const weft__matmul *mm = c->entry->matmul;
+    const int64_t block = weft_dtype_describe(mm->dtype).block_elems;
+    const int n_sizes = block == 1 ? 12 : 8;
+    int64_t i = 0;
+    for (int s = 0; s < n_sizes; s++) {
+        int64_t k = block == 1 ? elements[s] : block * blocks[s];
+        for (int64_t n = 1; n <= mm->panel_rows + 1; n++, i++)
+            matmul_case(c, n, k, 1 + i % MAX_ROWS, i % 3 ? P_NORMAL : P_WHOLE, i % 2 == 0);
+        for (int64_t m = 1; m <= MAX_ROWS; m++, i++)
+            matmul_case(c, 1 + i % (2 * mm->panel_rows + 2), k, m, i % 3 ? P_NORMAL : P_WHOLE, i % 2 == 0);
+    }
+    for (int p = 0; p < P_FINITE; p++) {
+        for (int wild = 0; wild < 2; wild++) {
+            matmul_case(c, 2 * mm->panel_rows + 3, 3 * (block < 32 ? 33 : block), 5, (pattern)p, wild);
+            matmul_case(c, mm->panel_rows, 2 * (block < 32 ? 32 : block), 17, (pattern)p, wild);
+        }
+    }
+    matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
+    matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
+}
+
+void check_decode_row(check *c)
+{
+#define TYPE(name, value, block, bytes, text) value,
+    static const uint32_t types[] = {WEFT_DTYPE_LIST(TYPE)};
+#undef TYPE
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (!weft__quant_decoder(types[i])) continue;
+        const int64_t block = weft_dtype_describe(types[i]).block_elems;
+        for (int64_t n = block; n <= 9 * block; n += block) {
+            guarded row = guarded_new(weft__quant_row_bytes(types[i], n), 1), got = guarded_new((size_t)n * 4, 4);
+            float want[9 * 256];
+            weft__quant_random_row(types[i], &c->rng, row.p, n);
+            c->k->decode_row(types[i], row.p, n, (float *)got.p);
+            weft__quant_decode_row(types[i], row.p, want, n);
+            check_error(c, check_same_bits((float *)got.p, want, n) ? 0 : 1, weft_dtype_describe(types[i]).name);
+            guarded_free(c, &row, "the row");
+            guarded_free(c, &got, "the output");
+        }
+    }
+}
