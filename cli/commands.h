@@ -3,10 +3,12 @@
 #define WEFT_CLI_COMMANDS_H
 
 int cmd_run(int argc, char **argv);
+int cmd_chat(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_imatrix(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 
 #endif

@@ -11,10 +11,12 @@ static const struct {
     int (*run)(int argc, char **argv);
 } COMMANDS[] = {
     {"run", "continue a text with a model", cmd_run},
+    {"chat", "a conversation with a model", cmd_chat},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
     {"tokenize", "text to token ids", cmd_tokenize},
-    {"eval", "numbers for researchers: logits", cmd_eval},
+    {"eval", "numbers for researchers: logits, perplexity", cmd_eval},
     {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
+    {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
     {"devices", "what can compute here", cmd_devices},
 };
 enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };

@@ -124,6 +124,28 @@ WEFT_API weft_status weft_model_measure(weft_model *model, weft_peaks *out, weft
 /* Bytes of weights that one decoded token reads, and multiplications and additions that one row costs in matrix products. */
 WEFT_API void weft_model_cost(const weft_model *model, double *bytes_per_token, double *ops_per_row);
 
+/* ---- chat templates: a conversation to the text that the model was trained on ---- */
+
+typedef struct weft_chat weft_chat;
+typedef struct weft_chat_prompt weft_chat_prompt;
+
+/* source[0..length): a Jinja template; NULL: the model's own, WEFT_NOT_FOUND when it has none. The model outlives it. */
+WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err);
+WEFT_API void weft_chat_close(weft_chat **chat);
+/* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...]; tools: JSON array or NULL; kwargs: JSON object
+ * of further variables or NULL; add_generation_prompt: let the assistant begin. Fails with WEFT_ARGUMENT when the template refuses
+ * the conversation. The chat outlives the prompt. */
+WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
+                                      int add_generation_prompt, weft_chat_prompt **out, weft_error *err);
+WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);
+/* The rendered text, NUL-terminated; lives with the prompt. */
+WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length);
+/* Token ids of the text from byte `skip` on. Special tokens are recognized in what the template wrote, never in what came from
+ * messages, tools or kwargs. With skip 0 the model's BOS stands in front where the template does not write it. Otherwise as
+ * weft_tokenize. */
+WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
+                                               weft_error *err);
+
 /* ---- sessions: one sequence of tokens and its keys and values ---- */
 
 typedef struct weft_session_params {

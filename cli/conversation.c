@@ -1,0 +1,209 @@
+/* conversation.c: see conversation.h. */
+#include "conversation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "prompt.h"
+
+void conversation_free(conversation *c)
+{
+    weft__json_free(&c->messages);
+    free(c->held);
+    free(c->held_text);
+}
+
+int conversation_add(conversation *c, const char *role, const char *text, size_t n)
+{
+    weft__json *m = weft__json_new_object();
+    if (!m || !weft__json_set(m, "role", weft__json_new_string(role, strlen(role))) || !weft__json_set(m, "content", weft__json_new_string(text, n))) {
+        weft__json_free(&m);
+        return 0;
+    }
+    return weft__json_append(c->messages, m);
+}
+
+/* The messages but the last `drop`. */
+static weft__json *copy_messages(const weft__json *from, size_t drop)
+{
+    weft__json *to = weft__json_new_array();
+    size_t n = weft__json_size(from);
+    for (size_t i = 0; to && i + drop < n; i++)
+        if (!weft__json_append(to, weft__json_copy(weft__json_at(from, i)))) weft__json_free(&to);
+    return to;
+}
+
+int conversation_drop_last(conversation *c, const char *role)
+{
+    const char *last = NULL;
+    size_t n = weft__json_size(c->messages), length;
+    if (n == 0 || !weft__json_string(weft__json_get(weft__json_at(c->messages, n - 1), "role"), &last, &length) || strcmp(last, role)) return 0;
+    weft__json *shorter = copy_messages(c->messages, 1);
+    if (!shorter) return 0;
+    weft__json_free(&c->messages);
+    c->messages = shorter;
+    return 1;
+}
+
+int conversation_reset(conversation *c, const char *system)
+{
+    weft__json_free(&c->messages);
+    c->messages = weft__json_new_array();
+    return c->messages && (!system || conversation_add(c, "system", system, strlen(system)));
+}
+
+static weft_status hold(conversation *c, const int32_t *ids, size_t n, weft_error *err)
+{
+    if (c->n_held + n > c->held_capacity) {
+        size_t capacity = 2 * (c->n_held + n);
+        int32_t *held = realloc(c->held, capacity * sizeof *held);
+        if (!held) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu tokens", capacity);
+        c->held = held;
+        c->held_capacity = capacity;
+    }
+    if (n) memcpy(c->held + c->n_held, ids, n * sizeof *ids);
+    c->n_held += n;
+    return WEFT_OK;
+}
+
+/* Keeps the first n held tokens, as far as the session still can. */
+static void keep(conversation *c, size_t n)
+{
+    c->n_held = (size_t)weft_session_trim(c->session, (int32_t)n);
+}
+
+static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t **ids, size_t *n, weft_error *err)
+{
+    size_t length, capacity;
+    weft_chat_prompt_text(prompt, &length);
+    capacity = length - skip + 16;
+    if (!(*ids = malloc(capacity * sizeof **ids))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
+    weft_status st = weft_chat_prompt_tokenize(prompt, skip, *ids, capacity, n, err);
+    if (st) {
+        free(*ids);
+        *ids = NULL;
+    }
+    return st;
+}
+
+/* What has to be evaluated: *ids from *first on; the session holds everything before. At least one token is left, so that there
+ * are logits to sample from. */
+static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prompt, int32_t **ids, size_t *first, size_t *n, weft_error *err)
+{
+    size_t length;
+    const char *text = weft_chat_prompt_text(prompt, &length);
+    int continues = c->held_text && c->n_held > 0 && length > c->n_held_text && !memcmp(text, c->held_text, c->n_held_text);
+    *first = 0;
+    if (continues) {
+        weft_status st = tokenize(prompt, c->n_held_text, ids, n, err);
+        if (st || *n > 0) return st;
+        free(*ids);
+    }
+    weft_status st = tokenize(prompt, 0, ids, n, err);
+    if (st) return st;
+    if (*n == 0) {
+        free(*ids);
+        *ids = NULL;
+        return weft_fail(err, WEFT_ARGUMENT, "the chat template renders nothing for this conversation");
+    }
+    size_t common = 0;
+    while (common < c->n_held && common + 1 < *n && c->held[common] == (*ids)[common]) common++;
+    keep(c, common);
+    *first = c->n_held;
+    return WEFT_OK;
+}
+
+/* Afterwards the held text is the prompt's and the answer's. */
+static void remember_text(conversation *c, const weft_chat_prompt *prompt, const generate_result *r)
+{
+    size_t length;
+    const char *text = weft_chat_prompt_text(prompt, &length);
+    free(c->held_text);
+    c->held_text = malloc(length + r->n_text + 1);
+    if (!c->held_text) return;
+    memcpy(c->held_text, text, length);
+    if (r->n_text) memcpy(c->held_text + length, r->text, r->n_text);
+    c->n_held_text = length + r->n_text;
+}
+
+weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason, weft_error *err)
+{
+    weft_chat_prompt *prompt = NULL;
+    generate_result r = {0};
+    weft__text json = {0};
+    int32_t *ids = NULL;
+    size_t first = 0, n = 0;
+    weft__json_write(&json, c->messages, WEFT__JSON_COMPACT);
+    weft_status st = json.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
+    if (!st) st = weft_chat_render(c->chat, json.data, NULL, kwargs, 1, &prompt, err);
+    if (!st) st = find_new_tokens(c, prompt, &ids, &first, &n, err);
+    if (st) goto done;
+    c->n_reused = (int32_t)c->n_held;
+    c->n_prompt = (int32_t)(n - first);
+    q->prompt = ids + first;
+    q->n_prompt = c->n_prompt;
+    q->session = c->session;
+    free(c->held_text);
+    c->held_text = NULL;
+    if ((st = hold(c, ids + first, n - first, err)) || (st = generate(q, &r, err)) || (st = hold(c, r.tokens, (size_t)r.n_tokens, err))) {
+        keep(c, 0);
+        goto done;
+    }
+    /* The last token, or all of a cancelled prompt, may not have been evaluated. */
+    if (c->n_held > (size_t)weft_session_n_tokens(c->session)) c->n_held = (size_t)weft_session_n_tokens(c->session);
+    if (strcmp(r.finish_reason, "cancelled")) remember_text(c, prompt, &r);
+    c->n_generated = r.n_tokens;
+    c->prefill_ms = r.prefill_ms;
+    c->decode_ms = r.decode_ms;
+    *finish_reason = r.finish_reason;
+    if (!conversation_add(c, "assistant", r.text, r.n_text)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answer");
+done:
+    generate_result_free(&r);
+    free(ids);
+    weft_chat_prompt_free(&prompt);
+    weft__text_free(&json);
+    return st;
+}
+
+weft_status conversation_save(const conversation *c, const char *path, weft_error *err)
+{
+    weft__text t = {0};
+    weft__json_write(&t, c->messages, WEFT__JSON_INDENTED);
+    weft__text_putc(&t, '\n');
+    weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
+    FILE *f = st ? NULL : fopen(path, "wb");
+    if (!st && !f) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if (f) {
+        int failed = fwrite(t.data, 1, t.len, f) != t.len;
+        if (fclose(f)) failed = 1;
+        if (failed) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    }
+    weft__text_free(&t);
+    return st;
+}
+
+weft_status conversation_load(conversation *c, const char *path, weft_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    weft__json *messages = NULL;
+    weft_status st = read_text(path, &text, &n, err);
+    if (!st && (st = weft__json_parse(text, n, &messages, err))) weft_fail_within(err, st, "%s", path);
+    free(text);
+    if (st) return st;
+    int good = weft__json_kind_of(messages) == WEFT__JSON_ARRAY;
+    for (size_t i = 0; good && i < weft__json_size(messages); i++) {
+        const char *role;
+        size_t length;
+        good = weft__json_string(weft__json_get(weft__json_at(messages, i), "role"), &role, &length);
+    }
+    if (!good) {
+        weft__json_free(&messages);
+        return weft_fail(err, WEFT_FORMAT, "%s: not a conversation: a JSON array of objects with role and content is needed", path);
+    }
+    weft__json_free(&c->messages);
+    c->messages = messages;
+    return WEFT_OK;
+}

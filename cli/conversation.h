@@ -1,0 +1,39 @@
+/* conversation.h: messages, the session that holds their tokens, and the next answer. One thread.
+ *
+ * Invariant: `held` are the tokens in the session and `held_text` the text that they stand for; when the conversation as the
+ * template now renders it begins with that text, only what follows is tokenized and evaluated. */
+#ifndef WEFT_CLI_CONVERSATION_H
+#define WEFT_CLI_CONVERSATION_H
+
+#include "base/json.h"
+#include "generate.h"
+
+typedef struct conversation {
+    weft_model *model;
+    weft_chat *chat;
+    weft_session *session;
+    weft__json *messages; /* [{"role", "content"}] */
+    int32_t *held;
+    size_t n_held, held_capacity;
+    char *held_text; /* NULL: not known to match, compare tokens instead */
+    size_t n_held_text;
+    /* Of the latest answer. */
+    int32_t n_reused, n_prompt, n_generated;
+    double prefill_ms, decode_ms;
+} conversation;
+
+void conversation_free(conversation *c);
+/* Adds a message; 0 without memory or when the text is no UTF-8. */
+int conversation_add(conversation *c, const char *role, const char *text, size_t n);
+/* Removes the last message when it is `role`'s; 1 when it did. */
+int conversation_drop_last(conversation *c, const char *role);
+/* Forgets all messages, and sets `system` as the first where it is not NULL. */
+int conversation_reset(conversation *c, const char *system);
+/* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler, the sink and
+ * the limits; *finish_reason as in generate_result. */
+weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason, weft_error *err);
+/* The messages as a JSON file, and back. */
+weft_status conversation_save(const conversation *c, const char *path, weft_error *err);
+weft_status conversation_load(conversation *c, const char *path, weft_error *err);
+
+#endif
