@@ -1,9 +1,11 @@
 /* matmul_float.c: products with F32, F16 and BF16 weights by fused multiply-add in f32 (simd/matmul_float.h). Reentrant. */
+#define MM_FLOAT_TILE 6
 #include "kernels/avx2/matmul_vec.h"
+
 #include "kernels/list.h"
 #include "kernels/simd/matmul_float.h"
 
-static const weft__act act_form = {"f32_tiles", MM_TILE, mm_float_act_bytes, mm_float_act_put};
+static const weft__act act_form = {"f32_tiles", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put};
 
 MM_FLOAT_KERNEL(F32, f32, avx2, AVX2, act_form)
 MM_FLOAT_KERNEL(F16, f16, avx2, AVX2, act_form)

@@ -1,5 +1,10 @@
 /* matmul_act.c: 8-bit activations for VPMADDUBSW on registers of 64 bytes. Reentrant. */
-#include "kernels/avx512/matmul.h"
 #include "kernels/simd/matmul_act.h"
+#include "kernels/avx512/matmul.h"
 
-const weft__act weft__act_q8_avx512 = {"q8_avx512", MM_TILE, mm_act8_bytes, mm_act8_put};
+static void put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+{
+    mm_act8_put(0, x, k, row, m, act);
+}
+
+const weft__act weft__act_q8_avx512 = {"q8_avx512", MM_TILE, mm_act8_bytes, put};

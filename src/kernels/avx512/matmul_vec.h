@@ -9,42 +9,97 @@ enum { MM_R = 16, MM_REG = 64 };
 typedef __m512i vi;
 typedef unsigned short vi_u16 __attribute__((vector_size(64)));
 
-MM_INLINE vi vi_load(const void *p) { return _mm512_loadu_si512(p); }
+MM_INLINE vi vi_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
 MM_INLINE vi vi_word(const void *p)
 {
     int w;
     __builtin_memcpy(&w, p, sizeof w);
     return _mm512_set1_epi32(w);
 }
-MM_INLINE vi vi_bytes(int b) { return _mm512_set1_epi8((char)b); }
-MM_INLINE vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
-MM_INLINE vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+MM_INLINE vi vi_bytes(int b)
+{
+    return _mm512_set1_epi8((char)b);
+}
+MM_INLINE vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+MM_INLINE vi vi_xor(vi a, vi b)
+{
+    return _mm512_xor_si512(a, b);
+}
 /* a | (b & c) */
-MM_INLINE vi vi_or_and(vi a, vi b, vi c) { return _mm512_ternarylogic_epi32(a, b, c, 0xF8); }
-MM_INLINE vi vi_left(vi a, int n) { return (vi)((vi_u16)a << n); }
-MM_INLINE vi vi_right(vi a, int n) { return (vi)((vi_u16)a >> n); }
-MM_INLINE vi vi_add32(vi a, vi b) { return _mm512_add_epi32(a, b); }
-MM_INLINE vi vi_table(const void *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)); }
-MM_INLINE vi vi_lookup(vi table, vi index) { return _mm512_shuffle_epi8(table, index); }
+MM_INLINE vi vi_or_and(vi a, vi b, vi c)
+{
+    return _mm512_ternarylogic_epi32(a, b, c, 0xF8);
+}
+MM_INLINE vi vi_left(vi a, int n)
+{
+    return (vi)((vi_u16)a << n);
+}
+MM_INLINE vi vi_right(vi a, int n)
+{
+    return (vi)((vi_u16)a >> n);
+}
+MM_INLINE vi vi_add32(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+MM_INLINE vi vi_table(const void *p)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
+}
+MM_INLINE vi vi_lookup(vi table, vi index)
+{
+    return _mm512_shuffle_epi8(table, index);
+}
 
-MM_INLINE vi mm_add16(vi a, vi b) { return _mm512_add_epi16(a, b); }
-MM_INLINE vi mm_mul_pairs(vi w, vi a) { return _mm512_maddubs_epi16(w, a); }
-MM_INLINE vi mm_sum_pairs(vi a) { return _mm512_madd_epi16(a, _mm512_set1_epi16(1)); }
+/* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live registers. */
+MM_INLINE vi vi_keep(vi a)
+{
+    __asm__("" : "+v"(a));
+    return a;
+}
+
+MM_INLINE vi mm_add16(vi a, vi b)
+{
+    return _mm512_add_epi16(a, b);
+}
+MM_INLINE vi mm_mul_pairs(vi w, vi a)
+{
+    return _mm512_maddubs_epi16(w, a);
+}
+MM_INLINE vi mm_sum_pairs(vi a)
+{
+    return _mm512_madd_epi16(a, _mm512_set1_epi16(1));
+}
 MM_INLINE vi mm_mul_pairs_signed(vi w, vi a)
 {
     vi signed_a = _mm512_mask_sub_epi8(a, _mm512_movepi8_mask(w), _mm512_setzero_si512(), a);
     return _mm512_maddubs_epi16(_mm512_abs_epi8(w), signed_a);
 }
 
-MM_INLINE vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }
+MM_INLINE vf vf_from_int(vi a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
 MM_INLINE vf vf_word(const void *p)
 {
     float x;
     __builtin_memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
-MM_INLINE vf vf_load_u8(const uint8_t *p) { return vf_from_int(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p))); }
-MM_INLINE vf vf_load_s8(const uint8_t *p) { return vf_from_int(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p))); }
+MM_INLINE vf vf_load_u8(const uint8_t *p)
+{
+    return vf_from_int(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
+MM_INLINE vf vf_load_s8(const uint8_t *p)
+{
+    return vf_from_int(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+}
 MM_INLINE vf vf_load_u4_low(const uint8_t *p)
 {
     return vf_from_int(_mm512_and_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), _mm512_set1_epi32(15)));

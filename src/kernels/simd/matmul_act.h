@@ -1,5 +1,5 @@
 /* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs AVX2.
- * MM_DOT32 says what a bias is: 1 where codes are multiplied by VPDPBUSD, else 0 (matmul_quant.h). */
+ * `dot32`, a constant, says what a bias is: 1 where codes are multiplied by VPDPBUSD, else 0 (matmul_quant.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_ACT_H
 #define WEFT_KERNELS_SIMD_MATMUL_ACT_H
 
@@ -41,16 +41,11 @@ static inline __m256i mm_code_32(const float *x, float inverse, uint8_t *dst)
     return _mm256_add_epi16(sum, _mm256_shuffle_epi32(sum, 0xB1));
 }
 
-/* Bias words from the sum of pairs (a, b): factor * (a + b) as int32, or the two products as int16. */
-static inline uint32_t mm_bias(int a, int b, int factor32, int factor16)
+/* Bias words from the sum of pairs (a, b): factor32 * (a + b) as int32, or factor16 * a and factor16 * b as int16. */
+MM_INLINE uint32_t mm_bias(int dot32, int a, int b, int factor32, int factor16)
 {
-#if MM_DOT32
-    (void)factor16;
-    return (uint32_t)(factor32 * (a + b));
-#else
-    (void)factor32;
+    if (dot32) return (uint32_t)(factor32 * (a + b));
     return (uint32_t)(uint16_t)(factor16 * a) | (uint32_t)(uint16_t)(factor16 * b) << 16;
-#endif
 }
 
 static inline void mm_word(uint8_t *p, int i, uint32_t w)
@@ -65,7 +60,7 @@ static inline void mm_float(uint8_t *p, int i, float x)
 
 /* 32 inputs into half h of row t of a step with n_rows rows. Where all are so small that 127 / amax is not finite, they are taken
  * times 2^100 first: that is exact, and the scale is of the true size. */
-static inline void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_t *step)
+MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows, uint8_t *step)
 {
     float amax = mm_amax(x), up[32], inverse = 0;
     if (amax >= 0x1p-100f || amax != amax) {
@@ -83,14 +78,14 @@ static inline void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_
     mm_float(step + mm_sum32_at(n_rows), 2 * t + h, scale * (float)(a0 + b0 + a1 + b1));
     mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h, scale * (float)(a0 + b0));
     mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h + 1, scale * (float)(a1 + b1));
-    mm_word(step + mm_bias32_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -128, -16));
-    mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -8, -8));
-    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(a0, b0, -128, -32));
-    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(a1, b1, -128, -32));
+    mm_word(step + mm_bias32_at(n_rows), 2 * t + h, mm_bias(dot32, a0 + a1, b0 + b1, -128, -16));
+    mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(dot32, a0 + a1, b0 + b1, -8, -8));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(dot32, a0, b0, -128, -32));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(dot32, a1, b1, -128, -32));
 }
 
 /* weft__act.put of the 8-bit form. */
-static inline void mm_act8_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t k, int64_t row, int64_t m, void *act)
 {
     const int64_t first = row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
     const int n_rows = mm_tile_rows(first, m), t = (int)(row - first);
@@ -99,11 +94,11 @@ static inline void mm_act8_put(const float *x, int64_t k, int64_t row, int64_t m
         for (int h = 0; h < 2; h++) {
             int64_t at = i * MM_STEP + 32 * h;
             if (at + 32 <= k) {
-                mm_act8_half(x + at, h, t, n_rows, step);
+                mm_act8_half(dot32, x + at, h, t, n_rows, step);
             } else {
                 float rest[32] = {0};
                 if (at < k) memcpy(rest, x + at, (size_t)(k - at) * sizeof *x);
-                mm_act8_half(rest, h, t, n_rows, step);
+                mm_act8_half(dot32, rest, h, t, n_rows, step);
             }
         }
     }

@@ -2,8 +2,8 @@
  *
  * The including file has included its tier's matmul_vec.h. A unit is what one instruction takes of a row: one input, which is
  * converted and goes into a fused multiply-add in f32; or, with MM_BF16_DOT, two inputs in bf16 for VDPBF16PS.
- * Weights: panels [units][MM_R] of 1 or 2 elements. Activations: tiles of T = 8 rows (the last of m rows has the rest), steps of 16
- * units, [T][16] words of 4 bytes (an f32, or two bf16), padded with zeros.
+ * Weights: panels [units][MM_R] of 1 or 2 elements. Activations: tiles of MM_FLOAT_TILE rows (the last of m rows has the rest),
+ * steps of 16 units, [rows of the tile][16] words of 4 bytes (an f32, or two bf16), padded with zeros.
  * An output is one chain over k in order, so neither the number of rows nor how many panels go side by side changes its bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FLOAT_H
 #define WEFT_KERNELS_SIMD_MATMUL_FLOAT_H
@@ -17,8 +17,17 @@
 #ifndef MM_BF16_DOT
 #define MM_BF16_DOT 0
 #endif
+#ifndef MM_FLOAT_TILE
+#define MM_FLOAT_TILE 12 /* by two panels: 24 accumulators of 32 registers; AVX2 has half of both, and says so */
+#endif
 
 enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_PANELS = 4 };
+
+/* Rows in the tile that begins at row i of m. */
+MM_INLINE int mm_float_tile_rows(int64_t i, int64_t m)
+{
+    return m - i < MM_FLOAT_TILE ? (int)(m - i) : MM_FLOAT_TILE;
+}
 
 MM_INLINE int64_t mm_units(int64_t k)
 {
@@ -82,8 +91,8 @@ MM_INLINE void mm_float_put_step(const float *x, int64_t n_elems, uint8_t *to)
 /* weft__act.put */
 static inline void mm_float_act_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
 {
-    const int64_t first = row / MM_TILE * MM_TILE, steps = mm_unit_steps(k), elems = MM_UNITS * MM_UNIT_ELEMS;
-    const int n_rows = mm_tile_rows(first, m);
+    const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE, steps = mm_unit_steps(k), elems = MM_UNITS * MM_UNIT_ELEMS;
+    const int n_rows = mm_float_tile_rows(first, m);
     uint8_t *to = (uint8_t *)act + (first * steps + (row - first)) * MM_UNITS * 4;
     for (int64_t i = 0; i < steps; i++, to += n_rows * MM_UNITS * 4) mm_float_put_step(x + i * elems, k - i * elems, to);
 }
@@ -107,11 +116,12 @@ MM_INLINE vf mm_add_unit(vf acc, vf w, vf a)
 
 /* One unit of n_panels panels, `stride` bytes apart, and of n_rows rows, into acc[panel][row]. */
 MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, const uint8_t *a,
-                       vf (*acc)[MM_TILE])
+                       vf (*acc)[MM_FLOAT_TILE])
 {
     vf x[MM_MAX_PANELS];
     UNROLL for (int p = 0; p < n_panels; p++) x[p] = mm_load_unit(f, w + (size_t)p * stride);
-    UNROLL for (int t = 0; t < n_rows; t++) {
+    UNROLL for (int t = 0; t < n_rows; t++)
+    {
         vf y = vf_word(a + 4 * MM_UNITS * t);
         UNROLL for (int p = 0; p < n_panels; p++) acc[p][t] = mm_add_unit(acc[p][t], x[p], y);
     }
@@ -124,28 +134,34 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
 {
     enum { AHEAD = 3072, TOGETHER = 4 };
     const int unit_bytes = mm_unit_bytes(f);
-    vf acc[MM_MAX_PANELS][MM_TILE];
-    UNROLL for (int p = 0; p < n_panels; p++) {
+    vf acc[MM_MAX_PANELS][MM_FLOAT_TILE];
+    UNROLL for (int p = 0; p < n_panels; p++)
+    {
         UNROLL for (int t = 0; t < n_rows; t++) acc[p][t] = vf_zero();
     }
     int64_t units = mm_units(k);
     for (; units >= MM_UNITS; units -= MM_UNITS, a += n_rows * MM_UNITS * 4) {
         for (int i = 0; i < MM_UNITS; i += TOGETHER, w += TOGETHER * unit_bytes) {
             if (fetch) {
-                UNROLL for (int p = 0; p < n_panels; p++) {
-                    UNROLL for (int l = 0; l < TOGETHER * unit_bytes; l += 64) {
+                UNROLL for (int p = 0; p < n_panels; p++)
+                {
+                    UNROLL for (int l = 0; l < TOGETHER * unit_bytes; l += 64)
+                    {
                         _mm_prefetch((const char *)w + (size_t)p * stride + AHEAD + l, _MM_HINT_T1);
                     }
                 }
             }
-            UNROLL for (int j = 0; j < TOGETHER; j++) {
+            UNROLL for (int j = 0; j < TOGETHER; j++)
+            {
                 mm_unit(f, n_panels, n_rows, w + j * unit_bytes, stride, a + 4 * (i + j), acc);
             }
         }
     }
     for (; units > 0; units--, w += unit_bytes, a += 4) mm_unit(f, n_panels, n_rows, w, stride, a, acc);
-    UNROLL for (int p = 0; p < n_panels; p++, out += MM_R, n_out -= MM_R) {
-        UNROLL for (int t = 0; t < n_rows; t++) {
+    UNROLL for (int p = 0; p < n_panels; p++, out += MM_R, n_out -= MM_R)
+    {
+        UNROLL for (int t = 0; t < n_rows; t++)
+        {
             if (n_out >= MM_R) {
                 vf_store(out + t * ldo, acc[p][t]);
             } else {
@@ -158,41 +174,45 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
 typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out,
                             int64_t ldo);
 
-/* Panels that go side by side: few rows need several to cover the latency of the adder; AVX2 has 16 registers for it all. */
+/* Panels that go side by side: few rows need several to cover the latency of the adder. */
 MM_INLINE int mm_panels_at_once(int n_rows)
 {
-    return n_rows <= 2 ? 4 : MM_R == 16 || n_rows <= 6 ? 2 : 1;
+    return n_rows <= 2 ? 4 : 2;
 }
 
-/* weft__matmul.run: chunk of rows, then panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1] of as many as
- * mm_panels_at_once says. */
+/* One tile of n_rows rows times a group of panels. */
+MM_INLINE void mm_float_group(const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w, size_t stride,
+                              int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
+{
+    const int64_t step = mm_panels_at_once(n_rows) * MM_R;
+    while (n_out > 0) {
+        const int many = n_out > step - MM_R; /* the last panel of several may be partial */
+        const int64_t take = many ? step : MM_R;
+        (many ? some : one)[n_rows - 1](w, stride, k, a, fetch, n_out < take ? n_out : take, out, ldo);
+        w += (size_t)(take / MM_R) * stride;
+        out += take;
+        n_out -= take;
+    }
+}
+
+/* weft__matmul.run: chunk of rows, then group of panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1] of as many
+ * as mm_panels_at_once says. */
 static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some, const void *panels, size_t stride, int64_t n_out,
                                 int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     const int64_t row_bytes = mm_unit_steps(k) * MM_UNITS * 4;
-    int64_t chunk = (512 << 10) / row_bytes / MM_TILE * MM_TILE; /* activations that stay in the second level */
-    if (chunk < 2 * MM_TILE) chunk = 2 * MM_TILE;
+    int64_t chunk = (512 << 10) / row_bytes / MM_FLOAT_TILE * MM_FLOAT_TILE; /* activations that stay in the second level */
+    if (chunk < 2 * MM_FLOAT_TILE) chunk = 2 * MM_FLOAT_TILE;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk;
-        const int together = mm_panels_at_once(mm_tile_rows(c, m));
-        for (int64_t n = 0; n < n_out;) {
+        const int64_t group = (end - c < 2 * MM_FLOAT_TILE ? MM_MAX_PANELS : 2) * MM_R;
+        for (int64_t n = 0; n < n_out; n += group) {
             const uint8_t *w = (const uint8_t *)panels + (size_t)(n / MM_R) * stride;
-            const int64_t left = n_out - n;
-            const int many = left > (together - 1) * MM_R;
-            const int64_t outs = left < (many ? together : 1) * MM_R ? left : (many ? together : 1) * MM_R;
-            for (int64_t i = c; i < end; i += MM_TILE) {
-                const int rows = mm_tile_rows(i, m);
-                const uint8_t *a = (const uint8_t *)act + i * row_bytes;
-                float *to = out + i * ldo + n;
-                if (many && mm_panels_at_once(rows) == together) {
-                    some[rows - 1](w, stride, k, a, i == c, outs, to, ldo);
-                    continue;
-                }
-                for (int64_t j = 0; j < outs; j += MM_R) { /* a last tile of few rows, or single panels */
-                    one[rows - 1](w + (size_t)(j / MM_R) * stride, stride, k, a, i == c, outs - j, to + j, ldo);
-                }
+            const int64_t outs = n_out - n < group ? n_out - n : group;
+            for (int64_t i = c; i < end; i += MM_FLOAT_TILE) {
+                mm_float_group(one, some, mm_float_tile_rows(i, m), w, stride, k, (const uint8_t *)act + i * row_bytes, i == c,
+                               outs, out + i * ldo + n, ldo);
             }
-            n += outs;
         }
     }
 }
@@ -209,35 +229,43 @@ static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some,
         mm_float_tile(f, mm_panels_at_once(n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);                            \
     }
 
-/* Defines weft__matmul_NAME_TIER. */
-#define MM_FLOAT_KERNEL(format, name, tier_name, TIER, act_form)                                                                 \
-    MM_FLOAT_FN(WEFT_##format, name, 1)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 2)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 3)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 4)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 5)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 6)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 7)                                                                                          \
-    MM_FLOAT_FN(WEFT_##format, name, 8)                                                                                          \
-    static void name##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
-                           int64_t ldo)                                                                                          \
+#if MM_FLOAT_TILE == 12
+#define MM_FLOAT_ROWS_MORE(X, f, name) X(f, name, 7) X(f, name, 8) X(f, name, 9) X(f, name, 10) X(f, name, 11) X(f, name, 12)
+#else
+#define MM_FLOAT_ROWS_MORE(X, f, name)
+#endif
+#define MM_FLOAT_ROWS(X, f, name)                                                                                                \
+    X(f, name, 1) X(f, name, 2) X(f, name, 3) X(f, name, 4) X(f, name, 5) X(f, name, 6) MM_FLOAT_ROWS_MORE(X, f, name)
+#define MM_FLOAT_ONE(f, name, n_rows) name##_one_##n_rows,
+#define MM_FLOAT_SOME(f, name, n_rows) name##_some_##n_rows,
+
+/* Defines weft__matmul_ID_TIER. */
+#define MM_FLOAT_KERNEL(format, id, tier_name, TIER, act_form)                                                                   \
+    MM_FLOAT_ROWS(MM_FLOAT_FN, WEFT_##format, id)                                                                                \
+    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
+                         int64_t ldo)                                                                                            \
     {                                                                                                                            \
-        static const mm_float_fn one[MM_TILE] = {name##_one_1, name##_one_2, name##_one_3, name##_one_4,                         \
-                                                 name##_one_5, name##_one_6, name##_one_7, name##_one_8};                        \
-        static const mm_float_fn some[MM_TILE] = {name##_some_1, name##_some_2, name##_some_3, name##_some_4,                    \
-                                                  name##_some_5, name##_some_6, name##_some_7, name##_some_8};                   \
+        static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                                   \
+        static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                                 \
         mm_float_run(one, some, panels, stride, n_out, k, act, m, out, ldo);                                                     \
     }                                                                                                                            \
-    static size_t name##_panel_bytes(int64_t k)                                                                                  \
+    static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
         return mm_float_panel_bytes(WEFT_##format, k);                                                                           \
     }                                                                                                                            \
-    static void name##_pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                           \
+    static void id##_pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                             \
     {                                                                                                                            \
         mm_float_pack(WEFT_##format, rows, row_bytes, n_rows, k, panel);                                                         \
     }                                                                                                                            \
-    const weft__matmul weft__matmul_##name##_##tier_name = {                                                                     \
-        "matmul_" #name "_" #tier_name, WEFT_##format, WEFT__TIER_##TIER, MM_R, &act_form, name##_panel_bytes, name##_pack,      \
-        name##_run};
+    const weft__matmul weft__matmul_##id##_##tier_name = {                                                                       \
+        .name = "matmul_" #id "_" #tier_name,                                                                                    \
+        .dtype = WEFT_##format,                                                                                                  \
+        .tier = WEFT__TIER_##TIER,                                                                                               \
+        .panel_rows = MM_R,                                                                                                      \
+        .act = &act_form,                                                                                                        \
+        .panel_bytes = id##_panel_bytes,                                                                                         \
+        .pack = id##_pack,                                                                                                       \
+        .run = id##_run,                                                                                                         \
+    };
 
 #endif

@@ -7,128 +7,142 @@
 #include <string.h>
 
 #include "kernels/simd/matmul_layout.h"
+#include "quant/blocks.h"
 
 typedef struct mm_span {
     uint8_t q[256];   /* codes, in order of k */
-    uint8_t head[24]; /* the row's part of the head: bytes for 256-element formats, after d and dmin */
+    uint8_t head[16]; /* 256-element formats: scales, and minimums where they are bytes of their own */
     uint16_t d[2];    /* f16 bits: of the two blocks, or d and dmin */
     uint16_t m[2];
 } mm_span;
 
-MM_INLINE uint16_t mm_u16(const uint8_t *p)
+/* 32 codes of four bits, low halves first, and the fifth bits from qh or NULL. */
+MM_INLINE void mm_take_nibbles(const uint8_t *qs, const uint8_t *qh, uint8_t *q)
 {
-    return (uint16_t)(p[0] | p[1] << 8);
+    for (int i = 0; i < 16; i += 8) {
+        uint64_t x, low, high;
+        memcpy(&x, qs + i, 8);
+        low = x & 0x0F0F0F0F0F0F0F0F;
+        high = x >> 4 & 0x0F0F0F0F0F0F0F0F;
+        memcpy(q + i, &low, 8);
+        memcpy(q + 16 + i, &high, 8);
+    }
+    for (int i = 0; qh && i < 32; i += 8) {
+        uint64_t x, bits = qh[i / 8] * 0x0101010101010101 & 0x8040201008040201; /* bit j in byte j, where it is */
+        bits = (bits + 0x007F7F7F7F7F7F7F) >> 3 & 0x1010101010101010;           /* anything but zero carries into bit 7 */
+        memcpy(&x, q + i, 8);
+        x |= bits;
+        memcpy(q + i, &x, 8);
+    }
 }
 
 /* One block of 32 elements, into half h. */
-MM_INLINE void mm_take_32(int f, const uint8_t *b, int h, mm_span *s)
+MM_INLINE void mm_take_32(int f, const void *block, int h, mm_span *s)
 {
     uint8_t *q = s->q + 32 * h;
-    s->d[h] = mm_u16(b);
-    b += 2;
-    if (mm_has_min(f)) {
-        s->m[h] = mm_u16(b);
-        b += 2;
-    }
-    if (f == WEFT_Q8_0) {
-        for (int i = 0; i < 32; i++) q[i] = b[i] ^ 0x80;
+    switch (f) {
+    case WEFT_Q4_1: {
+        const weft__block_q4_1 *b = block;
+        s->d[h] = b->d;
+        s->m[h] = b->m;
+        mm_take_nibbles(b->qs, NULL, q);
         return;
     }
-    uint32_t fifth = 0;
-    int five = f == WEFT_Q5_0 || f == WEFT_Q5_1;
-    if (five) {
-        memcpy(&fifth, b, 4);
-        b += 4;
+    case WEFT_Q5_0: {
+        const weft__block_q5_0 *b = block;
+        s->d[h] = b->d;
+        mm_take_nibbles(b->qs, b->qh, q);
+        return;
     }
-    for (int i = 0; i < 16; i++) q[i] = b[i] & 15;
-    for (int i = 0; i < 16; i++) q[16 + i] = b[i] >> 4;
-    if (five) {
-        for (int i = 0; i < 32; i++) q[i] = (uint8_t)(q[i] | (fifth >> i & 1) << 4);
+    case WEFT_Q5_1: {
+        const weft__block_q5_1 *b = block;
+        s->d[h] = b->d;
+        s->m[h] = b->m;
+        mm_take_nibbles(b->qs, b->qh, q);
+        return;
+    }
+    case WEFT_Q8_0: {
+        const weft__block_q8_0 *b = block;
+        s->d[h] = b->d;
+        for (int i = 0; i < 32; i++) q[i] = (uint8_t)b->qs[i] ^ 0x80;
+        return;
+    }
+    default: {
+        const weft__block_q4_0 *b = block; /* and IQ4_NL, which differs in what codes mean */
+        s->d[h] = b->d;
+        mm_take_nibbles(b->qs, NULL, q);
+        return;
+    }
     }
 }
 
-/* The eight 6-bit scales and eight 6-bit minimums of Q4_K and Q5_K. */
-MM_INLINE void mm_take_scales_k4(const uint8_t *b, uint8_t *out)
+MM_INLINE void mm_take_q2_k(const weft__block_q2_k *b, mm_span *s)
 {
-    for (int j = 0; j < 4; j++) {
-        out[j] = b[j] & 63;
-        out[8 + j] = b[4 + j] & 63;
-        out[4 + j] = (uint8_t)((b[8 + j] & 15) | (b[j] >> 6) << 4);
-        out[12 + j] = (uint8_t)(b[8 + j] >> 4 | (b[4 + j] >> 6) << 4);
-    }
-}
-
-MM_INLINE void mm_take_q2_k(const uint8_t *b, mm_span *s)
-{
-    memcpy(s->head, b, 16);
-    for (int i = 0; i < 256; i++) s->q[i] = b[16 + (i >> 7) * 32 + (i & 31)] >> (i >> 5 & 3) * 2 & 3;
-    s->d[0] = mm_u16(b + 80);
-    s->d[1] = mm_u16(b + 82);
-}
-
-MM_INLINE void mm_take_q3_k(const uint8_t *b, mm_span *s)
-{
-    const uint8_t *high = b, *low = b + 32, *sc = b + 96;
-    for (int i = 0; i < 256; i++) {
-        int two = low[(i >> 7) * 32 + (i & 31)] >> (i >> 5 & 3) * 2 & 3;
-        s->q[i] = (uint8_t)(two | (high[i & 31] >> (i >> 5) & 1) << 2);
-    }
-    for (int j = 0; j < 16; j++) {
-        int four = j < 8 ? sc[j] & 15 : sc[j - 8] >> 4;
-        s->head[j] = (uint8_t)((four | (sc[8 + j % 4] >> j / 4 * 2 & 3) << 4) - 32);
-    }
-    s->d[0] = mm_u16(b + 108);
-}
-
-MM_INLINE void mm_take_q45_k(int f, const uint8_t *b, mm_span *s)
-{
-    s->d[0] = mm_u16(b);
-    s->d[1] = mm_u16(b + 2);
-    mm_take_scales_k4(b + 4, s->head);
-    const uint8_t *fifth = b + 16, *low = f == WEFT_Q5_K ? b + 48 : b + 16;
     for (int j = 0; j < 8; j++) {
-        for (int i = 0; i < 32; i++) s->q[32 * j + i] = low[32 * (j / 2) + i] >> j % 2 * 4 & 15;
-        if (f != WEFT_Q5_K) continue;
-        for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)(s->q[32 * j + i] | (fifth[i] >> j & 1) << 4);
+        for (int i = 0; i < 32; i++) s->q[32 * j + i] = b->qs[32 * (j / 4) + i] >> j % 4 * 2 & 3;
+    }
+    memcpy(s->head, b->scales, 16);
+    s->d[0] = b->d;
+    s->d[1] = b->dmin;
+}
+
+MM_INLINE void mm_take_q3_k(const weft__block_q3_k *b, mm_span *s)
+{
+    for (int j = 0; j < 8; j++) {
+        const uint8_t *low = b->qs + 32 * (j / 4);
+        for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)((low[i] >> j % 4 * 2 & 3) | (b->hmask[i] >> j & 1) << 2);
+    }
+    for (int j = 0; j < 16; j++) s->head[j] = (uint8_t)weft__q3_k_scale(b->scales, j);
+    s->d[0] = b->d;
+}
+
+/* Q4_K (qh NULL) and Q5_K */
+MM_INLINE void mm_take_q45_k(const uint8_t *scales, const uint8_t *qs, const uint8_t *qh, mm_span *s)
+{
+    for (int j = 0; j < 8; j++) {
+        weft__k4_scale_min(scales, j, &s->head[j], &s->head[8 + j]);
+        for (int i = 0; i < 32; i++) s->q[32 * j + i] = qs[32 * (j / 2) + i] >> j % 2 * 4 & 15;
+        if (!qh) continue;
+        for (int i = 0; i < 32; i++) s->q[32 * j + i] = (uint8_t)(s->q[32 * j + i] | (qh[i] >> j & 1) << 4);
     }
 }
 
-MM_INLINE void mm_take_q6_k(const uint8_t *b, mm_span *s)
+MM_INLINE void mm_take_q6_k(const weft__block_q6_k *b, mm_span *s)
 {
     for (int n = 0; n < 2; n++) {
-        const uint8_t *low = b + 64 * n, *high = b + 128 + 32 * n;
         for (int j = 0; j < 4; j++) {
             uint8_t *q = s->q + 128 * n + 32 * j;
-            for (int i = 0; i < 32; i++) {
-                q[i] = (uint8_t)((low[32 * (j % 2) + i] >> j / 2 * 4 & 15) | (high[i] >> 2 * j & 3) << 4);
-            }
+            const uint8_t *low = b->ql + 64 * n + 32 * (j % 2), *high = b->qh + 32 * n;
+            for (int i = 0; i < 32; i++) q[i] = (uint8_t)((low[i] >> j / 2 * 4 & 15) | (high[i] >> 2 * j & 3) << 4);
         }
     }
-    memcpy(s->head, b + 192, 16);
-    s->d[0] = mm_u16(b + 208);
+    memcpy(s->head, b->scales, 16);
+    s->d[0] = b->d;
 }
 
-MM_INLINE void mm_take_iq4_xs(const uint8_t *b, mm_span *s)
+MM_INLINE void mm_take_iq4_xs(const weft__block_iq4_xs *b, mm_span *s)
 {
-    s->d[0] = mm_u16(b);
-    unsigned high = mm_u16(b + 2);
     for (int j = 0; j < 8; j++) {
-        unsigned low = b[4 + j / 2] >> j % 2 * 4 & 15;
-        s->head[j] = (uint8_t)((low | (high >> 2 * j & 3) << 4) - 32);
-        for (int i = 0; i < 16; i++) s->q[32 * j + i] = b[8 + 16 * j + i] & 15;
-        for (int i = 0; i < 16; i++) s->q[32 * j + 16 + i] = b[8 + 16 * j + i] >> 4;
+        mm_take_nibbles(b->qs + 16 * j, NULL, s->q + 32 * j);
+        s->head[j] = (uint8_t)weft__iq4_xs_scale(b, j);
     }
+    s->d[0] = b->d;
 }
 
-MM_INLINE void mm_take_256(int f, const uint8_t *b, mm_span *s)
+MM_INLINE void mm_take_256(int f, const void *block, mm_span *s)
 {
+    const weft__block_q4_k *q4 = block;
+    const weft__block_q5_k *q5 = block;
     switch (f) {
-    case WEFT_Q2_K: mm_take_q2_k(b, s); break;
-    case WEFT_Q3_K: mm_take_q3_k(b, s); break;
-    case WEFT_Q6_K: mm_take_q6_k(b, s); break;
-    case WEFT_IQ4_XS: mm_take_iq4_xs(b, s); break;
-    default: mm_take_q45_k(f, b, s); break;
+    case WEFT_Q2_K: mm_take_q2_k(block, s); return;
+    case WEFT_Q3_K: mm_take_q3_k(block, s); return;
+    case WEFT_Q6_K: mm_take_q6_k(block, s); return;
+    case WEFT_IQ4_XS: mm_take_iq4_xs(block, s); return;
+    case WEFT_Q4_K: mm_take_q45_k(q4->scales, q4->qs, NULL, s); break;
+    default: mm_take_q45_k(q5->scales, q5->qs, q5->qh, s); break;
     }
+    s->d[0] = q4->d;
+    s->d[1] = q4->dmin; /* Q5_K begins in the same way */
 }
 
 /* Codes of one step of row r; four codes are one word, and a register is r words. */
@@ -188,46 +202,49 @@ MM_INLINE void mm_put_head(int f, int r_panel, int r, const mm_span *s, uint8_t 
     for (int i = 0; i < mm_head_row(f) - at; i++) dst[(at + i) * r_panel + r] = s->head[i];
 }
 
-/* weft__matmul.pack for format f and panels of r_panel rows. */
+MM_INLINE size_t mm_block_bytes(int f)
+{
+    switch (f) {
+#define MM_BLOCK_BYTES(name, value, block, bytes, text)                                                                          \
+    case value: return bytes;
+        WEFT_DTYPE_LIST(MM_BLOCK_BYTES)
+#undef MM_BLOCK_BYTES
+    default: return 0;
+    }
+}
+
+/* The span that begins at block b of a row of which n_left blocks are left. */
+MM_INLINE void mm_take_span(int f, const uint8_t *b, int64_t n_left, mm_span *s)
+{
+    if (mm_is_256(f)) {
+        mm_take_256(f, b, s);
+        return;
+    }
+    mm_take_32(f, b, 0, s);
+    if (n_left > 1) {
+        mm_take_32(f, b + mm_block_bytes(f), 1, s);
+        return;
+    }
+    memset(s->q + 32, 0, 32); /* half a span of padding */
+    s->d[1] = s->m[1] = 0;
+}
+
+/* weft__matmul.pack for format f and panels of r_panel rows. A span of all rows is taken apart before any of it is put in place:
+ * reading back at once what was just written in smaller pieces would stall. */
 MM_INLINE void mm_pack(int f, int r_panel, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
 {
-    const size_t block_bytes = f == WEFT_Q4_0 || f == WEFT_IQ4_NL ? 18
-                               : f == WEFT_Q4_1                   ? 20
-                               : f == WEFT_Q5_0                   ? 22
-                               : f == WEFT_Q5_1                   ? 24
-                               : f == WEFT_Q8_0                   ? 34
-                               : f == WEFT_Q2_K                   ? 84
-                               : f == WEFT_Q3_K                   ? 110
-                               : f == WEFT_Q4_K                   ? 144
-                               : f == WEFT_Q5_K                   ? 176
-                               : f == WEFT_Q6_K                   ? 210
-                                                                  : 136;
-    memset(panel, 0, mm_panel_bytes(f, r_panel, k));
-    const int64_t n_spans = mm_spans(f, k);
-    const size_t span_bytes = (size_t)mm_span_bytes(f, r_panel);
-    for (int r = 0; r < n_rows; r++) {
-        const uint8_t *b = rows + (size_t)r * row_bytes;
-        uint8_t *dst = panel;
-        for (int64_t i = 0; i < n_spans; i++, dst += span_bytes) {
-            mm_span s;
-            if (mm_is_256(f)) {
-                mm_take_256(f, b, &s);
-                b += block_bytes;
-            } else {
-                mm_take_32(f, b, 0, &s);
-                b += block_bytes;
-                if (2 * i + 1 < k / 32) {
-                    mm_take_32(f, b, 1, &s);
-                    b += block_bytes;
-                } else { /* half a span of padding */
-                    memset(s.q + 32, 0, 32);
-                    s.d[1] = s.m[1] = 0;
-                }
-            }
-            mm_put_head(f, r_panel, r, &s, dst);
-            for (int j = 0; j < mm_steps(f); j++) {
-                mm_put_step(f, r_panel, r, s.q + 64 * j, dst + mm_head_row(f) * r_panel + j * mm_step_regs(f) * 4 * r_panel);
-            }
+    enum { MAX_R = 16 };
+    const int per_span = mm_is_256(f) ? 1 : 2, step_bytes = mm_step_regs(f) * 4 * r_panel;
+    const int64_t n_blocks = mm_is_256(f) ? k / WEFT__QK_K : k / WEFT__QK;
+    mm_span s[MAX_R];
+    if (n_rows < r_panel) memset(panel, 0, mm_panel_bytes(f, r_panel, k));
+    for (int64_t i = 0; i < n_blocks; i += per_span, panel += mm_span_bytes(f, r_panel)) {
+        for (int r = 0; r < n_rows; r++)
+            mm_take_span(f, rows + (size_t)r * row_bytes + (size_t)i * mm_block_bytes(f), n_blocks - i, &s[r]);
+        for (int r = 0; r < n_rows; r++) {
+            mm_put_head(f, r_panel, r, &s[r], panel);
+            uint8_t *codes = panel + mm_head_row(f) * r_panel;
+            for (int j = 0; j < mm_steps(f); j++) mm_put_step(f, r_panel, r, s[r].q + 64 * j, codes + j * step_bytes);
         }
     }
 }

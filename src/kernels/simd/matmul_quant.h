@@ -26,14 +26,13 @@
 #include "kernels/kernels.h"
 #include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/unroll.h"
+#include "quant/blocks.h"
 
 #ifndef MM_DOT32
 #define MM_DOT32 0
 #endif
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------------- */
-
-static const int8_t mm_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
 /* Codes of eight bits that are signed here. */
 MM_INLINE int mm_is_signed(int f)
@@ -93,7 +92,7 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     switch (f) {
     case WEFT_IQ4_NL:
     case WEFT_IQ4_XS: {
-        vi table = vi_table(mm_iq4_values);
+        vi table = vi_table(weft__iq4_values);
         if (MM_DOT32) table = vi_xor(table, vi_bytes(0x80));
         return vi_lookup(table, mm_field(nibbles, 4 * h, 4, 0));
     }
@@ -191,10 +190,10 @@ MM_INLINE vi mm_dot(int f, vi acc, int fresh, vi w, const uint8_t *a)
 #else
     if (mm_is_signed(f)) {
         vi x = mm_sum_pairs(mm_mul_pairs_signed(w, vi_word(a)));
-        return fresh ? x : vi_add32(acc, x);
+        return vi_keep(fresh ? x : vi_add32(acc, x));
     }
     vi x = mm_mul_pairs(w, vi_word(a));
-    return fresh ? x : mm_add16(acc, x);
+    return vi_keep(fresh ? x : mm_add16(acc, x));
 #endif
 }
 
@@ -338,34 +337,35 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const void *panels, si
         mm_tile(f, n_rows, w, n_spans, a, fetch, n_out, out, ldo);                                                               \
     }
 
-/* Defines weft__matmul_NAME_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
-#define MM_KERNEL(format, name, tier_name, TIER, pack_fn, act_form)                                                              \
-    MM_TILE_FN(WEFT_##format, name, 1)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 2)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 3)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 4)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 5)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 6)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 7)                                                                                           \
-    MM_TILE_FN(WEFT_##format, name, 8)                                                                                           \
-    static void name##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
-                           int64_t ldo)                                                                                          \
+/* Defines weft__matmul_ID_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
+#define MM_KERNEL(format, id, tier_name, TIER, pack_fn, act_form)                                                                \
+    MM_TILE_FN(WEFT_##format, id, 1)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 2)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 3)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 4)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 5)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 6)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
+    MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
+    static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
+                         int64_t ldo)                                                                                            \
     {                                                                                                                            \
-        static const mm_tile_fn tiles[MM_TILE] = {                                                                               \
-            name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8};                                     \
+        static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
         mm_run(WEFT_##format, tiles, panels, stride, n_out, k, act, m, out, ldo);                                                \
     }                                                                                                                            \
-    static size_t name##_panel_bytes(int64_t k)                                                                                  \
+    static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
         return mm_panel_bytes(WEFT_##format, MM_R, k);                                                                           \
     }                                                                                                                            \
-    const weft__matmul weft__matmul_##name##_##tier_name = {"matmul_" #name "_" #tier_name,                                      \
-                                                            WEFT_##format,                                                       \
-                                                            WEFT__TIER_##TIER,                                                   \
-                                                            MM_R,                                                                \
-                                                            &act_form,                                                           \
-                                                            name##_panel_bytes,                                                  \
-                                                            pack_fn,                                                             \
-                                                            name##_run};
+    const weft__matmul weft__matmul_##id##_##tier_name = {                                                                       \
+        .name = "matmul_" #id "_" #tier_name,                                                                                    \
+        .dtype = WEFT_##format,                                                                                                  \
+        .tier = WEFT__TIER_##TIER,                                                                                               \
+        .panel_rows = MM_R,                                                                                                      \
+        .act = &act_form,                                                                                                        \
+        .panel_bytes = id##_panel_bytes,                                                                                         \
+        .pack = pack_fn,                                                                                                         \
+        .run = id##_run,                                                                                                         \
+    };
 
 #endif
