@@ -42,6 +42,16 @@ weft_status weft__gguf_writer_create(const char *path, uint32_t alignment, weft_
     return status;
 }
 
+weft_status weft__gguf_writer_memory(const char *label, weft__gguf_writer **out, weft_error *err)
+{
+    weft__gguf_writer *w = *out = weft__alloc_zero(1, sizeof *w);
+    if (!w) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for its metadata", label);
+    w->alignment = WEFT__GGUF_ALIGNMENT;
+    w->out = (weft__out){.fd = -1, .failed = 1};
+    weft__show_path(w->out.label, label);
+    return WEFT_OK;
+}
+
 void weft__gguf_writer_destroy(weft__gguf_writer **w)
 {
     if (!w || !*w) return;
@@ -248,6 +258,21 @@ weft_status weft__gguf_declare(weft__gguf_writer *w, const char *name, uint32_t 
     return put_done(w, err);
 }
 
+/* How a file begins. */
+struct head {
+    char magic[4];
+    uint32_t version;
+    uint64_t n_tensors, n_meta;
+};
+
+weft_status weft__gguf_writer_bytes(const weft__gguf_writer *w, weft__text *bytes, weft_error *err)
+{
+    struct head head = {{'G', 'G', 'U', 'F'}, 3, 0, w->n_meta};
+    weft__text_put(bytes, &head, sizeof head);
+    weft__text_put(bytes, w->meta.data, w->meta.len);
+    return w->meta.failed || bytes->failed ? no_memory(w, err) : WEFT_OK;
+}
+
 weft_status weft__gguf_begin(weft__gguf_writer *w, weft_error *err)
 {
     weft_status status = expect_state(w, DECLARING, "begin", err);
@@ -258,11 +283,7 @@ weft_status weft__gguf_begin(weft__gguf_writer *w, weft_error *err)
     if (status == WEFT_OK) status = put_done(w, err);
     if (status != WEFT_OK) return status;
     w->state = WRITING;
-    struct {
-        char magic[4];
-        uint32_t version;
-        uint64_t n_tensors, n_meta;
-    } head = {{'G', 'G', 'U', 'F'}, 3, w->tensors.n, w->n_meta};
+    struct head head = {{'G', 'G', 'U', 'F'}, 3, w->tensors.n, w->n_meta};
     uint64_t header = sizeof head + w->meta.len + w->infos.len, padded = header;
     if (w->tensors.n && !weft__align_u64(header, w->alignment, &padded)) return no_memory(w, err);
     status = weft__out_reserve(&w->out, padded + w->data_bytes, err);

@@ -9,12 +9,19 @@
 #ifndef WEFT_FORMAT_GGUF_WRITE_H
 #define WEFT_FORMAT_GGUF_WRITE_H
 
+#include "base/text.h"
 #include "format/gguf.h"
 
 typedef struct weft__gguf_writer weft__gguf_writer;
 
 /* Creates the temporary file. alignment: of tensor data, a power of two of at least 8; 0 means 32. */
 weft_status weft__gguf_writer_create(const char *path, uint32_t alignment, weft__gguf_writer **out, weft_error *err);
+
+/* A writer without a file, for metadata that stay in memory: put..., then weft__gguf_writer_bytes. `label` names it in messages.
+ * begin and what follows it fail with WEFT_STATE. */
+weft_status weft__gguf_writer_memory(const char *label, weft__gguf_writer **out, weft_error *err);
+/* Appends the bytes of a GGUF file with the metadata added so far and without tensors. */
+weft_status weft__gguf_writer_bytes(const weft__gguf_writer *w, weft__text *bytes, weft_error *err);
 
 /* Adds a value of a fixed-size type; `value` points to one of it (bool: one byte, 0 or 1). Keys are 1 to 65535 bytes of UTF-8.
  * The key general.alignment is the writer's own and refused. */

@@ -333,6 +333,28 @@ static weft_status write_out(weft_error *err)
     return status;
 }
 
+static void in_memory(void **state)
+{
+    weft__gguf_writer *w;
+    weft__text file = {0};
+    weft__gguf *g;
+    uint32_t value = 0;
+    weft_error err = {0};
+    (void)state;
+    ok(weft__gguf_writer_memory("made here", &w, &err), &err);
+    ok(weft__gguf_put_u32(w, "a.b", 7, &err), &err);
+    expect(weft__gguf_put_u32(w, "a.b", 7, &err), WEFT_EXISTS, &err, "made here");
+    ok(weft__gguf_writer_bytes(w, &file, &err), &err);
+    expect(weft__gguf_begin(w, &err), WEFT_STATE, &err, "made here");
+    weft__gguf_writer_destroy(&w);
+    ok(weft__gguf_parse(file.data, file.len, "made here", &g, &err), &err);
+    ok(weft__gguf_u32(g, "a.b", &value, &err), &err);
+    assert_int_equal(value, 7);
+    assert_int_equal(weft__gguf_tensors(g)->n, 0);
+    weft__gguf_close(&g);
+    weft__text_free(&file);
+}
+
 static void full_disk(void **state)
 {
     (void)state;
@@ -379,7 +401,7 @@ int main(void)
         cmocka_unit_test(round_trip),          cmocka_unit_test(reference_copies),
         cmocka_unit_test(sample_copy),         cmocka_unit_test(misuse),
         cmocka_unit_test(abandoned),           cmocka_unit_test(full_disk),
-        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(failing_allocations), cmocka_unit_test(in_memory),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
