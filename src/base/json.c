@@ -9,21 +9,42 @@
 
 #include "base/alloc.h"
 
-/* jansson loses some allocation failures (a lexer that cannot grow its buffer drops bytes), so they are noted here. */
+/* jansson loses some allocation failures, so they are noted here. Worse, a lexer that cannot grow its buffer drops bytes, and
+ * when the closing quote of a string is among them, it reads and writes beyond its buffers. So while a text is parsed there is a
+ * reserve for that buffer, whose sizes are powers of two, and the text ends at the first failure. */
 static _Thread_local int out_of_memory;
+static _Thread_local struct {
+    char *begin;
+    size_t used, size;
+} reserve;
+
+static int in_reserve(const void *p)
+{
+    const char *c = p;
+    return reserve.begin && c >= reserve.begin && c < reserve.begin + reserve.size;
+}
 
 static void *take(size_t n)
 {
     void *p = weft__alloc(n);
-    if (!p) out_of_memory = 1;
+    if (p) return p;
+    out_of_memory = 1;
+    if (!reserve.begin || n < 16 || (n & (n - 1)) || n > reserve.size - reserve.used) return NULL;
+    p = reserve.begin + reserve.used;
+    reserve.used += n;
     return p;
+}
+
+static void give(void *p)
+{
+    if (!in_reserve(p)) weft__free(p);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void set_up(void)
 {
-    json_set_alloc_funcs(take, weft__free);
+    json_set_alloc_funcs(take, give);
     json_object_seed(0); /* from the system's entropy: keys chosen to collide must not */
 }
 
@@ -44,13 +65,17 @@ static weft__json *outer(json_t *v)
 }
 
 /* What must hold before the parser may see the text: nesting within the limit (only brackets outside strings count; whether
- * they match is the parser's business), and no NUL byte, which jansson drops after a number. */
-static weft_status check_first(const char *text, size_t n, weft_error *err)
+ * they match is the parser's business), and no NUL byte, which jansson drops after a number. *longest gets the bytes of the
+ * longest string or number. */
+static weft_status check_first(const char *text, size_t n, size_t *longest, weft_error *err)
 {
-    size_t depth = 0, line = 1;
+    size_t depth = 0, line = 1, token = 0;
     int in_string = 0;
+    *longest = 0;
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
+        if (!in_string && strchr(" \n\r\t[]{},:\"", c)) token = i;
+        if (i - token > *longest) *longest = i - token;
         if (c == 0) return weft_fail(err, WEFT_FORMAT, "line %zu: NUL byte", line);
         if (c == '\n') line++;
         if (in_string) {
@@ -68,21 +93,50 @@ static weft_status check_first(const char *text, size_t n, weft_error *err)
     return WEFT_OK;
 }
 
+/* What is left of a text. */
+typedef struct source {
+    const char *at, *end;
+} source;
+
+/* Hands the parser a little at a time, so that it stops soon after a failure. */
+static size_t feed(void *buffer, size_t room, void *arg)
+{
+    source *s = arg;
+    size_t n = (size_t)(s->end - s->at);
+    if (n > 64) n = 64;
+    if (n > room) n = room;
+    if (out_of_memory) return 0;
+    if (n) memcpy(buffer, s->at, n);
+    s->at += n;
+    return n;
+}
+
 weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_error *err)
 {
     *out = NULL;
-    weft_status status = check_first(text, n, err);
+    size_t longest;
+    weft_status status = check_first(text, n, &longest, err);
     if (status) return status;
     ready();
+    if (longest > SIZE_MAX / 32) return weft_fail(err, WEFT_LIMIT, "JSON text of %zu bytes: too long", n);
+    reserve.size = 65536 + 16 * longest;
+    reserve.used = 0;
+    reserve.begin = weft__alloc(reserve.size);
+    if (!reserve.begin) return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
     json_error_t why;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    source s = {text, text + n};
+    json_t *root = json_load_callback(feed, &s, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (out_of_memory) {
         json_decref(root);
-        return weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
+        root = NULL;
+        status = weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
+    } else if (!root) {
+        status = weft_fail(err, WEFT_FORMAT, "line %d, column %d: %s", why.line, why.column, why.text);
     }
-    if (!root) return weft_fail(err, WEFT_FORMAT, "line %d, column %d: %s", why.line, why.column, why.text);
+    weft__free(reserve.begin);
+    reserve.begin = NULL;
     *out = outer(root);
-    return WEFT_OK;
+    return status;
 }
 
 void weft__json_free(weft__json **v)

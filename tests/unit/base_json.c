@@ -19,7 +19,8 @@ static weft__json *parse(const char *text)
 static void values_are_read(void **state)
 {
     (void)state;
-    weft__json *v = parse("{\"b\": [1, -2.5, true, null, \"a\\u0000\\u00e9\"], \"a\": {\"big\": 9223372036854775807, \"whole\": 1e3}}");
+    weft__json *v =
+        parse("{\"b\": [1, -2.5, true, null, \"a\\u0000\\u00e9\"], \"a\": {\"big\": 9223372036854775807, \"whole\": 1e3}}");
     assert_int_equal(weft__json_kind_of(v), WEFT__JSON_OBJECT);
     assert_int_equal(weft__json_size(v), 2);
     const weft__json *list = weft__json_get(v, "b"), *a = weft__json_get(v, "a");
@@ -118,7 +119,8 @@ static void bad_text_is_refused_with_its_place(void **state)
         {"\"\xC0\x80\"", "line 1"},
         {"{\"a\\u0000b\":1}", "line 1"},
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_refused(bad[i].text, strlen(bad[i].text), WEFT_FORMAT, bad[i].part);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_refused(bad[i].text, strlen(bad[i].text), WEFT_FORMAT, bad[i].part);
     assert_refused("1\0", 2, WEFT_FORMAT, "NUL"); /* a NUL is no white space */
     assert_refused("[1\0, 2]", 7, WEFT_FORMAT, "NUL");
 }
@@ -171,8 +173,10 @@ static void styles_are_written(void **state)
     (void)state;
     weft__json *v = build();
     assert_non_null(v);
-    assert_written(v, WEFT__JSON_COMPACT, "{\"list\":[-7,0.1,false,null,[]],\"text\":\"a\\\"\\\\\\n\\u0001\xC3\xA9\",\"none\":{}}");
-    assert_written(v, WEFT__JSON_SPACED, "{\"list\": [-7, 0.1, false, null, []], \"text\": \"a\\\"\\\\\\n\\u0001\xC3\xA9\", \"none\": {}}");
+    assert_written(v, WEFT__JSON_COMPACT,
+                   "{\"list\":[-7,0.1,false,null,[]],\"text\":\"a\\\"\\\\\\n\\u0001\xC3\xA9\",\"none\":{}}");
+    assert_written(v, WEFT__JSON_SPACED,
+                   "{\"list\": [-7, 0.1, false, null, []], \"text\": \"a\\\"\\\\\\n\\u0001\xC3\xA9\", \"none\": {}}");
     assert_written(v, WEFT__JSON_INDENTED,
                    "{\n  \"list\": [\n    -7,\n    0.1,\n    false,\n    null,\n    []\n  ],\n"
                    "  \"text\": \"a\\\"\\\\\\n\\u0001\xC3\xA9\",\n  \"none\": {}\n}");
@@ -248,6 +252,12 @@ static void every_failed_allocation_is_survived(void **state)
     (void)state;
     char text[] = "{\"one\":[1,2.5,\"a string of more than sixteen bytes\"],\"two\":{\"three\":null,\"f\":[[],{}]},\"x\":\"y\"}";
     assert_true(fail_each(parse_and_write, text) > 20);
+    /* Whichever byte of a token the lexer has no room for, also when it is the closing quote. */
+    for (int n = 10; n < 140; n++) {
+        char strings[300];
+        snprintf(strings, sizeof strings, "[\"%0*d\",\"%0*d\"]", n, 0, n, 0);
+        assert_true(fail_each(parse_and_write, strings) > 4);
+    }
     assert_true(fail_each(build_and_free, NULL) > 20);
 }
 
