@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""jinja_oracle.py language|templates DRIVER: compares the interpreter with Debian's python3-jinja2, set up as Hugging Face does.
+
+`language` runs the snippets of jinja_snippets.py. `templates` runs every shared chat template over the conversations below, each
+with and without a generation prompt. Both sides must print the same bytes or both must refuse; where the template itself refuses
+through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
+import datetime
+import json
+import os
+import subprocess
+import sys
+
+try:
+    import jinja2
+    import jinja2.ext
+    import jinja2.sandbox
+except ImportError:
+    print("SKIP: python3-jinja2 is not installed")
+    sys.exit(77)
+
+NOW = 1722470400 + 3661  # 1 August 2024, 01:01:01 UTC
+FORMAT, ARGUMENT, LIMIT, UNSUPPORTED = 3, 5, 6, 2
+
+
+class Generation(jinja2.ext.Extension):
+    """{% generation %}, which only marks what an assistant wrote."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("_write"), [], [], body).set_lineno(line)
+
+    def _write(self, caller):
+        return caller()
+
+
+class Refusal(jinja2.exceptions.TemplateError):
+    """What raise_exception raises."""
+
+
+def raise_exception(message):
+    raise Refusal(message)
+
+
+def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def strftime_now(text):
+    return datetime.datetime.fromtimestamp(NOW).strftime(text)
+
+
+def environment(mutable):
+    kind = jinja2.sandbox.SandboxedEnvironment if mutable else jinja2.sandbox.ImmutableSandboxedEnvironment
+    env = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
+    env.filters["tojson"] = tojson
+    env.filters["from_json"] = json.loads  # not Hugging Face's, but templates use it
+    env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = strftime_now
+    return env
+
+
+compiled = {}
+
+
+def oracle(env, source, context):
+    """(text, None), or (None, exception)."""
+    try:
+        if (env, source) not in compiled:
+            compiled[env, source] = env.from_string(source)
+        text = compiled[env, source].render(**context)
+        text.encode()
+        return text, None
+    except Exception as e:  # whatever Python raises is a refusal, endless recursion included
+        return None, e
+
+
+class Driver:
+    def __init__(self, path):
+        env = dict(os.environ, TZ="UTC")
+        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+
+    def ask(self, job):
+        self.process.stdin.write(json.dumps(dict(job, now=NOW), ensure_ascii=False).encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit("FAIL: the driver died on " + json.dumps(job)[:2000])
+        return json.loads(line)
+
+
+def difference(ours, text, error):
+    """None when both agree, else what differs."""
+    if error is None:
+        if "error" in ours:
+            return "we refuse: %s; jinja2 prints %r" % (ours["error"], text)
+        if ours["text"] != text:
+            at = next((i for i, (a, b) in enumerate(zip(ours["text"], text)) if a != b), min(len(text), len(ours["text"])))
+            low = max(0, at - 40)
+            return "at %d: ours %r, jinja2 %r" % (at, ours["text"][low:at + 60], text[low:at + 60])
+        if sum(n for n, _ in ours["segments"]) != len(text.encode()):
+            return "the segments do not cover the text"
+        return None
+    if "error" not in ours:
+        return "we print %r; jinja2 refuses: %s: %s" % (ours["text"][:300], type(error).__name__, error)
+    if isinstance(error, Refusal) and str(error)[:200] not in ours["error"]:
+        return "other refusals: %r and %r" % (ours["error"], str(error))
+    wanted = (LIMIT,) if isinstance(error, (OverflowError, RecursionError)) else (FORMAT, ARGUMENT)
+    if ours["status"] not in wanted:
+        return "refused with status %d: %s; jinja2: %s: %s" % (ours["status"], ours["error"], type(error).__name__, error)
+    return None
+
+
+def run_language(driver):
+    from jinja_snippets import CONTEXT, SNIPPETS
+
+    strict, loose = environment(False), environment(True)
+    differences = refusals = 0
+    for snippet in SNIPPETS:
+        for env, mutation in ((strict, False), (loose, True)):
+            # A fresh copy each time: some snippets change what they are given.
+            text, error = oracle(env, snippet, json.loads(json.dumps(CONTEXT)))
+            ours = driver.ask({"template": snippet, "context": CONTEXT, "mutation": mutation})
+            refusals += error is not None
+            what = difference(ours, text, error)
+            if what:
+                differences += 1
+                print("DIFFERENT %r%s\n    %s" % (snippet, " (mutable)" if mutation else "", what))
+    print("%d snippets in two sandboxes: %d refused by both, %d differences" % (len(SNIPPETS), refusals, differences))
+    return differences
+
+
+def run_templates(driver, folder):
+    from jinja_conversations import CONVERSATIONS, TOKENS
+
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
+    env = environment(False)
+    count = printed = differences = 0
+    for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
+            source = f.read()
+        for title, conversation in CONVERSATIONS:
+            for prompt in (False, True):
+                kwargs = conversation.get("kwargs", {})
+                chat = {"messages": conversation["messages"], "tools": conversation.get("tools"), "kwargs": kwargs,
+                        "tokens": TOKENS, "add_generation_prompt": prompt}
+                context = dict(TOKENS, messages=conversation["messages"], tools=conversation.get("tools"), documents=None,
+                               add_generation_prompt=prompt)
+                context.update(kwargs)
+                text, error = oracle(env, source, json.loads(json.dumps(context)))
+                ours = driver.ask({"template": source, "chat": chat})
+                what = difference(ours, text, error)
+                count += 1
+                printed += error is None
+                if what:
+                    differences += 1
+                    print("DIFFERENT %s, %s, prompt %s\n    %s" % (name, title, prompt, what))
+    print("%d templates x %d conversations x 2: %d renderings, %d printed by both, %d refused by both, %d differences"
+          % (len(names), len(CONVERSATIONS), count, printed, count - printed, differences))
+    return differences
+
+
+def main():
+    os.environ["TZ"] = "UTC"
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    what, path = sys.argv[1], sys.argv[2]
+    if what == "language":
+        return 1 if run_language(Driver(path)) else 0
+    folder = os.path.join(os.environ.get("WEFT_SHARED", "../shared"), "templates")
+    if not os.path.isdir(folder):
+        print("SKIP: no templates at %s; set WEFT_SHARED" % folder)
+        return 77
+    return 1 if run_templates(Driver(path), folder) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
