@@ -181,7 +181,8 @@ static void insert(weft__text *out, size_t at, const char *text)
     memcpy(out->data + at, text, n);
 }
 
-/* [...], at the bracket. [A&&[B]] becomes (?:[A](?<=[B])): one character of A that is also one of B. `inner`: the right side of an intersection, which may not contain another. */
+/* [...], at the bracket. [A&&[B]] becomes (?:[A](?<=[B])): one character of A that is also one of B. `inner`: the right side of
+ * an intersection, which may not contain another. */
 static weft_status bracket(dialect *d, int inner)
 {
     size_t begin = d->out->len;

@@ -1,0 +1,182 @@
+/* text_regex.c: patterns written for Oniguruma find here what they find there. */
+#include <stdio.h>
+
+#include "unit/fixture.h"
+
+#include "text/regex.h"
+
+/* Joins what the pattern matches with '|'; gaps are left out. */
+static void matches(const char *pattern, const char *text, size_t n, char *out, size_t room)
+{
+    weft__regex *regex;
+    weft__regex_scratch scratch = {0};
+    weft_error err = {0};
+    size_t from = 0, used = 0, start, end;
+    int found;
+    if (weft__regex_compile(pattern, strlen(pattern), &regex, &err)) fail_msg("%s: %s", pattern, err.message);
+    *out = 0;
+    for (;;) {
+        if (weft__regex_find(regex, &scratch, text, n, from, &found, &start, &end, &err))
+            fail_msg("%s: %s", pattern, err.message);
+        if (!found) break;
+        used += (size_t)snprintf(out + used, room - used, "%s%.*s", used ? "|" : "", (int)(end - start), text + start);
+        from = end > start ? end : end + 1;
+        if (from > n) break;
+    }
+    weft__regex_scratch_free(&scratch);
+    weft__regex_free(&regex);
+}
+
+static void dialect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text, *want;
+    } cases[] = {
+        {"\\p{N}{1,3}", "12345", "123|45"},
+        {"\\p{N}{1,3}+5", "12345", "12345"},      /* a repeated group: it gives digits back */
+        {"\\p{N}{1,3}+", "12345678", "12345678"}, /* and has no upper limit */
+        {"a{2}?b", "b aab", "b|aab"},             /* an optional group */
+        {"a{1,2}?", "aa", "a|a"},
+        {"a{,2}b", "aaab b", "aab|b"},
+        {"a++b?", "aaab", "aaab"},
+        {"(?:ab){1,2}+", "ababab", "ababab"},
+        {"x[ab]{2}+", "xabab", "xabab"},
+        {"a{b}", "a{b}", "a{b}"},
+        {"\\s+",
+         "a\xE1\xA0\x8E"
+         "b c",
+         " "}, /* U+180E is no space */
+        {"[^\\s]+",
+         "a\xE1\xA0\x8E"
+         "b\xE3\x80\x80"
+         "c",
+         "a\xE1\xA0\x8E"
+         "b|c"},
+        {"[\\S]+",
+         "a\xE1\xA0\x8E"
+         "b\xE3\x80\x80"
+         "c",
+         "a\xE1\xA0\x8E"
+         "b|c"},
+        {"\\S+",
+         "a b\xC2\x85"
+         "c",
+         "a|b|c"},
+        {"\\w+", "a\xCC\x81_1-\xD9\xA3\xC2\xBD", "a\xCC\x81_1|\xD9\xA3"}, /* no fractions */
+        {"\\ba\\b", "a ba a", "a|a"},
+        {"\\h+", "xfF0g", "fF0"},
+        {"\\u4e2d|\\x{6587}", "中文", "中|文"},
+        {"[\\p{L}&&[^\\p{Han}]]+", "ab中文cd", "ab|cd"},
+        {"[a-z&&[aeiou]]", "hello", "e|o"},
+        {"(?i:'s|'T)|x", "'S't'X x", "'S|'t|x"},
+        {"a$", "a\nb\na", "a|a"}, /* lines */
+        {"^a", "a\nab", "a|a"},
+        {"(?<=a)b(?!c)", "abc ab", "b"},
+        {"[]a]+", "x]a", "]a"},
+        {"\\\\n|\\.", "\\n.", "\\n|."},
+        {".+", "a\nb", "a|b"},
+        {"\\v", "\v\n", "\v"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char got[200];
+        matches(cases[i].pattern, cases[i].text, strlen(cases[i].text), got, sizeof got);
+        if (strcmp(got, cases[i].want)) {
+            fail_msg("%s on '%s': '%s', expected '%s'", cases[i].pattern, cases[i].text, got, cases[i].want);
+        }
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern;
+        weft_status status;
+        const char *word;
+    } cases[] = {
+        {"(a", WEFT_FORMAT, "without its )"},
+        {"a)", WEFT_FORMAT, "without its ("},
+        {"[a", WEFT_FORMAT, "without its ]"},
+        {"a\\", WEFT_FORMAT, "backslash"},
+        {"*a", WEFT_FORMAT, "regular expression"},
+        {"{1,2}", WEFT_FORMAT, "nothing to repeat"},
+        {"\\p{Klingon}", WEFT_FORMAT, "property"},
+        {"\\p{L", WEFT_FORMAT, "\\p"},
+        {"[[:alpha:]]", WEFT_UNSUPPORTED, "POSIX"},
+        {"[a[b]]", WEFT_UNSUPPORTED, "class within"},
+        {"[^a&&[b]]", WEFT_UNSUPPORTED, "&&"},
+        {"[a&&b]", WEFT_UNSUPPORTED, "&&"},
+        {"[\\W]", WEFT_UNSUPPORTED, "\\W"},
+        {"(a)\\1", WEFT_UNSUPPORTED, "\\1"},
+        {"\\R", WEFT_UNSUPPORTED, "\\R"},
+        {"\\K", WEFT_UNSUPPORTED, "\\K"},
+        {"\\C", WEFT_UNSUPPORTED, "\\C"},
+        {"(?m)a", WEFT_UNSUPPORTED, "(?..."},
+        {"(?<n>a)", WEFT_UNSUPPORTED, "(?..."},
+        {"(*COMMIT)a", WEFT_UNSUPPORTED, "(*"},
+        {"a{1,2}++", WEFT_UNSUPPORTED, "quantifier of"},
+        {"(?<=a+)b", WEFT_FORMAT, "lookbehind"},
+        {"\\xFF", WEFT_UNSUPPORTED, "\\x"},
+        {"\\x{}", WEFT_FORMAT, "\\x"},
+        {"\\u12", WEFT_FORMAT, "\\u"},
+        {"a\xFF", WEFT_FORMAT, "UTF-8"},
+        {"[b-a]", WEFT_FORMAT, "range"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__regex *regex;
+        weft_error err = {0};
+        weft_status status = weft__regex_compile(cases[i].pattern, strlen(cases[i].pattern), &regex, &err);
+        if (status != cases[i].status || !strstr(err.message, cases[i].word)) {
+            fail_msg("%s: %d '%s'", cases[i].pattern, (int)status, err.message);
+        }
+        assert_null(regex);
+    }
+}
+
+/* A pattern that runs away fails and says so; it never finds less than there is. */
+static void budgets(void **state)
+{
+    (void)state;
+    enum { N = 200000, MORE = 600000 };
+    static char text[MORE];
+    memset(text, 'a', MORE);
+    static const struct {
+        const char *pattern;
+        size_t n;
+        char last;
+        weft_status status;
+        size_t want; /* bytes of the first match */
+    } cases[] = {
+        {"(?:a|b)+", N, 'a', WEFT_OK, N},                 /* more stack than machine code has at first */
+        {"(?:(?:a|b)(?:c|))+", MORE, 'a', WEFT_OK, MORE}, /* more than it ever gets: the interpreter's turn */
+        {"(?:a|b)+c", 2000, 'c', WEFT_OK, 2000},
+        {"(?:(?:a|b)(?:c|))+", N, 'a', WEFT_OK, N},
+        {"(?:a+)+$", 40, 'b', WEFT_LIMIT, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__regex *regex;
+        weft__regex_scratch scratch = {0};
+        weft_error err = {0};
+        size_t start, end;
+        int found;
+        char kept = text[cases[i].n - 1];
+        text[cases[i].n - 1] = cases[i].last;
+        assert_int_equal(weft__regex_compile(cases[i].pattern, strlen(cases[i].pattern), &regex, &err), WEFT_OK);
+        weft_status status = weft__regex_find(regex, &scratch, text, cases[i].n, 0, &found, &start, &end, &err);
+        if (status != cases[i].status) fail_msg("%s: %d '%s'", cases[i].pattern, (int)status, err.message);
+        if (!status) {
+            assert_true(found);
+            assert_int_equal(end - start, cases[i].want);
+        }
+        text[cases[i].n - 1] = kept;
+        weft__regex_scratch_free(&scratch);
+        weft__regex_free(&regex);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(dialect), cmocka_unit_test(refusals), cmocka_unit_test(budgets)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,818 @@
+/* text_tokenizer.c: tokenizers against slow and simple models of themselves, their promises about special tokens, bytes, time
+ * and memory, and what they refuse. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/fixture.h"
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "text/strings.h"
+#include "text/tokenizer.h"
+
+#define SPACE "\xE2\x96\x81"
+
+/* ---- small vocabularies ---- */
+
+typedef struct vocab {
+    weft__vocab_spec spec;
+    weft__slice tokens[2048];
+    float scores[2048];
+    int32_t types[2048];
+    uint8_t strips[2048];
+    weft__merge_pair merges[2048];
+    char names[2048][24];
+} vocab;
+
+static void add(vocab *v, const char *text, int type, float score)
+{
+    size_t i = v->spec.n_tokens++;
+    v->spec.n_types = v->spec.n_scores = v->spec.n_strips = v->spec.n_tokens;
+    snprintf(v->names[i], sizeof v->names[i], "%s", text);
+    v->tokens[i] = (weft__slice){v->names[i], strlen(v->names[i])};
+    v->scores[i] = score;
+    v->types[i] = type;
+    v->strips[i] = 0;
+}
+
+static void begin(vocab *v, const char *model)
+{
+    memset(v, 0, sizeof *v);
+    weft__vocab_spec_init(&v->spec);
+    v->spec.model = (weft__slice){model, strlen(model)};
+    v->spec.tokens = v->tokens;
+    v->spec.scores = v->scores;
+    v->spec.types = v->types;
+    v->spec.strips = v->strips;
+    v->spec.merges = v->merges;
+}
+
+static void add_bytes(vocab *v)
+{
+    for (int b = 0; b < 256; b++) {
+        char text[8];
+        snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
+        add(v, text, WEFT__TOKEN_BYTE, 0);
+    }
+}
+
+/* <unk> 0, <s> 1, </s> 2, bytes from 3, then letters and words made of them by random doubling. */
+static void spm_vocab(vocab *v, uint64_t seed, int n_words)
+{
+    static const char *const letters[] = {SPACE, "a", "b", "c", "d", "é", "中", "\n", "!"};
+    weft__rng rng;
+    weft__rng_seed(&rng, seed);
+    begin(v, "llama");
+    add(v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
+    add(v, "<s>", WEFT__TOKEN_CONTROL, 0);
+    add(v, "</s>", WEFT__TOKEN_CONTROL, 0);
+    add_bytes(v);
+    for (size_t i = 0; i < sizeof letters / sizeof *letters; i++) add(v, letters[i], WEFT__TOKEN_NORMAL, -1000);
+    for (int i = 0; i < n_words; i++) {
+        char text[24];
+        size_t pool = v->spec.n_tokens - 259;
+        const char *left = v->names[259 + weft__rng_below(&rng, pool)], *right = v->names[259 + weft__rng_below(&rng, pool)];
+        if (strlen(left) + strlen(right) >= sizeof text) continue;
+        snprintf(text, sizeof text, "%.12s%.11s", left, right);
+        if (strlen(text) != strlen(left) + strlen(right)) continue;
+        add(v, text, WEFT__TOKEN_NORMAL, -(float)weft__rng_below(&rng, 40)); /* with ties */
+    }
+}
+
+/* The character that spells a byte in GPT-2's alphabet, from its definition. */
+static void spell_byte(int byte, char out[5])
+{
+    int n = 0, cp = byte;
+    for (int b = 0; b < 256; b++) {
+        int itself = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+        if (b == byte) {
+            cp = itself ? byte : 256 + n;
+            break;
+        }
+        n += !itself;
+    }
+    out[weft__utf8_encode((uint32_t)cp, out)] = 0;
+}
+
+/* All bytes, then merges of random pairs. */
+static void bpe_vocab(vocab *v, uint64_t seed, int n_merges)
+{
+    weft__rng rng;
+    weft__rng_seed(&rng, seed);
+    begin(v, "gpt2");
+    v->spec.pre = WEFT__SLICE("llama-bpe");
+    for (int b = 0; b < 256; b++) {
+        char text[5];
+        spell_byte(b, text);
+        add(v, text, WEFT__TOKEN_NORMAL, 0);
+    }
+    for (int i = 0; i < n_merges; i++) {
+        /* Few first symbols, so that merges build upon each other. */
+        static const char common[] = "abcde  aae";
+        size_t pick[2];
+        for (int k = 0; k < 2; k++) {
+            int fresh = v->spec.n_tokens == 256 || weft__rng_below(&rng, 2);
+            pick[k] = fresh ? (size_t)common[weft__rng_below(&rng, 10)] : 256 + weft__rng_below(&rng, v->spec.n_tokens - 256);
+        }
+        char text[48];
+        snprintf(text, sizeof text, "%s%s", v->names[pick[0]], v->names[pick[1]]);
+        if (strlen(text) > 22) continue;
+        v->merges[v->spec.n_merges++] = (weft__merge_pair){v->tokens[pick[0]], v->tokens[pick[1]]};
+        add(v, text, WEFT__TOKEN_NORMAL, 0);
+    }
+    add(v, "<|bos|>", WEFT__TOKEN_CONTROL, 0);
+    v->spec.bos = (int32_t)v->spec.n_tokens - 1;
+    v->spec.add_bos = 0;
+    v->spec.ignore_merges = 0;
+}
+
+static weft__tokenizer *build(const vocab *v)
+{
+    weft__tokenizer *tok = NULL;
+    weft_error err = {0};
+    if (weft__tokenizer_create(&v->spec, &tok, &err)) fail_msg("%s", err.message);
+    return tok;
+}
+
+static weft__ids encode(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags)
+{
+    weft__ids ids = {0};
+    weft_error err = {0};
+    if (weft__tokenizer_encode(tok, text, n, flags, &ids, &err)) fail_msg("%s", err.message);
+    return ids;
+}
+
+/* Encodes a literal and compares with the ids up to -1. */
+static void expect(const weft__tokenizer *tok, const char *text, unsigned flags, const int32_t *want)
+{
+    weft__ids ids = encode(tok, text, strlen(text), flags);
+    for (size_t i = 0; want[i] >= 0 || i < ids.n; i++) {
+        int32_t got = i < ids.n ? ids.data[i] : -1;
+        if (got != want[i]) fail_msg("'%s': id %zu is %d, expected %d", text, i, got, want[i]);
+    }
+    weft__ids_free(&ids);
+}
+#define EXPECT(tok, text, flags, ...) expect(tok, text, flags, (const int32_t[]){__VA_ARGS__ __VA_OPT__(, ) - 1})
+
+/* ---- slow models ---- */
+
+/* A sequence of pieces of text, merged by looking at all neighbours each time. */
+typedef struct slow {
+    char text[512][24];
+    int n;
+} slow;
+
+static int find_name(const vocab *v, size_t first, const char *text)
+{
+    for (size_t i = first; i < v->spec.n_tokens; i++) {
+        if (!strcmp(v->names[i], text)) return (int)i;
+    }
+    return -1;
+}
+
+static void slow_merge(slow *s, int at)
+{
+    char both[48];
+    snprintf(both, sizeof both, "%s%s", s->text[at], s->text[at + 1]);
+    assert_true(strlen(both) < sizeof s->text[at]);
+    memcpy(s->text[at], both, strlen(both) + 1);
+    memmove(s->text[at + 1], s->text[at + 2], (size_t)(s->n - at - 2) * sizeof *s->text);
+    s->n--;
+}
+
+static void slow_spm(const vocab *v, const char *text, weft__ids *out)
+{
+    static slow s;
+    s.n = 0;
+    for (size_t i = 0, len; text[i]; i += len) {
+        len = (size_t)weft__utf8_length((unsigned char)text[i]);
+        snprintf(s.text[s.n++], 24, "%.*s", (int)len, text + i);
+    }
+    for (;;) {
+        int best = -1;
+        float score = 0;
+        for (int i = 0; i + 1 < s.n; i++) {
+            char both[48];
+            snprintf(both, sizeof both, "%s%s", s.text[i], s.text[i + 1]);
+            int id = find_name(v, 259, both);
+            if (id < 0 || (best >= 0 && v->scores[id] <= score)) continue;
+            best = i;
+            score = v->scores[id];
+        }
+        if (best < 0) break;
+        slow_merge(&s, best);
+    }
+    for (int i = 0; i < s.n; i++) {
+        int id = find_name(v, 259, s.text[i]);
+        for (const char *c = s.text[i]; id >= 0 || *c; c++) {
+            assert_true(weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data));
+            out->data[out->n++] = id >= 0 ? id : 3 + (unsigned char)*c;
+            if (id >= 0) break;
+        }
+    }
+}
+
+/* One piece; the text is spelled in the alphabet already. */
+static void slow_bpe(const vocab *v, const char *text, weft__ids *out)
+{
+    static slow s;
+    s.n = 0;
+    for (size_t i = 0, len; text[i]; i += len) {
+        len = (size_t)weft__utf8_length((unsigned char)text[i]);
+        snprintf(s.text[s.n++], 24, "%.*s", (int)len, text + i);
+    }
+    for (size_t m = 0; m < v->spec.n_merges; m++) {
+        for (int i = 0; i + 1 < s.n; i++) {
+            if (strcmp(s.text[i], v->merges[m].left.data) || strcmp(s.text[i + 1], v->merges[m].right.data)) continue;
+            slow_merge(&s, i);
+            m = (size_t)-1; /* a merge may allow a better one: begin again */
+            break;
+        }
+    }
+    for (int i = 0; i < s.n; i++) {
+        assert_true(weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data));
+        out->data[out->n++] = find_name(v, 0, s.text[i]);
+    }
+}
+
+static void same(const weft__ids *got, const weft__ids *want, const char *text)
+{
+    int equal = got->n == want->n && (!got->n || !memcmp(got->data, want->data, got->n * sizeof *got->data));
+    if (!equal) fail_msg("'%s': %zu ids, the slow model has %zu, or others", text, got->n, want->n);
+}
+
+static void spm_equals_slow_model(void **state)
+{
+    (void)state;
+    static vocab v;
+    static const char *const parts[] = {"a", "b", "c", "d", "é", "中", "\n", "!", " ", " ", "x", "😀", SPACE};
+    weft__rng rng;
+    weft__rng_seed(&rng, 7);
+    for (int round = 0; round < 40; round++) {
+        spm_vocab(&v, (uint64_t)round, 20 + 5 * round);
+        weft__tokenizer *tok = build(&v);
+        for (int k = 0; k < 40; k++) {
+            char text[512] = "", spelled[1600] = SPACE;
+            int n = (int)weft__rng_below(&rng, 60);
+            for (int i = 0; i < n; i++) {
+                const char *part = parts[weft__rng_below(&rng, sizeof parts / sizeof *parts)];
+                strcat(text, part);
+                strcat(spelled, *part == ' ' ? SPACE : part);
+            }
+            weft__ids got = encode(tok, text, strlen(text), 0), want = {0};
+            if (*text) slow_spm(&v, spelled, &want);
+            same(&got, &want, text);
+            weft__ids_free(&got);
+            weft__ids_free(&want);
+        }
+        weft__tokenizer_destroy(&tok);
+    }
+}
+
+static void bpe_equals_slow_model(void **state)
+{
+    (void)state;
+    static vocab v;
+    weft__rng rng;
+    weft__rng_seed(&rng, 8);
+    for (int round = 0; round < 30; round++) {
+        bpe_vocab(&v, (uint64_t)round, 10 + 10 * round);
+        weft__tokenizer *tok = build(&v);
+        for (int k = 0; k < 40; k++) {
+            char text[256] = "";
+            int n = 1 + (int)weft__rng_below(&rng, 100);
+            for (int i = 0; i < n; i++) text[i] = "abcde"[weft__rng_below(&rng, 5)]; /* one piece */
+            weft__ids got = encode(tok, text, strlen(text), 0), want = {0};
+            slow_bpe(&v, text, &want);
+            same(&got, &want, text);
+            weft__ids_free(&got);
+            weft__ids_free(&want);
+        }
+        weft__tokenizer_destroy(&tok);
+    }
+}
+
+/* ---- there and back ---- */
+
+static size_t random_utf8(weft__rng *rng, char *out, size_t room)
+{
+    size_t n = 0;
+    while (n + 4 <= room) {
+        uint32_t cp;
+        switch (weft__rng_below(rng, 6)) {
+        case 0: cp = (uint32_t)weft__rng_below(rng, 0x110000); break;
+        case 1: cp = (uint32_t)weft__rng_below(rng, 0x800); break;
+        case 2: cp = (uint32_t)weft__rng_below(rng, 0x10000); break;
+        default: cp = (uint32_t) " \nabcde!'s"[weft__rng_below(rng, 10)]; break;
+        }
+        if (cp == 0x2581) continue; /* which SentencePiece cannot tell from a space */
+        n += weft__utf8_encode(cp, out + n);
+    }
+    return n;
+}
+
+static void check_back(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags)
+{
+    weft__ids ids = encode(tok, text, n, flags);
+    weft__text back = {0};
+    assert_int_equal(weft__tokenizer_decode(tok, ids.data, ids.n, 0, &back, NULL), WEFT_OK);
+    assert_int_equal(back.len, n);
+    if (n) assert_memory_equal(back.data, text, n);
+    weft__text_free(&back);
+    weft__ids_free(&ids);
+}
+
+static void decoding_gives_the_text_back(void **state)
+{
+    (void)state;
+    static vocab v;
+    weft__rng rng;
+    weft__rng_seed(&rng, 9);
+    for (int kind = 0; kind < 2; kind++) {
+        if (kind) {
+            bpe_vocab(&v, 3, 200);
+        } else {
+            spm_vocab(&v, 3, 200);
+        }
+        weft__tokenizer *tok = build(&v);
+        for (int k = 0; k < 2000; k++) {
+            char text[256];
+            size_t n = random_utf8(&rng, text, 4 + weft__rng_below(&rng, 250));
+            check_back(tok, text, n, k % 2 ? WEFT__ENCODE_SPECIAL : 0);
+        }
+        check_back(tok, "", 0, 0);
+        check_back(tok, " ", 1, 0);
+        check_back(tok, "  a", 3, 0);
+        check_back(tok, "a\0b", 3, 0);
+        weft__tokenizer_destroy(&tok);
+    }
+}
+
+/* Bytes that are no UTF-8 come through as the byte tokens that they are. */
+static void raw_bytes_survive(void **state)
+{
+    (void)state;
+    static vocab v;
+    for (int kind = 0; kind < 2; kind++) {
+        if (kind) {
+            bpe_vocab(&v, 3, 100);
+        } else {
+            spm_vocab(&v, 3, 100);
+        }
+        weft__tokenizer *tok = build(&v);
+        const char text[] = "ab\xFF\xC3 c\xE4\xB8\x80\xED\xA0\x80z\xF0\x9F";
+        weft__ids ids = encode(tok, text, sizeof text - 1, 0);
+        weft__text bytes = {0};
+        for (size_t i = 0; i < ids.n; i++) {
+            weft__slice piece = weft__tokenizer_piece(tok, ids.data[i]);
+            weft__text_put(&bytes, piece.data, piece.len);
+        }
+        size_t skip = kind ? 0 : 1; /* the leading space */
+        assert_int_equal(bytes.len, sizeof text - 1 + skip);
+        assert_memory_equal(bytes.data + skip, text, sizeof text - 1);
+        weft__text_free(&bytes);
+        weft__ids_free(&ids);
+        weft__tokenizer_destroy(&tok);
+    }
+}
+
+/* ---- special tokens ---- */
+
+static void special_tokens(void **state)
+{
+    (void)state;
+    static vocab v;
+    begin(&v, "llama");
+    add(&v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
+    add(&v, "<s>", WEFT__TOKEN_CONTROL, 0);
+    add(&v, "</s>", WEFT__TOKEN_CONTROL, 0);
+    add(&v, SPACE, WEFT__TOKEN_NORMAL, -1);         /* 3 */
+    add(&v, "a", WEFT__TOKEN_NORMAL, -1);           /* 4 */
+    add(&v, SPACE "a", WEFT__TOKEN_NORMAL, 0);      /* 5 */
+    add(&v, "<", WEFT__TOKEN_NORMAL, -1);           /* 6 */
+    add(&v, "s", WEFT__TOKEN_NORMAL, -1);           /* 7 */
+    add(&v, ">", WEFT__TOKEN_NORMAL, -1);           /* 8 */
+    add(&v, "<s", WEFT__TOKEN_NORMAL, 0);           /* 9: "<s>" could be merged if control tokens took part */
+    add(&v, "<tool>", WEFT__TOKEN_USER_DEFINED, 0); /* 10 */
+    add(&v, "<|x|>", WEFT__TOKEN_CONTROL, 0);       /* 11 */
+    add(&v, "<|x|>y", WEFT__TOKEN_CONTROL, 0);      /* 12 */
+    add(&v, "<|end|>", WEFT__TOKEN_CONTROL, 0);     /* 13 */
+    v.strips[13] = WEFT__STRIP_RIGHT | WEFT__STRIP_LEFT;
+    v.spec.add_eos = 1;
+    weft__tokenizer *tok = build(&v);
+    EXPECT(tok, "a", 0, 5);
+    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 1, 5, 2);
+    EXPECT(tok, "", WEFT__ENCODE_SPECIAL, 1, 2);
+    EXPECT(tok, "<s>", 0, 3, 9, 8);
+    EXPECT(tok, "<s>", WEFT__ENCODE_PARSE, 1);
+    EXPECT(tok, "<s>a a", WEFT__ENCODE_PARSE, 1, 5, 5); /* the space prefix, after every special token */
+    EXPECT(tok, "a<tool>a", 0, 5, 10, 5);
+    EXPECT(tok, "<|x|>ya", WEFT__ENCODE_PARSE, 12, 5); /* the longest */
+    EXPECT(tok, "<|x|>a", WEFT__ENCODE_PARSE, 11, 5);
+    EXPECT(tok, "a \n<|end|>\n a", WEFT__ENCODE_PARSE, 5, 13, 5);
+    assert_true(weft__tokenizer_is_end(tok, 2));
+    assert_true(weft__tokenizer_is_end(tok, 13));
+    assert_false(weft__tokenizer_is_end(tok, 5));
+    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOT), 13);
+    assert_int_equal(weft__tokenizer_find(tok, "<|x|>", 5), 11);
+    assert_int_equal(weft__tokenizer_find(tok, "nowhere", 7), -1);
+    weft__tokenizer_destroy(&tok);
+    v.spec.add_space_prefix = 0;
+    tok = build(&v);
+    EXPECT(tok, "a a", 0, 4, 5);
+    weft__tokenizer_destroy(&tok);
+}
+
+/* What the user wrote stays text, and is tokenized together with what stands around it. */
+static void spans(void **state)
+{
+    (void)state;
+    static vocab v;
+    bpe_vocab(&v, 1, 0);
+    v.merges[v.spec.n_merges++] = (weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")};
+    add(&v, "ab", WEFT__TOKEN_NORMAL, 0);
+    int32_t ab = (int32_t)v.spec.n_tokens - 1, bos = v.spec.bos;
+    weft__tokenizer *tok = build(&v);
+    const char text[] = "<|bos|>a" /* from the template */ "b<|bos|>" /* the user's */ "<|bos|>" /* the template's */;
+    weft__parse_span parse[] = {{0, 8}, {16, 7}};
+    weft__ids ids = {0};
+    assert_int_equal(weft__tokenizer_encode_spans(tok, text, sizeof text - 1, parse, 2, 0, &ids, NULL), WEFT_OK);
+    assert_int_equal(ids.n, 2 + 7 + 1);
+    assert_int_equal(ids.data[0], bos);
+    assert_int_equal(ids.data[1], ab);
+    for (int i = 2; i < 9; i++) assert_int_not_equal(ids.data[i], bos);
+    assert_int_equal(ids.data[9], bos);
+    weft__parse_span wrong[] = {{4, 8}, {0, 4}};
+    assert_int_equal(weft__tokenizer_encode_spans(tok, text, sizeof text - 1, wrong, 2, 0, &ids, NULL), WEFT_ARGUMENT);
+    weft__parse_span beyond = {20, 9};
+    assert_int_equal(weft__tokenizer_encode_spans(tok, text, sizeof text - 1, &beyond, 1, 0, &ids, NULL), WEFT_ARGUMENT);
+    assert_int_equal(ids.n, 10);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+}
+
+/* ---- decoding ---- */
+
+/* Whatever the ids: the text so far is always UTF-8, and in the end what decoding it at once gives. */
+static void detok_emits_whole_characters(void **state)
+{
+    (void)state;
+    static vocab v;
+    spm_vocab(&v, 5, 50);
+    weft__tokenizer *tok = build(&v);
+    weft__rng rng;
+    weft__rng_seed(&rng, 10);
+    for (int round = 0; round < 5000; round++) {
+        int32_t ids[40];
+        char raw[40];
+        size_t n = 1 + weft__rng_below(&rng, 40);
+        int whole = round % 2;
+        if (whole) {
+            n = random_utf8(&rng, raw, 4 + weft__rng_below(&rng, 36));
+        } else {
+            for (size_t i = 0; i < n; i++) raw[i] = (char)(weft__rng_below(&rng, 3) ? 0x80 + weft__rng_below(&rng, 0x80) : 'a');
+        }
+        for (size_t i = 0; i < n; i++) ids[i] = 3 + (unsigned char)raw[i];
+        weft__text out = {0};
+        weft__detok d;
+        weft__detok_init(&d, tok, WEFT__DECODE_CONTINUE);
+        for (size_t i = 0; i < n; i++) {
+            assert_int_equal(weft__detok_push(&d, ids[i], &out, NULL), WEFT_OK);
+            assert_true(weft__utf8_valid(out.data ? out.data : "", out.len));
+        }
+        assert_int_equal(weft__detok_finish(&d, &out, NULL), WEFT_OK);
+        assert_true(weft__utf8_valid(out.data, out.len));
+        if (whole) {
+            assert_int_equal(out.len, n);
+            assert_memory_equal(out.data, raw, n);
+        }
+        weft__text_free(&out);
+    }
+    weft__tokenizer_destroy(&tok);
+}
+
+static void detok_details(void **state)
+{
+    (void)state;
+    static vocab v;
+    spm_vocab(&v, 5, 50);
+    weft__tokenizer *tok = build(&v);
+    int32_t space = find_name(&v, 0, SPACE), a = find_name(&v, 0, "a");
+    const struct {
+        int32_t ids[8];
+        unsigned flags;
+        const char *want;
+    } cases[] = {
+        {{1, space, a, space, a, 2, -1}, 0, "a a"},
+        {{1, space, a, 2, -1}, WEFT__DECODE_SPECIAL, "<s>a</s>"},
+        {{space, a, -1}, WEFT__DECODE_CONTINUE, " a"},
+        {{space, space, a, -1}, 0, " a"},
+        {{3 + 0xE4, -1}, 0, "\xEF\xBF\xBD"}, /* unfinished */
+        {{3 + 0xE4, 3 + 0xB8, a, -1},
+         0,
+         "\xEF\xBF\xBD"
+         "a"}, /* one for the whole run */
+        {{3 + 0xE4, 3 + 0xE4, 3 + 0xB8, 3 + 0xAD, -1},
+         0,
+         "\xEF\xBF\xBD"
+         "中"},
+        {{3 + 0xED, 3 + 0xA0, 3 + 0x80, -1}, 0, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* a surrogate */
+        {{3 + 0xF0, 3 + 0x9F, 3 + 0x98, 3 + 0x80, -1}, 0, "😀"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n = 0;
+        weft__text out = {0};
+        while (cases[i].ids[n] >= 0) n++;
+        assert_int_equal(weft__tokenizer_decode(tok, cases[i].ids, n, cases[i].flags, &out, NULL), WEFT_OK);
+        assert_string_equal(out.data, cases[i].want);
+        weft__text_free(&out);
+    }
+    weft__text out = {0};
+    int32_t outside[] = {-1, (int32_t)v.spec.n_tokens};
+    for (int i = 0; i < 2; i++) assert_int_equal(weft__tokenizer_decode(tok, &outside[i], 1, 0, &out, NULL), WEFT_ARGUMENT);
+    assert_string_equal(weft__tokenizer_text(tok, 13).data, "<0x0A>");
+    assert_string_equal(weft__tokenizer_piece(tok, 13).data, "\n");
+    assert_null(weft__tokenizer_piece(tok, -1).data);
+    weft__text_free(&out);
+    weft__tokenizer_destroy(&tok);
+}
+
+/* ---- time ---- */
+
+static double seconds(const weft__tokenizer *tok, const char *text, size_t n)
+{
+    double best = 1e9;
+    for (int i = 0; i < 3; i++) {
+        uint64_t t = weft__clock_ns();
+        weft__ids ids = encode(tok, text, n, WEFT__ENCODE_PARSE);
+        double s = (double)(weft__clock_ns() - t) * 1e-9;
+        weft__ids_free(&ids);
+        if (s < best) best = s;
+    }
+    return best;
+}
+
+/* 200 kB of one thing after another: time doubles with the length, and is short. */
+static void time_is_linear(void **state)
+{
+    (void)state;
+    static vocab v;
+    static const char *const units[] = {"a",  " ", "\n",        "ab",       "abcdeabc ", "a a ", "<",       "<|bo",
+                                        "中", "😀", "e\xCC\x81", "\xCC\x81", "1",         "1a",   "'s",      "A",
+                                        "Aa", "!", "\t ",       " \n",      "\xFF",      SPACE,  "<|bos|>", "\xC3"};
+    const size_t n = 200000;
+    char *text = weft__alloc(n);
+    assert_non_null(text);
+    for (int kind = 0; kind < 4; kind++) {
+        if (kind == 0) {
+            spm_vocab(&v, 3, 300);
+        } else {
+            static const char *const pres[] = {"llama-bpe", "gpt-4o", "deepseek-llm"};
+            bpe_vocab(&v, 3, 300);
+            v.spec.pre = (weft__slice){pres[kind - 1], strlen(pres[kind - 1])};
+        }
+        weft__tokenizer *tok = build(&v);
+        for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+            size_t len = strlen(units[u]);
+            for (size_t i = 0; i < n; i++) text[i] = units[u][i % len];
+            size_t half = n / 2 - n / 2 % len, all = n - n % len;
+            double one = 0, two = 0;
+            int fine = 0;
+            for (int attempt = 0; attempt < 5 && !fine; attempt++) { /* others use this machine too */
+                one = seconds(tok, text, half);
+                two = seconds(tok, text, all);
+                fine = two <= 2 && (two <= 0.02 || two / one < 3);
+            }
+            if (!fine) fail_msg("kind %d, unit '%s': %.4f s for 100 kB, %.4f s for 200 kB", kind, units[u], one, two);
+        }
+        weft__tokenizer_destroy(&tok);
+    }
+    weft__free(text);
+}
+
+/* ---- memory ---- */
+
+typedef struct scene {
+    const vocab *v;
+    const char *text;
+} scene;
+
+static int live_once(void *arg)
+{
+    const scene *s = arg;
+    weft__tokenizer *tok = NULL;
+    weft__ids ids = {0};
+    weft__text back = {0};
+    weft_error err = {0};
+    weft_status status = weft__tokenizer_create(&s->v->spec, &tok, &err);
+    if (!status) status = weft__tokenizer_encode(tok, s->text, strlen(s->text), WEFT__ENCODE_PARSE, &ids, &err);
+    if (status) assert_int_equal(ids.n, 0);
+    if (!status) status = weft__tokenizer_decode(tok, ids.data, ids.n, 0, &back, &err);
+    if (status) {
+        assert_int_equal(status, WEFT_NO_MEMORY);
+        assert_int_equal(err.status, WEFT_NO_MEMORY);
+    }
+    weft__text_free(&back);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+    return !status;
+}
+
+static void unigram_vocab(vocab *v)
+{
+    begin(v, "t5");
+    add(v, "<pad>", WEFT__TOKEN_CONTROL, 0);
+    add(v, "</s>", WEFT__TOKEN_CONTROL, 0);
+    add(v, "<unk>", WEFT__TOKEN_UNKNOWN, 0);
+    add(v, SPACE, WEFT__TOKEN_NORMAL, -2);        /* 3 */
+    add(v, "a", WEFT__TOKEN_NORMAL, -3);          /* 4 */
+    add(v, "b", WEFT__TOKEN_NORMAL, -3);          /* 5 */
+    add(v, "ab", WEFT__TOKEN_NORMAL, -5);         /* 6: dearer than the best way, cheaper than a b */
+    add(v, SPACE "a", WEFT__TOKEN_NORMAL, -2.5f); /* 7 */
+    add(v, "abb", WEFT__TOKEN_NORMAL, -5.5f);     /* 8 */
+    v->spec.remove_extra_whitespaces = 1;
+}
+
+static void word_piece_vocab(vocab *v)
+{
+    begin(v, "bert");
+    add(v, "[UNK]", WEFT__TOKEN_CONTROL, 0);
+    add(v, "[CLS]", WEFT__TOKEN_CONTROL, 0);
+    add(v, "[SEP]", WEFT__TOKEN_CONTROL, 0);
+    add(v, SPACE "a", WEFT__TOKEN_NORMAL, 0);  /* 3 */
+    add(v, SPACE "ab", WEFT__TOKEN_NORMAL, 0); /* 4 */
+    add(v, "b", WEFT__TOKEN_NORMAL, 0);        /* 5 */
+    add(v, SPACE "!", WEFT__TOKEN_NORMAL, 0);  /* 6 */
+    add(v, SPACE "中", WEFT__TOKEN_NORMAL, 0); /* 7 */
+    v->spec.unk = 0;
+    v->spec.cls = 1;
+    v->spec.sep = 2;
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    static vocab v;
+    static char text[600];
+    for (int i = 0; i < 599; i++) text[i] = "ab c\xC3\xA9 <s>!"[i % 12];
+    for (int kind = 0; kind < 4; kind++) {
+        if (kind == 0) spm_vocab(&v, 3, 20);
+        if (kind == 1) bpe_vocab(&v, 3, 20);
+        if (kind == 2) word_piece_vocab(&v);
+        if (kind == 3) unigram_vocab(&v);
+        v.spec.chat_template = WEFT__SLICE("{{ x }}");
+        scene s = {&v, text};
+        assert_true(fail_each(live_once, &s) > 10);
+    }
+}
+
+/* ---- the other models ---- */
+
+static void word_piece(void **state)
+{
+    (void)state;
+    static vocab v;
+    word_piece_vocab(&v);
+    weft__tokenizer *tok = build(&v);
+    EXPECT(tok, "a ab abb", 0, 3, 4, 4, 5);
+    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 1, 3, 2);
+    EXPECT(tok, "ÁB!a", 0, 4, 6, 3);     /* lower case, no accents, punctuation apart */
+    EXPECT(tok, "a中a", 0, 3, 7, 3);     /* a word per Chinese character */
+    EXPECT(tok, "ax b abx", 0, 0, 0, 0); /* a word is known or not; "b" alone only continues */
+    EXPECT(tok,
+           "a\x01\xEF\xBF\xBD"
+           "b\tab",
+           0, 4, 4);
+    EXPECT(tok, "[SEP]", WEFT__ENCODE_PARSE, 2);
+    EXPECT(tok, "[SEP]", 0, 0, 0, 0);
+    EXPECT(tok, "", 0);
+    weft__tokenizer_destroy(&tok);
+    v.spec.max_word_chars = 2;
+    tok = build(&v);
+    EXPECT(tok, "ab abb", 0, 4, 0);
+    weft__tokenizer_destroy(&tok);
+}
+
+static void unigram(void **state)
+{
+    (void)state;
+    static vocab v;
+    unigram_vocab(&v);
+    weft__tokenizer *tok = build(&v);
+    EXPECT(tok, "ab", 0, 7, 5);        /* -5.5 beats -2 - 5 */
+    EXPECT(tok, "a  ab ", 0, 7, 7, 5); /* extra spaces go */
+    EXPECT(tok, "abb", 0, 3, 8);       /* -7.5 beats -2.5 - 3 - 3 */
+    EXPECT(tok, "axyb", 0, 7, 2, 5);   /* neighbouring unknowns are one */
+    EXPECT(tok, "a", WEFT__ENCODE_SPECIAL, 7, 1);
+    EXPECT(tok, "", 0);
+    weft__tokenizer_destroy(&tok);
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(vocab *v, weft_status status, const char *word)
+{
+    weft__tokenizer *tok = NULL;
+    weft_error err = {0};
+    assert_int_equal(weft__tokenizer_create(&v->spec, &tok, &err), status);
+    assert_null(tok);
+    if (!strstr(err.message, word)) fail_msg("'%s' does not say '%s'", err.message, word);
+}
+
+#define REFUSE(make, change, status, word)                                                                                       \
+    do {                                                                                                                         \
+        make;                                                                                                                    \
+        change;                                                                                                                  \
+        refuse(&v, status, word);                                                                                                \
+    } while (0)
+
+static void malformed_vocabularies(void **state)
+{
+    (void)state;
+    static vocab v;
+    static char longest[70000];
+    memset(longest, 'x', sizeof longest - 1);
+#define SPM spm_vocab(&v, 1, 10)
+#define BYTE_BPE bpe_vocab(&v, 1, 10)
+    REFUSE(SPM, v.spec.model = WEFT__SLICE("rwkv"), WEFT_UNSUPPORTED, "'rwkv'");
+    REFUSE(SPM, v.spec.model = WEFT__SLICE(""), WEFT_UNSUPPORTED, "unknown model");
+    REFUSE(SPM, v.spec.n_tokens = 0; v.spec.n_scores = v.spec.n_types = v.spec.n_strips = 0, WEFT_FORMAT, "no tokens");
+    REFUSE(SPM, v.spec.tokens = NULL, WEFT_FORMAT, "tokens");
+    REFUSE(SPM, v.spec.n_scores--, WEFT_FORMAT, "scores");
+    REFUSE(SPM, v.spec.n_scores = 0, WEFT_FORMAT, "scores");
+    REFUSE(SPM, v.spec.scores = NULL, WEFT_ARGUMENT, "scores");
+    REFUSE(SPM, v.scores[5] = __builtin_nanf(""), WEFT_FORMAT, "score of token 5");
+    REFUSE(SPM, v.spec.n_types = 3, WEFT_FORMAT, "token_type");
+    REFUSE(SPM, v.types[7] = 9, WEFT_FORMAT, "token 7");
+    REFUSE(SPM, v.types[7] = -1, WEFT_FORMAT, "token 7");
+    REFUSE(SPM, v.spec.n_strips++, WEFT_FORMAT, "strips");
+    REFUSE(SPM, v.types[300 - 41] = WEFT__TOKEN_BYTE, WEFT_FORMAT, "<0xHH>");
+    REFUSE(SPM, v.tokens[6] = WEFT__SLICE("<0xG0>"), WEFT_FORMAT, "<0xG0>");
+    REFUSE(SPM, v.tokens[300 - 41] = ((weft__slice){longest, 65536}), WEFT_LIMIT, "65536 bytes");
+    REFUSE(SPM, v.tokens[1] = ((weft__slice){longest, 2000}), WEFT_LIMIT, "special token 1");
+    REFUSE(SPM, v.spec.bos = (int32_t)v.spec.n_tokens, WEFT_FORMAT, "BOS");
+    REFUSE(SPM, v.spec.eos = -2, WEFT_FORMAT, "EOS");
+    REFUSE(SPM, v.spec.unk = INT32_MAX, WEFT_FORMAT, "UNK");
+    REFUSE(SPM, v.spec.eot = INT32_MAX, WEFT_FORMAT, "EOT");
+    REFUSE(SPM, v.spec.mask = 1 << 20, WEFT_FORMAT, "MASK");
+    REFUSE(BYTE_BPE, v.spec.add_eos = 1, WEFT_FORMAT, "add_eos");
+    REFUSE(BYTE_BPE, v.spec.add_bos = 1; v.spec.bos = -1, WEFT_FORMAT, "add_bos");
+    REFUSE(BYTE_BPE, v.spec.pre = WEFT__SLICE("nowhere\n"), WEFT_UNSUPPORTED, "'nowhere?'");
+    REFUSE(BYTE_BPE, v.spec.n_merges = 0, WEFT_FORMAT, "merges");
+    REFUSE(BYTE_BPE, v.spec.merges = NULL, WEFT_ARGUMENT, "merges");
+    REFUSE(BYTE_BPE, v.merges[2].right.len = 0, WEFT_FORMAT, "merge 2");
+    REFUSE(BYTE_BPE, v.merges[3].left = ((weft__slice){longest, 65535}), WEFT_FORMAT, "merge 3");
+    REFUSE(word_piece_vocab(&v), v.spec.unk = -1, WEFT_FORMAT, "unknown token");
+    REFUSE(unigram_vocab(&v), v.spec.n_scores = 0, WEFT_FORMAT, "scores");
+    REFUSE(unigram_vocab(&v), v.spec.charsmap = WEFT__SLICE("abc"), WEFT_FORMAT, "charsmap");
+    REFUSE(unigram_vocab(&v), v.spec.charsmap = WEFT__SLICE("\xFF\xFF\xFF\x7F"), WEFT_FORMAT, "charsmap");
+}
+
+/* Real vocabularies have these, and they work. */
+static void odd_but_accepted(void **state)
+{
+    (void)state;
+    static vocab v;
+    spm_vocab(&v, 1, 10);
+    add(&v, "a", WEFT__TOKEN_NORMAL, 5); /* a second "a": the first counts */
+    add(&v, "", WEFT__TOKEN_NORMAL, 5);
+    weft__tokenizer *tok = build(&v);
+    int32_t a = find_name(&v, 0, "a");
+    assert_int_equal(weft__tokenizer_find(tok, "a", 1), a);
+    assert_int_equal(weft__tokenizer_n(tok), (int32_t)v.spec.n_tokens);
+    weft__tokenizer_destroy(&tok);
+    /* A byte that the vocabulary lacks, and no unknown token: an error when it is needed, not a hole in the text. */
+    bpe_vocab(&v, 1, 0);
+    v.merges[v.spec.n_merges++] = (weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")}; /* which makes no token */
+    v.tokens['z'] = WEFT__SLICE("gone");
+    tok = build(&v);
+    EXPECT(tok, "ab", 0, 'a', 'b');
+    weft__ids ids = {0};
+    weft_error err = {0};
+    assert_int_equal(weft__tokenizer_encode(tok, "az", 2, 0, &ids, &err), WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "0x7A"));
+    assert_int_equal(ids.n, 0);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spm_equals_slow_model),
+        cmocka_unit_test(bpe_equals_slow_model),
+        cmocka_unit_test(decoding_gives_the_text_back),
+        cmocka_unit_test(raw_bytes_survive),
+        cmocka_unit_test(special_tokens),
+        cmocka_unit_test(spans),
+        cmocka_unit_test(detok_emits_whole_characters),
+        cmocka_unit_test(detok_details),
+        cmocka_unit_test(time_is_linear),
+        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(word_piece),
+        cmocka_unit_test(unigram),
+        cmocka_unit_test(malformed_vocabularies),
+        cmocka_unit_test(odd_but_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
