@@ -8,7 +8,7 @@
 
 #include "weft/error.h"
 
-#define WEFT__QK 32   /* elements of a small block */
+#define WEFT__QK 32    /* elements of a small block */
 #define WEFT__QK_K 256 /* elements of a super-block */
 
 #pragma pack(push, 1)

@@ -36,7 +36,7 @@ static inline uint16_t weft__f16_from_f32(float f)
     if (rest > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (rest >> 13 & 0x1ff));
     if (rest >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more round to infinity */
     if (rest < 0x38800000) {                                  /* below 2^-14: count in units of 2^-24 */
-        if (rest < 0x33000000) return (uint16_t)sign;          /* below 2^-25 */
+        if (rest < 0x33000000) return (uint16_t)sign;         /* below 2^-25 */
         uint32_t shift = 126 - (rest >> 23), mantissa = (rest & 0x7fffff) | 0x800000;
         uint32_t value = mantissa >> shift, left = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);
         return (uint16_t)(sign | (value + (left > half || (left == half && (value & 1)))));

@@ -1,0 +1,181 @@
+/* super.c: super-blocks. First each sub-block is fitted alone; then, for several common scales, each sub-block takes the whole
+ * numbers around its own fit that give the least true error, and the common scales are refitted to what was chosen. */
+#include "quant/super.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "quant/half.h"
+
+enum { ROUNDS = 4 };
+
+int weft__scaled_from(weft__scaled *s, const float *x, const float *w, int n)
+{
+    float biggest = 0;
+    int exponent;
+    for (int i = 0; i < n; i++) biggest = fmaxf(biggest, fabsf(x[i]));
+    if (biggest < 0x1p-26f) return 0; /* half of the least f16 number would still be more */
+    frexpf(biggest, &exponent);
+    exponent = exponent - 1 < 126 ? exponent - 1 : 126; /* so that 2^-exponent is a normal number */
+    s->up = ldexpf(1, exponent);
+    s->down = ldexpf(1, -exponent);
+    s->w = w;
+    s->n = n;
+    for (int i = 0; i < n; i++) s->x[i] = x[i] * s->down;
+    return 1;
+}
+
+float weft__scaled_back(const weft__scaled *s, uint16_t h)
+{
+    return weft__f16_to_f32(h) * s->down;
+}
+
+uint16_t weft__scaled_half(const weft__scaled *s, float v, float *back)
+{
+    uint16_t h = weft__f16_from_f32(fminf(fmaxf(v * s->up, -65504.f), 65504.f));
+    *back = weft__scaled_back(s, h);
+    return h;
+}
+
+/* The work on one super-block. */
+struct work {
+    const weft__super *form;
+    const weft__scaled *s;
+    int n_subs;
+    weft__span span[WEFT__SUBS_MAX];
+    weft__fit own[WEFT__SUBS_MAX]; /* each sub-block's fit, free of common scales */
+};
+
+/* A choice of everything but the codes. */
+struct choice {
+    uint16_t d_half, dmin_half;
+    float d, dmin; /* what the halves are worth, scaled down */
+    int scale[WEFT__SUBS_MAX], min[WEFT__SUBS_MAX];
+    weft__fit fit[WEFT__SUBS_MAX];
+    double err;
+};
+
+static int clamped(float v, int lo, int hi)
+{
+    return v < (float)lo ? lo : v > (float)hi ? hi : (int)lrintf(v);
+}
+
+/* Tries the minima around the one that keeps the sub-block's centre where its own fit has it. */
+static void try_scale(const struct work *k, int j, int scale, struct choice *c)
+{
+    const weft__super *form = k->form;
+    const weft__fit *own = &k->own[j];
+    float d = c->d * (float)scale, want = 0;
+    int n_mins = 1, first = 0;
+    if (form->min_hi && c->dmin != 0) {
+        want = ((d - own->d) * own->swl / k->span[j].sw - own->m) / c->dmin;
+        first = clamped(floorf(want), 0, form->min_hi);
+        n_mins = first < form->min_hi ? 2 : 1;
+    }
+    for (int min = first; min < first + n_mins; min++) {
+        weft__fit f = weft__fit_at(&form->levels, &k->span[j], d, -c->dmin * (float)min);
+        if (f.err < c->fit[j].err) {
+            c->fit[j] = f;
+            c->scale[j] = scale;
+            c->min[j] = min;
+        }
+    }
+}
+
+/* Given the common scales, chooses scale and minimum of each sub-block. */
+static void choose(const struct work *k, struct choice *c)
+{
+    const weft__super *form = k->form;
+    c->err = 0;
+    for (int j = 0; j < k->n_subs; j++) {
+        int near = c->d != 0 ? clamped(k->own[j].d / c->d, form->scale_lo, form->scale_hi) : 0;
+        int from = near - 1 > form->scale_lo ? near - 1 : form->scale_lo,
+            to = near + 1 < form->scale_hi ? near + 1 : form->scale_hi;
+        c->fit[j].err = INFINITY;
+        for (int scale = from; scale <= to; scale++) try_scale(k, j, scale, c);
+        c->err += c->fit[j].err;
+    }
+}
+
+static void set_common(const struct work *k, struct choice *c, double d, double dmin)
+{
+    c->d_half = weft__scaled_half(k->s, (float)d, &c->d);
+    c->dmin_half = weft__scaled_half(k->s, (float)dmin, &c->dmin);
+}
+
+/* The common scales that suit the whole numbers and levels of *c best: least squares. Returns 0 where they are not determined. */
+static int refit_common(const struct work *k, const struct choice *c, double *d, double *dmin)
+{
+    double aa = 0, ab = 0, bb = 0, xa = 0, xb = 0;
+    for (int j = 0; j < k->n_subs; j++) {
+        const weft__fit *f = &c->fit[j];
+        double a = c->scale[j], b = -c->min[j];
+        aa += a * a * f->swll;
+        ab += a * b * f->swl;
+        bb += b * b * k->span[j].sw;
+        xa += a * f->swxl;
+        xb += b * k->span[j].swx;
+    }
+    double det = aa * bb - ab * ab;
+    if (!(aa > 0)) return 0;
+    if (bb > 0 && det > 1e-9 * aa * bb) {
+        *d = (xa * bb - xb * ab) / det;
+        *dmin = (xb * aa - xa * ab) / det;
+        if (*d > 0 && *dmin >= 0) return 1;
+    }
+    *d = (xa - c->dmin * ab) / aa;
+    *dmin = c->dmin;
+    return 1;
+}
+
+/* From common scales to the best choice that alternating finds. */
+static void settle(const struct work *k, double d, double dmin, struct choice *best)
+{
+    struct choice c;
+    for (int round = 0; round < ROUNDS; round++) {
+        set_common(k, &c, d, dmin);
+        choose(k, &c);
+        if (!(c.err < best->err)) break;
+        *best = c;
+        if (!refit_common(k, &c, &d, &dmin)) break;
+    }
+}
+
+static void search(const struct work *k, struct choice *best)
+{
+    /* Common scales that make the largest sub-block's scale the largest whole number, and slightly larger ones. */
+    static const float STRETCH[] = {1.f, 1.06f};
+    const weft__super *form = k->form;
+    float biggest = 0, lowest = 0;
+    for (int j = 0; j < k->n_subs; j++) {
+        if (fabsf(k->own[j].d) > fabsf(biggest)) biggest = k->own[j].d;
+        lowest = fminf(lowest, k->own[j].m);
+    }
+    best->err = INFINITY;
+    for (size_t i = 0; i < sizeof STRETCH / sizeof *STRETCH; i++) {
+        double d = STRETCH[i] * biggest, dmin = form->min_hi ? -STRETCH[i] * lowest / (float)form->min_hi : 0;
+        settle(k, d / form->scale_hi, dmin, best);
+        if (form->scale_lo < 0) settle(k, d / form->scale_lo, dmin, best);
+    }
+}
+
+void weft__super_encode(const weft__super *form, const float *x, const float *w, weft__super_fit *out)
+{
+    weft__scaled s;
+    struct work k = {.form = form, .s = &s, .n_subs = WEFT__QK_K / form->sub};
+    struct choice best;
+    memset(out, 0, sizeof *out);
+    if (!weft__scaled_from(&s, x, w, WEFT__QK_K)) return;
+    for (int j = 0; j < k.n_subs; j++) {
+        k.span[j] = weft__span_of(s.x + j * form->sub, w + j * form->sub, form->sub);
+        k.own[j] = form->min_hi ? weft__fit_affine(&form->levels, &k.span[j], 0) : weft__fit_scale(&form->levels, &k.span[j]);
+    }
+    search(&k, &best);
+    out->d = best.d_half;
+    out->dmin = best.dmin_half;
+    for (int j = 0; j < k.n_subs; j++) {
+        out->scale[j] = best.scale[j];
+        out->min[j] = best.min[j];
+        weft__fit_codes(&form->levels, s.x + j * form->sub, form->sub, best.fit[j].d, best.fit[j].m, out->q + j * form->sub);
+    }
+}

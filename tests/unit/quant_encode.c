@@ -1,0 +1,268 @@
+/* quant_encode.c: the encoders on made-up rows: errors against a plain encoder that is computed here, importance, exact cases,
+ * extremes, refusals. */
+#include "unit/fixture.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "quant/encode.h"
+#include "quant/half.h"
+
+/* What a plain encoder of the format does: sub-blocks of `sub`, whole levels lo..hi from the largest magnitude or, with minima,
+ * from the range; scales (and minima) are f16 or, where scale_max is not 0, whole numbers up to scale_max times an f16. `bound`:
+ * relative RMS error that our encoding of normal rows may have. */
+static const struct format {
+    uint32_t dtype;
+    int sub, lo, hi, minima, scale_max;
+    double bound;
+} FORMATS[] = {
+    {WEFT_Q4_0, 32, -8, 7, 0, 0, 0.083},     {WEFT_Q4_1, 32, 0, 15, 1, 0, 0.070},    {WEFT_Q5_0, 32, -16, 15, 0, 0, 0.042},
+    {WEFT_Q5_1, 32, 0, 31, 1, 0, 0.034},     {WEFT_Q8_0, 32, -127, 127, 0, 0, .005}, {WEFT_Q2_K, 16, 0, 3, 1, 15, 0.265},
+    {WEFT_Q3_K, 16, -4, 3, 0, 31, 0.15},     {WEFT_Q4_K, 32, 0, 15, 1, 63, 0.072},   {WEFT_Q5_K, 32, 0, 31, 1, 63, 0.035},
+    {WEFT_Q6_K, 16, -32, 31, 0, 127, 0.017}, {WEFT_IQ4_NL, 32, -8, 7, 0, 0, 0.075},  {WEFT_IQ4_XS, 32, -8, 7, 0, 31, 0.076},
+};
+enum { N_FORMATS = sizeof FORMATS / sizeof *FORMATS, K = 512, ROWS = 8, N = K * ROWS };
+
+static float rounded_half(float x)
+{
+    return weft__f16_to_f32(weft__f16_from_f32(x));
+}
+
+/* `common`: the largest of all in the super-block. */
+static float rounded_scale(const struct format *f, float x, float common)
+{
+    if (!f->scale_max) return rounded_half(x);
+    float unit = rounded_half(common / (float)f->scale_max);
+    return unit > 0 ? unit * fminf(rintf(x / unit), (float)f->scale_max) : 0;
+}
+
+static void own_scale(const struct format *f, const float *x, float *d, float *m)
+{
+    float lo = f->minima ? fminf(x[0], f->scale_max ? 0 : x[0]) : 0, hi = x[0], biggest = 0;
+    for (int i = 0; i < f->sub; i++) {
+        if (f->minima) lo = fminf(lo, x[i]);
+        hi = fmaxf(hi, x[i]);
+        biggest = fmaxf(biggest, fabsf(x[i]));
+    }
+    *d = f->minima ? (hi - lo) / (float)f->hi : biggest / (float)f->hi;
+    *m = lo;
+}
+
+/* Writes the n values, whole super-blocks, as the plain encoder would leave them. */
+static void plainly(const struct format *f, const float *x, float *y, int n)
+{
+    int whole = f->scale_max ? 256 : f->sub;
+    for (int b = 0; b < n; b += whole) {
+        float d_max = 0, m_max = 0, d, m;
+        for (int i = b; i < b + whole; i += f->sub) {
+            own_scale(f, x + i, &d, &m);
+            d_max = fmaxf(d_max, d);
+            m_max = fmaxf(m_max, fabsf(m));
+        }
+        for (int i = b; i < b + whole; i++) {
+            own_scale(f, x + i - i % f->sub, &d, &m);
+            d = rounded_scale(f, d, d_max);
+            m = copysignf(rounded_scale(f, fabsf(m), m_max), m);
+            float q = d > 0 ? rintf((x[i] - m) / d) : 0;
+            y[i] = d * fminf(fmaxf(q, (float)f->lo), (float)f->hi) + m;
+        }
+    }
+}
+
+static void encode_rows(uint32_t dtype, const float *x, uint8_t *bytes, int n_rows, int n, const float *importance)
+{
+    weft_error err;
+    if (weft__quant_encode_rows(dtype, x, bytes, n_rows, n, importance, &err)) fail_msg("%s", err.message);
+}
+
+/* Encodes and decodes; the weighted sum of squared errors. */
+static double encoding_error(uint32_t dtype, const float *x, const float *importance, const float *weights)
+{
+    static uint8_t bytes[N * 4];
+    static float y[N];
+    double sum = 0;
+    encode_rows(dtype, x, bytes, ROWS, K, importance);
+    weft__quant_decode_row(dtype, bytes, y, N);
+    for (int i = 0; i < N; i++) sum += (weights ? weights[i % K] : 1) * ((double)y[i] - x[i]) * ((double)y[i] - x[i]);
+    return sum;
+}
+
+enum { NORMAL, UNIFORM, POSITIVE, HEAVY, VERY_HEAVY, SPARSE, SMALL, LARGE, N_KINDS };
+static const char *const KINDS[] = {"normal", "uniform", "positive", "heavy-tailed", "very heavy-tailed",
+                                    "sparse", "small",   "large"};
+
+static void fill(float *x, int kind)
+{
+    weft__rng rng;
+    weft__rng_seed(&rng, 10 + (uint64_t)kind);
+    for (int i = 0; i < N; i++) {
+        double z = weft__rng_normal(&rng), u = weft__rng_double(&rng);
+        switch (kind) {
+        case UNIFORM: x[i] = (float)(2 * u - 1); break;
+        case POSITIVE: x[i] = (float)(0.2 + u); break;
+        case HEAVY: x[i] = (float)(z / sqrt(-log(1 - u))); break; /* Student's t, 2 degrees of freedom */
+        case VERY_HEAVY: x[i] = (float)(z * exp(3 * u)); break;
+        case SPARSE: x[i] = u < 0.9 ? 0 : (float)z; break;
+        case SMALL: x[i] = (float)(1e-4 * z); break;
+        case LARGE: x[i] = (float)(1e4 * z); break;
+        default: x[i] = (float)z;
+        }
+    }
+}
+
+static void better_than_a_plain_encoder(void **state)
+{
+    (void)state;
+    static float x[N], y[N];
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        fill(x, kind);
+        double energy = 0;
+        for (int i = 0; i < N; i++) energy += (double)x[i] * x[i];
+        for (int f = 0; f < N_FORMATS; f++) {
+            double ours = encoding_error(FORMATS[f].dtype, x, NULL, NULL), plain = 0;
+            plainly(&FORMATS[f], x, y, N);
+            for (int i = 0; i < N; i++) plain += ((double)y[i] - x[i]) * ((double)y[i] - x[i]);
+            const char *name = weft_dtype_describe(FORMATS[f].dtype).name;
+            if (!(ours <= plain))
+                fail_msg("%s, %s rows: error %g, plainly %g", name, KINDS[kind], sqrt(ours / energy), sqrt(plain / energy));
+            if (kind == NORMAL && !(sqrt(ours / energy) <= FORMATS[f].bound)) fail_msg("%s: error %g", name, sqrt(ours / energy));
+        }
+    }
+}
+
+static void importance_moves_the_error(void **state)
+{
+    (void)state;
+    static float x[N], importance[K], zeros[K], scaled[K];
+    static uint8_t a[N * 4], b[N * 4];
+    weft__rng rng;
+    weft__rng_seed(&rng, 77);
+    fill(x, NORMAL);
+    for (int i = 0; i < K; i++) {
+        importance[i] = i % 7 ? (float)exp(weft__rng_normal(&rng)) : 0;
+        scaled[i] = ldexpf(importance[i], 40);
+    }
+    for (int f = 0; f < N_FORMATS; f++) {
+        uint32_t dtype = FORMATS[f].dtype;
+        double with = encoding_error(dtype, x, importance, importance), without = encoding_error(dtype, x, NULL, importance);
+        if (!(with < without)) fail_msg("%s: %g with, %g without", weft_dtype_describe(dtype).name, with, without);
+        /* The columns that count for nothing are still near their values. */
+        assert_true(encoding_error(dtype, x, importance, NULL) < 2.5 * encoding_error(dtype, x, NULL, NULL));
+        encode_rows(dtype, x, a, ROWS, K, NULL);
+        encode_rows(dtype, x, b, ROWS, K, zeros);
+        assert_memory_equal(a, b, ROWS * weft__quant_row_bytes(dtype, K));
+        encode_rows(dtype, x, a, ROWS, K, importance);
+        encode_rows(dtype, x, b, ROWS, K, scaled);
+        assert_memory_equal(a, b, ROWS * weft__quant_row_bytes(dtype, K));
+    }
+}
+
+/* One call for all rows, or one each, to odd addresses: the same bytes, and none beside them. */
+static void rows_are_independent(void **state)
+{
+    (void)state;
+    static float x[N];
+    static uint8_t a[N * 4 + 2], b[N * 4 + 2];
+    fill(x, HEAVY);
+    for (int f = 0; f < N_FORMATS; f++) {
+        size_t row = weft__quant_row_bytes(FORMATS[f].dtype, K);
+        memset(a, 0xa5, sizeof a);
+        encode_rows(FORMATS[f].dtype, x, a + 1, ROWS, K, NULL);
+        assert_true(a[0] == 0xa5 && a[1 + ROWS * row] == 0xa5);
+        for (size_t r = 0; r < ROWS; r++) encode_rows(FORMATS[f].dtype, x + r * K, b + r * row, 1, K, NULL);
+        assert_memory_equal(a + 1, b, ROWS * row);
+    }
+}
+
+/* Rows that every format can hold exactly, or that lie beyond what it can hold. */
+static void exact_and_extreme_rows(void **state)
+{
+    (void)state;
+    static float x[N], y[N];
+    static uint8_t bytes[N * 4];
+    static const float MAGNITUDES[] = {0, 1e-45f, 1e-39f, 1e-30f, 0x1p-26f, 3e-8f, 1e-7f, 1e-5f, 1e5f, 1e9f, 1e30f, FLT_MAX};
+    weft__rng rng;
+    weft__rng_seed(&rng, 5);
+    for (int f = 0; f < N_FORMATS; f++) {
+        const char *name = weft_dtype_describe(FORMATS[f].dtype).name;
+        for (size_t k = 0; k < sizeof MAGNITUDES / sizeof *MAGNITUDES; k++) {
+            for (int i = 0; i < N; i++) x[i] = MAGNITUDES[k] * (float)(2 * weft__rng_double(&rng) - 1);
+            x[3] = MAGNITUDES[k], x[300] = -MAGNITUDES[k];
+            encode_rows(FORMATS[f].dtype, x, bytes, ROWS, K, NULL);
+            weft__quant_decode_row(FORMATS[f].dtype, bytes, y, N);
+            double error = 0, energy = 0;
+            for (int i = 0; i < N; i++) {
+                if (!isfinite(y[i]) || (MAGNITUDES[k] == 0 && y[i] != 0))
+                    fail_msg("%s: %g became %g", name, (double)x[i], (double)y[i]);
+                error += ((double)y[i] - x[i]) * ((double)y[i] - x[i]);
+                energy += (double)x[i] * x[i];
+            }
+            /* Never worse than all zeros; at 1e-5 and 1e5, within the range of every format, much better. */
+            if (!(error <= energy)) fail_msg("%s at %g: error %g of %g", name, (double)MAGNITUDES[k], error, energy);
+            if (MAGNITUDES[k] == 1e5f && !(error <= 0.1 * energy)) fail_msg("%s at 1e5: error %g of %g", name, error, energy);
+        }
+        if (FORMATS[f].scale_max || FORMATS[f].dtype == WEFT_IQ4_NL) continue;
+        for (int i = 0; i < N; i++) x[i] = 0.25f * (float)((int)weft__rng_below(&rng, 3) - 1);
+        assert_true(encoding_error(FORMATS[f].dtype, x, NULL, NULL) == 0);
+    }
+}
+
+static void floats_are_nearest_and_finite(void **state)
+{
+    (void)state;
+    const float x[4] = {1.0009766f, -7e4f, FLT_MAX, 1e-45f};
+    uint16_t h[4];
+    float same[4];
+    encode_rows(WEFT_F16, x, (uint8_t *)h, 1, 4, NULL);
+    assert_true(h[0] == 0x3c01 && h[1] == 0xfbff && h[2] == 0x7bff && h[3] == 0);
+    encode_rows(WEFT_BF16, x, (uint8_t *)h, 2, 2, NULL);
+    assert_true(h[0] == 0x3f80 && h[1] == 0xc789 && h[2] == 0x7f7f && h[3] == 0);
+    encode_rows(WEFT_F32, x, (uint8_t *)same, 1, 4, NULL);
+    assert_memory_equal(same, x, sizeof x);
+}
+
+static void refuse(uint32_t dtype, const float *x, int64_t n_rows, int64_t n, const float *importance, weft_status want,
+                   const char *part)
+{
+    static uint8_t bytes[N * 4];
+    weft_error err = {0};
+    assert_int_equal(weft__quant_encode_rows(dtype, x, bytes, n_rows, n, importance, &err), want);
+    assert_int_equal(weft__quant_encode_rows(dtype, x, bytes, n_rows, n, importance, NULL), want);
+    if (!strstr(err.message, part)) fail_msg("\"%s\" lacks \"%s\"", err.message, part);
+}
+
+static void bad_input_is_refused(void **state)
+{
+    (void)state;
+    static float x[N], importance[K];
+    fill(x, NORMAL);
+    for (int f = 0; f < N_FORMATS; f++) {
+        float was = x[3 * K + 17];
+        x[3 * K + 17] = NAN;
+        refuse(FORMATS[f].dtype, x, ROWS, K, NULL, WEFT_ARGUMENT, "row 3, column 17: NaN");
+        x[3 * K + 17] = -INFINITY;
+        refuse(FORMATS[f].dtype, x, ROWS, K, NULL, WEFT_ARGUMENT, "row 3, column 17: infinity");
+        x[3 * K + 17] = was;
+        importance[9] = -1;
+        refuse(FORMATS[f].dtype, x, ROWS, K, importance, WEFT_ARGUMENT, "column 9");
+        importance[9] = NAN;
+        refuse(FORMATS[f].dtype, x, ROWS, K, importance, WEFT_ARGUMENT, "column 9");
+        importance[9] = 0;
+        refuse(FORMATS[f].dtype, x, 1, 48, NULL, WEFT_ARGUMENT, "blocks of");
+        refuse(FORMATS[f].dtype, x, -1, K, NULL, WEFT_ARGUMENT, "-1 rows");
+        refuse(FORMATS[f].dtype, x, 1, -256, NULL, WEFT_ARGUMENT, "-256 elements");
+        assert_int_equal(weft__quant_encode_rows(FORMATS[f].dtype, x, NULL, 0, K, NULL, NULL), WEFT_OK);
+    }
+    refuse(WEFT_I32, x, 1, K, NULL, WEFT_UNSUPPORTED, "I32");
+    refuse(77, x, 1, K, NULL, WEFT_UNSUPPORTED, "77");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(better_than_a_plain_encoder),   cmocka_unit_test(importance_moves_the_error),
+        cmocka_unit_test(rows_are_independent),          cmocka_unit_test(exact_and_extreme_rows),
+        cmocka_unit_test(floats_are_nearest_and_finite), cmocka_unit_test(bad_input_is_refused),
+    };
+    return cmocka_run_group_tests_name("quant_encode", tests, NULL, NULL);
+}
