@@ -40,8 +40,9 @@ int weft__chat_template_uses(const weft__chat_template *t, const char *name)
 static int is_known_role(void *arg, const char *key, int depth, const char *text, size_t n)
 {
     (void)arg;
-    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function", "ipython", "observation",
-                                        "model", "root", "documents", "tool_response", "tool_results", "tool_call", "tool_calls"};
+    static const char *const roles[] = {"system",    "developer",     "user",         "assistant", "tool",
+                                        "function",  "ipython",       "observation",  "model",     "root",
+                                        "documents", "tool_response", "tool_results", "tool_call", "tool_calls"};
     if (depth != 2 || strcmp(key, "role") != 0) return 0;
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         if (n == strlen(roles[i]) && !memcmp(text, roles[i], n)) return 1;
@@ -51,7 +52,8 @@ static int is_known_role(void *arg, const char *key, int depth, const char *text
 
 static weft_status check_request(const weft__chat_request *request, weft_error *err)
 {
-    if (weft__json_kind_of(request->messages) != WEFT__JSON_ARRAY) return weft_fail(err, WEFT_ARGUMENT, "messages must be an array");
+    if (weft__json_kind_of(request->messages) != WEFT__JSON_ARRAY)
+        return weft_fail(err, WEFT_ARGUMENT, "messages must be an array");
     for (size_t i = 0; i < weft__json_size(request->messages); i++) {
         if (weft__json_kind_of(weft__json_at(request->messages, i)) == WEFT__JSON_OBJECT) continue;
         return weft_fail(err, WEFT_ARGUMENT, "messages[%zu] must be an object with a role and content", i);

@@ -63,17 +63,17 @@ typedef enum weft__jkind {
     WEFT__JN_COMPARE, /* a, then ops[i] items[i] */
     WEFT__JN_NSREF,   /* target of set: name.attr */
     /* statements */
-    WEFT__JN_DATA,       /* value */
-    WEFT__JN_OUTPUT,     /* a */
-    WEFT__JN_IF,         /* items[i]: condition of bodies[i]; the last body without a condition is else */
-    WEFT__JN_FOR,        /* for a in b if c: bodies[0] else bodies[1]; flag: recursive */
-    WEFT__JN_SET,        /* a = b */
-    WEFT__JN_SET_BLOCK,  /* a = bodies[0] | b; b may be NULL */
-    WEFT__JN_MACRO,      /* name(params): bodies[0] */
-    WEFT__JN_CALL_BLOCK, /* call(params) a: bodies[0] */
+    WEFT__JN_DATA,         /* value */
+    WEFT__JN_OUTPUT,       /* a */
+    WEFT__JN_IF,           /* items[i]: condition of bodies[i]; the last body without a condition is else */
+    WEFT__JN_FOR,          /* for a in b if c: bodies[0] else bodies[1]; flag: recursive */
+    WEFT__JN_SET,          /* a = b */
+    WEFT__JN_SET_BLOCK,    /* a = bodies[0] | b; b may be NULL */
+    WEFT__JN_MACRO,        /* name(params): bodies[0] */
+    WEFT__JN_CALL_BLOCK,   /* call(params) a: bodies[0] */
     WEFT__JN_FILTER_BLOCK, /* filter b: bodies[0] */
-    WEFT__JN_WITH,       /* with items[2i] = items[2i+1]: bodies[0] */
-    WEFT__JN_GENERATION, /* bodies[0] */
+    WEFT__JN_WITH,         /* with items[2i] = items[2i+1]: bodies[0] */
+    WEFT__JN_GENERATION,   /* bodies[0] */
     WEFT__JN_BREAK,
     WEFT__JN_CONTINUE
 } weft__jkind;
@@ -127,10 +127,10 @@ struct weft__jnode {
 typedef struct weft__jcompiler {
     weft__jctx *ctx;
     weft__jtokens tokens;
-    size_t at;               /* the current token */
-    uint32_t nesting;        /* of expressions and statements */
-    uint32_t n_loops;        /* around, up to the next macro */
-    weft__jdict *names;      /* interned; each one's value is its number */
+    size_t at;          /* the current token */
+    uint32_t nesting;   /* of expressions and statements */
+    uint32_t n_loops;   /* around, up to the next macro */
+    weft__jdict *names; /* interned; each one's value is its number */
 } weft__jcompiler;
 
 struct weft__jinja {
@@ -183,6 +183,9 @@ int weft__j_skip_name(weft__jcompiler *p, const char *name);
 weft_status weft__j_expect_op(weft__jcompiler *p, uint32_t op);
 weft_status weft__j_expect_type(weft__jcompiler *p, weft__jtoken_type type);
 weft_status weft__j_expect_ident(weft__jcompiler *p, const weft__jstr **out);
+int weft__j_is_name(const weft__jtoken *t, const char *name);
+/* "expected WANTED, found ..." */
+weft_status weft__j_unexpected(weft__jcompiler *p, const char *wanted);
 /* Fails at the current token. */
 weft_status weft__j_syntax(weft__jcompiler *p, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 /* "'x'" or "the end of the tag". */

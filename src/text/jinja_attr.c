@@ -150,6 +150,17 @@ static weft_status slice_string(weft__jctx *c, const weft__jstr *s, int64_t from
     return weft__j_markup(c, text.u.s, s->markup, out);
 }
 
+static weft_status slice_range(weft__jctx *c, const weft__jrange *r, int64_t from, int64_t to, int64_t step, weft__jval *out)
+{
+    int64_t first, last, stride;
+    if (__builtin_mul_overflow(r->step, from, &first) || __builtin_add_overflow(first, r->start, &first) ||
+        __builtin_mul_overflow(r->step, to, &last) || __builtin_add_overflow(last, r->start, &last) ||
+        __builtin_mul_overflow(r->step, step, &stride)) {
+        return weft__j_fail(c, WEFT_LIMIT, "an integer exceeds 64 bits");
+    }
+    return weft__j_range(c, first, last, stride, out);
+}
+
 weft_status weft__j_getslice(weft__jctx *c, weft__jval v, weft__jval start, weft__jval stop, weft__jval step, weft__jval *out)
 {
     if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
@@ -161,6 +172,7 @@ weft_status weft__j_getslice(weft__jctx *c, weft__jval v, weft__jval start, weft
     if (!stride) return weft__j_fail(c, WEFT_ARGUMENT, "a slice's step cannot be zero");
     slice_bounds((int64_t)weft__j_len(v), start, stop, stride, &from, &to);
     if (v.type == WEFT__J_STRING) return slice_string(c, v.u.s, from, to, stride, out);
+    if (v.type == WEFT__J_RANGE) return slice_range(c, v.u.range, from, to, stride, out);
     weft__jval list;
     WEFT__J_TRY(weft__j_new_list(c, v.type == WEFT__J_TUPLE ? WEFT__J_TUPLE : WEFT__J_LIST, 0, &list));
     for (int64_t i = from; stride > 0 ? i < to : i > to;) {

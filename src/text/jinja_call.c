@@ -32,6 +32,12 @@ weft_status weft__j_bind(weft__jctx *c, const char *what, const weft__jargs *arg
     return WEFT_OK;
 }
 
+weft_status weft__j_no_args(weft__jctx *c, const char *what, const weft__jargs *args)
+{
+    if (args->n_pos || args->n_named) return weft__j_fail(c, WEFT_ARGUMENT, "%s takes no arguments", what);
+    return WEFT_OK;
+}
+
 weft_status weft__j_want_int(weft__jctx *c, const char *what, weft__jval v, int64_t otherwise, int64_t *out)
 {
     if (v.type == WEFT__J_MISSING) {
@@ -76,6 +82,7 @@ static weft_status call_dict(weft__jctx *c, weft__jval self, const weft__jargs *
     if (args->n_pos > 1) return weft__j_fail(c, WEFT_ARGUMENT, "dict takes at most one positional argument");
     if (args->n_pos) {
         pairs = args->pos[0];
+        if (pairs.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, pairs);
         if (pairs.type == WEFT__J_DICT) {
             pairs.type = WEFT__J_VIEW;
             pairs.aux = WEFT__J_ITEMS;
@@ -204,8 +211,14 @@ static weft_status call_strftime(weft__jctx *c, weft__jval self, const weft__jar
 const weft__jfunction *weft__j_global(const weft__jstr *name)
 {
     static const weft__jfunction table[] = {
-        {"namespace", call_namespace}, {"raise_exception", call_raise}, {"range", call_range}, {"strftime_now", call_strftime},
-        {"dict", call_dict},           {"cycler", call_cycler},         {"joiner", call_joiner}, {"lipsum", NULL},
+        {"namespace", call_namespace},
+        {"raise_exception", call_raise},
+        {"range", call_range},
+        {"strftime_now", call_strftime},
+        {"dict", call_dict},
+        {"cycler", call_cycler},
+        {"joiner", call_joiner},
+        {"lipsum", NULL},
         {NULL, NULL},
     };
     return weft__j_lookup(table, name);

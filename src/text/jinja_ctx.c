@@ -61,8 +61,7 @@ weft_status weft__j_spend(weft__jctx *c, uint64_t steps)
 {
     if (c->steps < steps) {
         c->steps = 0;
-        return weft__j_fail(c, WEFT_LIMIT, "the template takes more than %llu steps",
-                            (unsigned long long)c->limits.max_steps);
+        return weft__j_fail(c, WEFT_LIMIT, "the template takes more than %llu steps", (unsigned long long)c->limits.max_steps);
     }
     c->steps -= steps;
     return WEFT_OK;

@@ -186,7 +186,8 @@ static weft_status dump_value(dumper *d, weft__jval v)
             return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: '%.*s' is undefined", n, v.u.s->data);
         }
         /* fall through */
-    default: return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: a value of type '%s' is not possible in JSON", weft__j_type_name(v));
+    default:
+        return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: a value of type '%s' is not possible in JSON", weft__j_type_name(v));
     }
 }
 

@@ -68,7 +68,8 @@ static weft_status next_if(weft__jctx *c, weft__jiter *it, weft__jval *out, int 
 }
 
 /* Puts the loop's condition, if it has one, between source and walk. */
-static weft_status add_condition(weft__jctx *c, weft__jscope *scope, const weft__jnode *node, weft__jval *source, weft__jiter **it)
+static weft_status add_condition(weft__jctx *c, weft__jscope *scope, const weft__jnode *node, weft__jval *source,
+                                 weft__jiter **it)
 {
     if (!node->c) return WEFT_OK;
     weft__jiter *filter = weft__j_alloc(c, sizeof *filter);
@@ -288,9 +289,7 @@ static weft_status exec_statement(weft__jctx *c, const weft__jinja *t, weft__jsc
     weft__jscope *inner;
     switch (node->kind) {
     case WEFT__JN_DATA: return weft__j_put_str(c, c->out, node->value.u.s);
-    case WEFT__JN_OUTPUT:
-        WEFT__J_TRY(weft__j_eval(c, scope, node->a, &v));
-        return weft__j_put_value(c, c->out, v);
+    case WEFT__JN_OUTPUT: WEFT__J_TRY(weft__j_eval(c, scope, node->a, &v)); return weft__j_put_value(c, c->out, v);
     case WEFT__JN_IF: return exec_if(c, t, scope, node);
     case WEFT__JN_FOR: return exec_for(c, t, scope, node);
     case WEFT__JN_SET:
@@ -301,9 +300,7 @@ static weft_status exec_statement(weft__jctx *c, const weft__jinja *t, weft__jsc
     case WEFT__JN_FILTER_BLOCK: return exec_filter_block(c, t, scope, node);
     case WEFT__JN_CALL_BLOCK: return exec_call_block(c, t, scope, node);
     case WEFT__JN_WITH: return exec_with(c, t, scope, node);
-    case WEFT__JN_MACRO:
-        WEFT__J_TRY(make_macro(c, t, scope, node, &v));
-        return weft__j_scope_set(c, scope, node->name, v);
+    case WEFT__JN_MACRO: WEFT__J_TRY(make_macro(c, t, scope, node, &v)); return weft__j_scope_set(c, scope, node->name, v);
     case WEFT__JN_GENERATION: /* only marks what an assistant wrote, for training */
         WEFT__J_TRY(weft__j_scope_create(c, scope, &node->bodies[0], &inner));
         return weft__j_exec(c, t, inner, &node->bodies[0]);

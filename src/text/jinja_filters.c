@@ -1,10 +1,7 @@
-/* jinja_filters.c: filters of text and single values (jinja_value.h), as jinja2 and Hugging Face define them. The filters of
- * sequences are in jinja_filters_seq.c. Owned by the rendering. */
-#include <math.h>
+/* jinja_filters.c: filters of text and single values (jinja_value.h), as jinja2 and Hugging Face define them. Those of numbers
+ * are in jinja_filters_number.c, those of sequences in jinja_filters_seq.c. Owned by the rendering. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/text.h"
 #include "text/jinja_text.h"
@@ -12,23 +9,6 @@
 
 #define PARAMS(...) static const char *const names[] = {__VA_ARGS__}
 #define N_PARAMS (sizeof names / sizeof *names)
-
-static weft_status no_args(weft__jctx *c, const char *what, const weft__jargs *args)
-{
-    if (args->n_pos || args->n_named) return weft__j_fail(c, WEFT_ARGUMENT, "%s takes no arguments", what);
-    return WEFT_OK;
-}
-
-static weft_status filter_abs(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
-{
-    WEFT__J_TRY(no_args(c, "abs", args));
-    if (!weft__j_is_number(v)) return weft__j_fail(c, WEFT_ARGUMENT, "abs needs a number, not '%s'", weft__j_type_name(v));
-    if (v.type == WEFT__J_FLOAT) {
-        *out = weft__j_float(fabs(v.u.f));
-        return WEFT_OK;
-    }
-    return weft__j_arithmetic(c, v.u.i < 0 ? WEFT__J_SUB : WEFT__J_ADD, weft__j_int(0), v, out);
-}
 
 static weft_status filter_attr(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
@@ -44,7 +24,7 @@ static weft_status filter_attr(weft__jctx *c, weft__jval v, const weft__jargs *a
 static weft_status cased(weft__jctx *c, const char *what, weft__jval v, const weft__jargs *args, weft__jcase how, weft__jval *out)
 {
     const weft__jstr *s;
-    WEFT__J_TRY(no_args(c, what, args));
+    WEFT__J_TRY(weft__j_no_args(c, what, args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     return weft__j_case(c, s, how, out);
 }
@@ -83,7 +63,7 @@ static weft_status filter_title(weft__jctx *c, weft__jval v, const weft__jargs *
     const weft__jstr *s;
     weft__jbuf b = {0};
     size_t from = 0;
-    WEFT__J_TRY(no_args(c, "title", args));
+    WEFT__J_TRY(weft__j_no_args(c, "title", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     for (size_t at = 0, n; at < s->len; at += n) {
         uint32_t cp;
@@ -122,7 +102,7 @@ static weft_status filter_default(weft__jctx *c, weft__jval v, const weft__jargs
 static weft_status filter_escape(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
     const weft__jstr *s;
-    WEFT__J_TRY(no_args(c, "escape", args));
+    WEFT__J_TRY(weft__j_no_args(c, "escape", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     return weft__j_escape(c, s, out);
 }
@@ -131,7 +111,7 @@ static weft_status filter_forceescape(weft__jctx *c, weft__jval v, const weft__j
 {
     const weft__jstr *s;
     weft__jval plain;
-    WEFT__J_TRY(no_args(c, "forceescape", args));
+    WEFT__J_TRY(weft__j_no_args(c, "forceescape", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     WEFT__J_TRY(weft__j_markup(c, s, 0, &plain));
     return weft__j_escape(c, plain.u.s, out);
@@ -140,7 +120,7 @@ static weft_status filter_forceescape(weft__jctx *c, weft__jval v, const weft__j
 static weft_status filter_safe(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
     const weft__jstr *s;
-    WEFT__J_TRY(no_args(c, "safe", args));
+    WEFT__J_TRY(weft__j_no_args(c, "safe", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     return weft__j_markup(c, s, 1, out);
 }
@@ -148,7 +128,7 @@ static weft_status filter_safe(weft__jctx *c, weft__jval v, const weft__jargs *a
 static weft_status filter_string(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
     const weft__jstr *s;
-    WEFT__J_TRY(no_args(c, "string", args));
+    WEFT__J_TRY(weft__j_no_args(c, "string", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     *out = weft__j_of_str(s);
     return WEFT_OK;
@@ -156,173 +136,10 @@ static weft_status filter_string(weft__jctx *c, weft__jval v, const weft__jargs 
 
 static weft_status filter_length(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(no_args(c, "length", args));
+    WEFT__J_TRY(weft__j_no_args(c, "length", args));
     size_t n = weft__j_len(v);
     if (n == SIZE_MAX) return weft__j_fail(c, WEFT_ARGUMENT, "'%s' has no length", weft__j_type_name(v));
     *out = weft__j_int((int64_t)n);
-    return WEFT_OK;
-}
-
-/* ---- numbers ---- */
-
-/* s without white space around it and with underscores between digits dropped, as Python reads numbers. 0 when too long or when an
- * underscore stands elsewhere. */
-static int number_text(const weft__jstr *s, char out[400])
-{
-    size_t from = 0, to = s->len, n = 0;
-    weft__j_strip(s, NULL, 1, 1, &from, &to);
-    if (to - from >= 400 || from == to) return 0;
-    for (size_t i = from; i < to; i++) {
-        char ch = s->data[i];
-        if (ch == '_') {
-            if (i == from || i + 1 == to || s->data[i - 1] == '_' || s->data[i + 1] == '_') return 0;
-            continue;
-        }
-        if (!ch) return 0;
-        out[n++] = ch;
-    }
-    out[n] = 0;
-    return 1;
-}
-
-static int parse_float(const weft__jstr *s, double *out)
-{
-    char text[400], *end;
-    if (!number_text(s, text) || strpbrk(text, "xX()pP")) return 0; /* strtod takes more than Python */
-    *out = strtod(text, &end);
-    return end != text && !*end;
-}
-
-/* 1 parsed, 0 malformed, -1 beyond 64 bits. */
-static int parse_int(const weft__jstr *s, int64_t base, int64_t *out)
-{
-    char text[400];
-    if (!number_text(s, text)) return 0;
-    const char *p = text;
-    int negative = *p == '-';
-    if (*p == '-' || *p == '+') p++;
-    int prefix = *p != '0' ? 0 : (p[1] | 0x20) == 'x' ? 16 : (p[1] | 0x20) == 'o' ? 8 : (p[1] | 0x20) == 'b' ? 2 : 0;
-    if (prefix && (base == 0 || base == prefix)) {
-        base = prefix;
-        p += 2;
-    } else if (base == 0) {
-        base = 10;
-    }
-    if (!*p) return 0;
-    int64_t n = 0;
-    int big = 0;
-    for (; *p; p++) {
-        int digit = *p >= '0' && *p <= '9' ? *p - '0' : (*p | 0x20) >= 'a' && (*p | 0x20) <= 'z' ? (*p | 0x20) - 'a' + 10 : 99;
-        if (digit >= base) return 0;
-        big |= __builtin_mul_overflow(n, base, &n) || __builtin_sub_overflow(n, (int64_t)digit, &n); /* downwards: INT64_MIN */
-    }
-    if (big || (!negative && n == INT64_MIN)) return -1;
-    *out = negative ? n : -n;
-    return 1;
-}
-
-static weft_status int_of_double(weft__jctx *c, double d, weft__jval otherwise, weft__jval *out)
-{
-    *out = otherwise;
-    if (isnan(d)) return WEFT_OK;
-    if (isinf(d)) return weft__j_fail(c, WEFT_LIMIT, "infinity is no int");
-    if (!(d >= -9223372036854775808.0 && d < 9223372036854775808.0)) return weft__j_fail(c, WEFT_LIMIT, "an integer exceeds 64 bits");
-    *out = weft__j_int((int64_t)d);
-    return WEFT_OK;
-}
-
-static weft_status filter_int(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
-{
-    PARAMS("default", "base");
-    weft__jval bound[N_PARAMS];
-    int64_t base, n = 0;
-    double d;
-    WEFT__J_TRY(weft__j_bind(c, "int", args, names, N_PARAMS, 0, bound));
-    WEFT__J_TRY(weft__j_want_int(c, "int", bound[1], 10, &base));
-    weft__jval otherwise = bound[0].type == WEFT__J_MISSING ? weft__j_int(0) : bound[0];
-    if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
-    if (weft__j_is_int(v)) {
-        *out = weft__j_int(v.u.i);
-        return WEFT_OK;
-    }
-    if (v.type == WEFT__J_FLOAT) return int_of_double(c, v.u.f, otherwise, out);
-    *out = otherwise;
-    if (v.type != WEFT__J_STRING) return WEFT_OK;
-    int parsed = base == 0 || (base >= 2 && base <= 36) ? parse_int(v.u.s, base, &n) : 0;
-    if (parsed < 0) return weft__j_fail(c, WEFT_LIMIT, "an integer exceeds 64 bits");
-    if (parsed) {
-        *out = weft__j_int(n);
-        return WEFT_OK;
-    }
-    return parse_float(v.u.s, &d) ? int_of_double(c, d, otherwise, out) : WEFT_OK;
-}
-
-static weft_status filter_float(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
-{
-    PARAMS("default");
-    weft__jval otherwise;
-    double d;
-    WEFT__J_TRY(weft__j_bind(c, "float", args, names, N_PARAMS, 0, &otherwise));
-    if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
-    *out = otherwise.type == WEFT__J_MISSING ? weft__j_float(0) : otherwise;
-    if (weft__j_is_number(v)) *out = weft__j_float(weft__j_number(v));
-    if (v.type == WEFT__J_STRING && parse_float(v.u.s, &d)) *out = weft__j_float(d);
-    return WEFT_OK;
-}
-
-/* Half to even, exactly on the decimal digits of the double, as Python's round does. */
-static double round_to(double d, int64_t precision)
-{
-    if (!isfinite(d) || precision > 320) return d;
-    if (precision >= 0) {
-        char text[700];
-        snprintf(text, sizeof text, "%.*f", (int)precision, d);
-        return strtod(text, NULL);
-    }
-    if (precision < -308) return copysign(0.0, d);
-    double unit = pow(10, (double)-precision);
-    return nearbyint(d / unit) * unit;
-}
-
-static weft_status round_int(weft__jctx *c, int64_t n, int64_t precision, weft__jval *out)
-{
-    int64_t unit = 1;
-    *out = weft__j_int(n);
-    for (; precision < 0; precision++) {
-        if (!__builtin_mul_overflow(unit, (int64_t)10, &unit)) continue;
-        *out = weft__j_int(0);
-        return WEFT_OK;
-    }
-    if (unit == 1) return WEFT_OK;
-    int64_t rest = n % unit, result = n - rest, magnitude = rest < 0 ? -rest : rest;
-    int away = magnitude > unit / 2 || (magnitude == unit / 2 && (result / unit) % 2 != 0);
-    if (away && __builtin_add_overflow(result, n < 0 ? -unit : unit, &result)) {
-        return weft__j_fail(c, WEFT_LIMIT, "an integer exceeds 64 bits");
-    }
-    *out = weft__j_int(result);
-    return WEFT_OK;
-}
-
-static weft_status filter_round(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
-{
-    PARAMS("precision", "method");
-    weft__jval bound[N_PARAMS];
-    int64_t precision;
-    WEFT__J_TRY(weft__j_bind(c, "round", args, names, N_PARAMS, 0, bound));
-    WEFT__J_TRY(weft__j_want_int(c, "round", bound[0], 0, &precision));
-    if (!weft__j_is_number(v)) return weft__j_fail(c, WEFT_ARGUMENT, "round needs a number, not '%s'", weft__j_type_name(v));
-    if (bound[1].type == WEFT__J_MISSING || (bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "common"))) {
-        if (weft__j_is_int(v)) return round_int(c, v.u.i, precision, out);
-        *out = weft__j_float(round_to(v.u.f, precision));
-        return WEFT_OK;
-    }
-    int up = bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "ceil");
-    if (!up && !(bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "floor"))) {
-        return weft__j_fail(c, WEFT_ARGUMENT, "round's method is 'common', 'ceil' or 'floor'");
-    }
-    double unit = pow(10, (double)precision), scaled = weft__j_number(v) * unit;
-    if (!isfinite(scaled) || unit == 0) return weft__j_fail(c, WEFT_ARGUMENT, "a number is too large to round");
-    *out = weft__j_float((up ? ceil(scaled) : floor(scaled)) / unit);
     return WEFT_OK;
 }
 
@@ -410,11 +227,14 @@ static weft_status filter_truncate(weft__jctx *c, weft__jval v, const weft__jarg
     WEFT__J_TRY(weft__j_want_int(c, "truncate", bound[0], 255, &length));
     WEFT__J_TRY(weft__j_want_int(c, "truncate", bound[3], 5, &leeway));
     if (bound[2].type == WEFT__J_MISSING) WEFT__J_TRY(weft__j_literal(c, "...", &bound[2]));
-    if (v.type != WEFT__J_STRING || bound[2].type != WEFT__J_STRING) return weft__j_fail(c, WEFT_ARGUMENT, "truncate needs a str");
+    size_t n = weft__j_len(v);
+    if (n == SIZE_MAX || bound[2].type != WEFT__J_STRING) return weft__j_fail(c, WEFT_ARGUMENT, "truncate needs a str");
     const weft__jstr *s = v.u.s, *end = bound[2].u.s;
-    if (length < (int64_t)end->n_chars || leeway < 0) return weft__j_fail(c, WEFT_ARGUMENT, "truncate: length or leeway too small");
+    if (length < (int64_t)end->n_chars || leeway < 0)
+        return weft__j_fail(c, WEFT_ARGUMENT, "truncate: length or leeway too small");
     *out = v;
-    if (leeway > INT64_MAX - length || (int64_t)s->n_chars <= length + leeway) return WEFT_OK;
+    if (leeway > INT64_MAX - length || (int64_t)n <= length + leeway) return WEFT_OK;
+    if (v.type != WEFT__J_STRING) return weft__j_fail(c, WEFT_ARGUMENT, "truncate needs a str, not '%s'", weft__j_type_name(v));
     size_t to = weft__j_str_offset(s, (size_t)length - end->n_chars), space;
     if (bound[1].type == WEFT__J_MISSING || !weft__j_truthy(bound[1])) {
         WEFT__J_TRY(weft__j_rfind(c, s->data, 0, to, " ", 1, &space));
@@ -430,7 +250,7 @@ static weft_status filter_wordcount(weft__jctx *c, weft__jval v, const weft__jar
     const weft__jstr *s;
     int64_t count = 0;
     int inside = 0;
-    WEFT__J_TRY(no_args(c, "wordcount", args));
+    WEFT__J_TRY(weft__j_no_args(c, "wordcount", args));
     WEFT__J_TRY(weft__j_to_str(c, v, &s));
     WEFT__J_TRY(weft__j_spend(c, s->len / 16));
     for (size_t at = 0; at < s->len;) {
@@ -471,7 +291,7 @@ static weft_status filter_urlencode(weft__jctx *c, weft__jval v, const weft__jar
 {
     weft__jbuf b = {0};
     weft__jval pairs, pair;
-    WEFT__J_TRY(no_args(c, "urlencode", args));
+    WEFT__J_TRY(weft__j_no_args(c, "urlencode", args));
     if (v.type == WEFT__J_STRING || !weft__j_iterable(v)) {
         WEFT__J_TRY(put_quoted(c, &b, v, 0));
         return weft__j_buf_finish(c, &b, out);
@@ -534,7 +354,7 @@ static weft_status filter_tojson(weft__jctx *c, weft__jval v, const weft__jargs 
 
 static weft_status filter_from_json(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(no_args(c, "from_json", args));
+    WEFT__J_TRY(weft__j_no_args(c, "from_json", args));
     if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
     if (v.type != WEFT__J_STRING) return weft__j_fail(c, WEFT_ARGUMENT, "from_json needs a str, not '%s'", weft__j_type_name(v));
     return weft__j_parse_json(c, v.u.s, out);
@@ -543,7 +363,6 @@ static weft_status filter_from_json(weft__jctx *c, weft__jval v, const weft__jar
 const weft__jfunction *weft__j_filter(const weft__jstr *name)
 {
     static const weft__jfunction table[] = {
-        {"abs", filter_abs},
         {"attr", filter_attr},
         {"capitalize", filter_capitalize},
         {"center", filter_center},
@@ -552,16 +371,13 @@ const weft__jfunction *weft__j_filter(const weft__jstr *name)
         {"default", filter_default},
         {"e", filter_escape},
         {"escape", filter_escape},
-        {"float", filter_float},
         {"forceescape", filter_forceescape},
         {"format", filter_format},
         {"from_json", filter_from_json},
         {"indent", filter_indent},
-        {"int", filter_int},
         {"length", filter_length},
         {"lower", filter_lower},
         {"replace", filter_replace},
-        {"round", filter_round},
         {"safe", filter_safe},
         {"string", filter_string},
         {"title", filter_title},
@@ -581,5 +397,6 @@ const weft__jfunction *weft__j_filter(const weft__jstr *name)
         {NULL, NULL},
     };
     const weft__jfunction *f = weft__j_lookup(table, name);
+    if (!f) f = weft__j_number_filter(name);
     return f ? f : weft__j_seq_filter(name);
 }

@@ -1,5 +1,5 @@
-/* jinja_filters_seq.c: filters of sequences (jinja_value.h). map, select and their kin yield generators, which work item by item as
- * they are walked. Owned by the rendering. */
+/* jinja_filters_seq.c: filters of sequences (jinja_value.h). map, select and their kin yield generators, which work item by
+ * item as they are walked. Owned by the rendering. */
 #include <string.h>
 
 #include "text/jinja_text.h"
@@ -29,16 +29,11 @@ static weft_status generate(weft__jctx *c, weft__jval list, weft__jval *out)
     return weft__j_of_iter(c, it, out);
 }
 
-static weft_status bind_none(weft__jctx *c, const char *what, const weft__jargs *args)
-{
-    return weft__j_bind(c, what, args, NULL, 0, 0, NULL);
-}
-
 /* ---- taking apart ---- */
 
 static weft_status filter_list(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(bind_none(c, "list", args));
+    WEFT__J_TRY(weft__j_no_args(c, "list", args));
     return weft__j_to_list(c, v, WEFT__J_LIST, out);
 }
 
@@ -46,7 +41,7 @@ static weft_status filter_first(weft__jctx *c, weft__jval v, const weft__jargs *
 {
     weft__jiter *it;
     int got;
-    WEFT__J_TRY(bind_none(c, "first", args));
+    WEFT__J_TRY(weft__j_no_args(c, "first", args));
     WEFT__J_TRY(weft__j_iter(c, v, &it));
     WEFT__J_TRY(weft__j_next(c, it, out, &got));
     if (!got) *out = weft__j_undefined(v, NULL);
@@ -56,7 +51,7 @@ static weft_status filter_first(weft__jctx *c, weft__jval v, const weft__jargs *
 static weft_status filter_last(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
     weft__jlist *list;
-    WEFT__J_TRY(bind_none(c, "last", args));
+    WEFT__J_TRY(weft__j_no_args(c, "last", args));
     if (v.type == WEFT__J_ITER) return weft__j_fail(c, WEFT_ARGUMENT, "last cannot reverse a generator; use list first");
     WEFT__J_TRY(list_of(c, v, &list));
     *out = list->n ? list->items[list->n - 1] : weft__j_undefined(v, NULL);
@@ -75,7 +70,7 @@ static void reverse_items(weft__jlist *list)
 static weft_status filter_reverse(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
     weft__jval list;
-    WEFT__J_TRY(bind_none(c, "reverse", args));
+    WEFT__J_TRY(weft__j_no_args(c, "reverse", args));
     if (v.type == WEFT__J_STRING) return weft__j_getslice(c, v, weft__j_none(), weft__j_none(), weft__j_int(-1), out);
     WEFT__J_TRY(weft__j_to_list(c, v, WEFT__J_LIST, &list));
     reverse_items(list.u.list);
@@ -86,7 +81,7 @@ static weft_status filter_reverse(weft__jctx *c, weft__jval v, const weft__jargs
 
 static weft_status filter_items(weft__jctx *c, weft__jval v, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(bind_none(c, "items", args));
+    WEFT__J_TRY(weft__j_no_args(c, "items", args));
     if (v.type == WEFT__J_DICT) {
         v.type = WEFT__J_VIEW;
         v.aux = WEFT__J_ITEMS;
@@ -223,13 +218,15 @@ static weft_status filter_sort(weft__jctx *c, weft__jval v, const weft__jargs *a
 {
     PARAMS("reverse", "case_sensitive", "attribute");
     weft__jval bound[N_PARAMS], list;
+    int64_t reverse;
     WEFT__J_TRY(weft__j_bind(c, "sort", args, names, N_PARAMS, 0, bound));
+    WEFT__J_TRY(weft__j_want_int(c, "sort's reverse", bound[0], 0, &reverse));
     WEFT__J_TRY(weft__j_to_list(c, v, WEFT__J_LIST, &list));
     weft__jlist *items = list.u.list;
     weft__jval *keys = weft__j_alloc_array(c, items->n, sizeof *keys);
     if (!keys) return WEFT__J_NO_ROOM(c);
     for (size_t i = 0; i < items->n; i++) WEFT__J_TRY(keys_of(c, items->items[i], bound[2], given_true(bound[1]), &keys[i]));
-    WEFT__J_TRY(weft__j_sort(c, keys, items->items, items->n, given_true(bound[0])));
+    WEFT__J_TRY(weft__j_sort(c, keys, items->items, items->n, reverse != 0));
     *out = list;
     return WEFT_OK;
 }
@@ -238,11 +235,14 @@ static weft_status filter_dictsort(weft__jctx *c, weft__jval v, const weft__jarg
 {
     PARAMS("case_sensitive", "by", "reverse");
     weft__jval bound[N_PARAMS], list;
+    int64_t reverse;
     WEFT__J_TRY(weft__j_bind(c, "dictsort", args, names, N_PARAMS, 0, bound));
+    WEFT__J_TRY(weft__j_want_int(c, "dictsort's reverse", bound[2], 0, &reverse));
     if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
     if (v.type != WEFT__J_DICT) return weft__j_fail(c, WEFT_ARGUMENT, "dictsort needs a dict, not '%s'", weft__j_type_name(v));
     int by_value = bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "value");
-    if (bound[1].type != WEFT__J_MISSING && !by_value && !(bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "key"))) {
+    if (bound[1].type != WEFT__J_MISSING && !by_value &&
+        !(bound[1].type == WEFT__J_STRING && weft__j_str_is(bound[1].u.s, "key"))) {
         return weft__j_fail(c, WEFT_ARGUMENT, "dictsort sorts by 'key' or 'value'");
     }
     v.type = WEFT__J_VIEW;
@@ -254,7 +254,7 @@ static weft_status filter_dictsort(weft__jctx *c, weft__jval v, const weft__jarg
     for (size_t i = 0; i < items->n; i++) {
         WEFT__J_TRY(lowered(c, items->items[i].u.list->items[by_value], given_true(bound[0]), &keys[i]));
     }
-    WEFT__J_TRY(weft__j_sort(c, keys, items->items, items->n, given_true(bound[2])));
+    WEFT__J_TRY(weft__j_sort(c, keys, items->items, items->n, reverse != 0));
     *out = list;
     return WEFT_OK;
 }
@@ -279,7 +279,8 @@ static weft_status filter_unique(weft__jctx *c, weft__jval v, const weft__jargs 
     return generate(c, kept, out);
 }
 
-static weft_status extreme(weft__jctx *c, const char *what, weft__jval v, const weft__jargs *args, weft__jop better, weft__jval *out)
+static weft_status extreme(weft__jctx *c, const char *what, weft__jval v, const weft__jargs *args, weft__jop better,
+                           weft__jval *out)
 {
     PARAMS("case_sensitive", "attribute");
     weft__jval bound[N_PARAMS], best = {0}, key;
@@ -385,9 +386,14 @@ static weft_status start_work(weft__jctx *c, weft__jval v, const work *w, weft__
     memset(it, 0, sizeof *it);
     it->next = next_worked;
     it->state = copy;
-    if (!weft__j_truthy(v)) v = weft__j_undefined(weft__j_of(WEFT__J_MISSING), NULL); /* yields nothing */
     WEFT__J_TRY(weft__j_iter(c, v, &it->inner));
     return weft__j_of_iter(c, it, out);
+}
+
+/* Of nothing these filters make nothing, and never look at their arguments. */
+static weft_status yield_nothing(weft__jctx *c, weft__jval *out)
+{
+    return generate(c, weft__j_undefined(weft__j_of(WEFT__J_MISSING), NULL), out);
 }
 
 /* The function that a positional argument names, with the arguments after it. */
@@ -409,6 +415,7 @@ static weft_status filter_map(weft__jctx *c, weft__jval v, const weft__jargs *ar
     PARAMS("attribute", "default");
     work w = {0};
     weft__jval bound[N_PARAMS];
+    if (!weft__j_truthy(v)) return yield_nothing(c, out);
     if (args->n_pos) {
         WEFT__J_TRY(find_function(c, "filter", args, 0, weft__j_filter, &w));
         return start_work(c, v, &w, out);
@@ -423,6 +430,7 @@ static weft_status choose(weft__jctx *c, weft__jval v, const weft__jargs *args, 
 {
     work w = {.select = 1, .negate = negate};
     size_t at = by_attribute != 0;
+    if (!weft__j_truthy(v)) return yield_nothing(c, out);
     if (args->n_pos < at) return weft__j_fail(c, WEFT_ARGUMENT, "the filter needs the name of an attribute");
     if (by_attribute) w.path = args->pos[0];
     if (args->n_pos > at) WEFT__J_TRY(find_function(c, "test", args, at, weft__j_test, &w));
@@ -452,13 +460,27 @@ static weft_status filter_rejectattr(weft__jctx *c, weft__jval v, const weft__ja
 const weft__jfunction *weft__j_seq_filter(const weft__jstr *name)
 {
     static const weft__jfunction table[] = {
-        {"batch", filter_batch},     {"dictsort", filter_dictsort},     {"first", filter_first},
-        {"groupby", filter_groupby}, {"items", filter_items},           {"join", filter_join},
-        {"last", filter_last},       {"list", filter_list},             {"map", filter_map},
-        {"max", filter_max},         {"min", filter_min},               {"reject", filter_reject},
-        {"rejectattr", filter_rejectattr}, {"reverse", filter_reverse}, {"select", filter_select},
-        {"selectattr", filter_selectattr}, {"slice", filter_slice},     {"sort", filter_sort},
-        {"sum", filter_sum},         {"unique", filter_unique},         {NULL, NULL},
+        {"batch", filter_batch},
+        {"dictsort", filter_dictsort},
+        {"first", filter_first},
+        {"groupby", filter_groupby},
+        {"items", filter_items},
+        {"join", filter_join},
+        {"last", filter_last},
+        {"list", filter_list},
+        {"map", filter_map},
+        {"max", filter_max},
+        {"min", filter_min},
+        {"reject", filter_reject},
+        {"rejectattr", filter_rejectattr},
+        {"reverse", filter_reverse},
+        {"select", filter_select},
+        {"selectattr", filter_selectattr},
+        {"slice", filter_slice},
+        {"sort", filter_sort},
+        {"sum", filter_sum},
+        {"unique", filter_unique},
+        {NULL, NULL},
     };
     return weft__j_lookup(table, name);
 }

@@ -180,7 +180,8 @@ static weft_status read_number(weft__jctx *c, const weft__jstr *s, size_t *at, s
         WEFT__J_TRY(weft__j_want_int(c, "format", v, 0, out));
     } else if (*at < s->len && s->data[*at] >= '0' && s->data[*at] <= '9') {
         *out = 0;
-        while (*at < s->len && s->data[*at] >= '0' && s->data[*at] <= '9' && *out <= MAX_WIDTH) *out = *out * 10 + (s->data[(*at)++] - '0');
+        while (*at < s->len && s->data[*at] >= '0' && s->data[*at] <= '9' && *out <= MAX_WIDTH)
+            *out = *out * 10 + (s->data[(*at)++] - '0');
     }
     if (*out > MAX_WIDTH || *out < -MAX_WIDTH) return weft__j_fail(c, WEFT_LIMIT, "format: a width is too large");
     return WEFT_OK;
@@ -211,7 +212,8 @@ static weft_status put_percent(weft__jctx *c, weft__jbuf *b, weft__jval v, spec 
         return put_string(c, b, v.u.s, f);
     }
     if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
-    if (!weft__j_is_number(v)) return weft__j_fail(c, WEFT_ARGUMENT, "format: %%%c needs a number, not '%s'", type, weft__j_type_name(v));
+    if (!weft__j_is_number(v))
+        return weft__j_fail(c, WEFT_ARGUMENT, "format: %%%c needs a number, not '%s'", type, weft__j_type_name(v));
     if (strchr("eEfFgG", type)) return put_float(c, b, weft__j_number(v), f);
     if (v.type == WEFT__J_FLOAT) {
         if (strchr("oxX", type)) return fail(c, "%x and %o need an int");
@@ -282,7 +284,8 @@ weft_status weft__j_percent(weft__jctx *c, const weft__jstr *format, weft__jval 
         if (hit < format->len) WEFT__J_TRY(percent_one(c, &b, format, &at, &from));
     }
     /* One value that could be indexed may go unused: Python takes it for a mapping. */
-    int mapping = args.type == WEFT__J_DICT || args.type == WEFT__J_LIST || args.type == WEFT__J_RANGE || args.type == WEFT__J_UNDEFINED;
+    int mapping =
+        args.type == WEFT__J_DICT || args.type == WEFT__J_LIST || args.type == WEFT__J_RANGE || args.type == WEFT__J_UNDEFINED;
     int taken = args.type == WEFT__J_TUPLE ? from.used == args.u.list->n : from.used || mapping;
     if (!taken) return fail(c, "not all values are used");
     WEFT__J_TRY(weft__j_buf_finish(c, &b, &text));
@@ -294,7 +297,7 @@ weft_status weft__j_percent(weft__jctx *c, const weft__jstr *format, weft__jval 
 typedef struct formatter {
     weft__jctx *c;
     const weft__jargs *args;
-    size_t next;        /* for {} */
+    size_t next; /* for {} */
     int manual, automatic;
 } formatter;
 

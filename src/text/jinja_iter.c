@@ -52,7 +52,8 @@ static weft_status next_char(weft__jctx *c, weft__jiter *it, weft__jval *out, in
     if (!*got) return WEFT_OK;
     size_t from = it->at;
     it->at += (size_t)weft__utf8_length((unsigned char)s->data[from]);
-    return weft__j_slice(c, s, from, it->at, out);
+    WEFT__J_TRY(weft__j_slice(c, s, from, it->at, out));
+    return weft__j_markup(c, out->u.s, 0, out); /* Python walks markup as plain characters */
 }
 
 static weft_status next_number(weft__jctx *c, weft__jiter *it, weft__jval *out, int *got)

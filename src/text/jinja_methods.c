@@ -7,12 +7,6 @@
 #include "text/jinja_text.h"
 #include "text/jinja_value.h"
 
-static weft_status no_args(weft__jctx *c, const weft__jargs *args)
-{
-    if (args->n_pos || args->n_named) return weft__j_fail(c, WEFT_ARGUMENT, "the method takes no arguments");
-    return WEFT_OK;
-}
-
 static weft_status want_str(weft__jctx *c, const char *what, weft__jval v, const weft__jstr **out)
 {
     if (v.type == WEFT__J_UNDEFINED) return weft__j_fail_undefined(c, v);
@@ -26,7 +20,7 @@ static weft_status want_str(weft__jctx *c, const char *what, weft__jval v, const
 #define CASE_METHOD(name, how)                                                                                                   \
     static weft_status name(weft__jctx *c, weft__jval self, const weft__jargs *args, weft__jval *out)                            \
     {                                                                                                                            \
-        WEFT__J_TRY(no_args(c, args));                                                                                           \
+        WEFT__J_TRY(weft__j_no_args(c, "the method", args));                                                                     \
         return weft__j_case(c, self.u.s, how, out);                                                                              \
     }
 
@@ -132,7 +126,8 @@ static weft_status find_args(weft__jctx *c, const char *what, const weft__jstr *
     return WEFT_OK;
 }
 
-static weft_status find(weft__jctx *c, const char *what, weft__jval self, const weft__jargs *args, int last, int must, weft__jval *out)
+static weft_status find(weft__jctx *c, const char *what, weft__jval self, const weft__jargs *args, int last, int must,
+                        weft__jval *out)
 {
     const weft__jstr *s = self.u.s, *needle;
     weft__jval v;
@@ -248,7 +243,8 @@ static weft_status split(weft__jctx *c, weft__jval self, const weft__jargs *args
     int64_t max;
     WEFT__J_TRY(weft__j_bind(c, "split", args, names, 2, 0, bound));
     WEFT__J_TRY(weft__j_want_int(c, "split", bound[1], -1, &max));
-    if (bound[0].type != WEFT__J_MISSING && bound[0].type != WEFT__J_NONE) WEFT__J_TRY(want_str(c, "split", bound[0], &separator));
+    if (bound[0].type != WEFT__J_MISSING && bound[0].type != WEFT__J_NONE)
+        WEFT__J_TRY(want_str(c, "split", bound[0], &separator));
     return from_right ? weft__j_rsplit(c, self.u.s, separator, max, out) : weft__j_split(c, self.u.s, separator, max, out);
 }
 
@@ -265,9 +261,11 @@ static weft_status str_rsplit(weft__jctx *c, weft__jval self, const weft__jargs 
 static weft_status str_splitlines(weft__jctx *c, weft__jval self, const weft__jargs *args, weft__jval *out)
 {
     static const char *const names[] = {"keepends"};
-    weft__jval keep;
-    WEFT__J_TRY(weft__j_bind(c, "splitlines", args, names, 1, 0, &keep));
-    return weft__j_splitlines(c, self.u.s, weft__j_truthy(keep), 0, out);
+    weft__jval bound;
+    int64_t keep;
+    WEFT__J_TRY(weft__j_bind(c, "splitlines", args, names, 1, 0, &bound));
+    WEFT__J_TRY(weft__j_want_int(c, "splitlines", bound, 0, &keep));
+    return weft__j_splitlines(c, self.u.s, keep != 0, 0, out);
 }
 
 static weft_status partition(weft__jctx *c, weft__jval self, const weft__jargs *args, int last, weft__jval *out)
@@ -379,10 +377,11 @@ static int is_ascii(uint32_t cp)
     return cp < 0x80;
 }
 
-static weft_status all(weft__jctx *c, const weft__jstr *s, const weft__jargs *args, int (*is)(uint32_t), int empty, weft__jval *out)
+static weft_status all(weft__jctx *c, const weft__jstr *s, const weft__jargs *args, int (*is)(uint32_t), int empty,
+                       weft__jval *out)
 {
     int holds = s->len ? 1 : empty;
-    WEFT__J_TRY(no_args(c, args));
+    WEFT__J_TRY(weft__j_no_args(c, "the method", args));
     WEFT__J_TRY(weft__j_spend(c, s->len / 16));
     for (size_t at = 0; at < s->len && holds;) {
         uint32_t cp;
@@ -409,13 +408,13 @@ KIND_METHOD(str_isascii, is_ascii, 1)
 
 static weft_status str_islower(weft__jctx *c, weft__jval self, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(no_args(c, args));
+    WEFT__J_TRY(weft__j_no_args(c, "the method", args));
     return weft__j_is_case(c, self.u.s, 0, out);
 }
 
 static weft_status str_isupper(weft__jctx *c, weft__jval self, const weft__jargs *args, weft__jval *out)
 {
-    WEFT__J_TRY(no_args(c, args));
+    WEFT__J_TRY(weft__j_no_args(c, "the method", args));
     return weft__j_is_case(c, self.u.s, 1, out);
 }
 

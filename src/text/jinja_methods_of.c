@@ -234,14 +234,14 @@ const weft__jfunction *weft__j_container_method(weft__jtype type, const weft__js
 {
     static const weft__jfunction of_tuple[] = {{"count", list_count}, {"index", list_index}, {NULL, NULL}};
     static const weft__jfunction of_list[] = {
-        {"append", list_append}, {"clear", list_clear},   {"copy", list_copy}, {"count", list_count},
-        {"extend", list_extend}, {"index", list_index},   {"insert", list_insert}, {"pop", list_pop},
-        {"remove", list_remove}, {"reverse", list_reverse}, {"sort", NULL}, {NULL, NULL},
+        {"append", list_append}, {"clear", list_clear},     {"copy", list_copy},     {"count", list_count},
+        {"extend", list_extend}, {"index", list_index},     {"insert", list_insert}, {"pop", list_pop},
+        {"remove", list_remove}, {"reverse", list_reverse}, {"sort", NULL},          {NULL, NULL},
     };
     static const weft__jfunction of_dict[] = {
-        {"get", dict_get},   {"items", dict_items}, {"keys", dict_keys},       {"values", dict_values},
-        {"copy", dict_copy}, {"clear", dict_clear}, {"pop", dict_pop},         {"setdefault", dict_setdefault},
-        {"update", dict_update}, {"fromkeys", NULL}, {"popitem", NULL}, {NULL, NULL},
+        {"get", dict_get},       {"items", dict_items}, {"keys", dict_keys}, {"values", dict_values},
+        {"copy", dict_copy},     {"clear", dict_clear}, {"pop", dict_pop},   {"setdefault", dict_setdefault},
+        {"update", dict_update}, {"fromkeys", NULL},    {"popitem", NULL},   {NULL, NULL},
     };
     return weft__j_lookup(type == WEFT__J_DICT ? of_dict : type == WEFT__J_LIST ? of_list : of_tuple, name);
 }

@@ -151,6 +151,10 @@ weft_status weft__j_arithmetic(weft__jctx *c, weft__jop op, weft__jval a, weft__
     if (weft__j_is_number(a) && weft__j_is_number(b)) {
         int ints = weft__j_is_int(a) && weft__j_is_int(b);
         if (ints && op != WEFT__J_DIV && !(op == WEFT__J_POW && b.u.i < 0)) return arithmetic_int(c, op, a.u.i, b.u.i, out);
+        if (ints && op == WEFT__J_DIV && b.u.i) { /* long double holds 64-bit integers exactly */
+            *out = weft__j_float((double)((long double)a.u.i / (long double)b.u.i));
+            return WEFT_OK;
+        }
         return arithmetic_float(c, op, weft__j_number(a), weft__j_number(b), out);
     }
     if (a.type == WEFT__J_STRING && op == WEFT__J_MOD) return weft__j_percent(c, a.u.s, b, out);

@@ -145,8 +145,7 @@ static int is_container(weft__jval v)
 static weft_status put_range(weft__jctx *c, weft__jbuf *b, const weft__jrange *r)
 {
     char text[96];
-    long long start = r->start, step = r->step;
-    long long stop = (long long)((uint64_t)r->start + (uint64_t)r->step * r->n);
+    long long start = r->start, stop = r->stop, step = r->step;
     int n = step == 1 ? snprintf(text, sizeof text, "range(%lld, %lld)", start, stop)
                       : snprintf(text, sizeof text, "range(%lld, %lld, %lld)", start, stop, step);
     return weft__j_put(c, b, text, (size_t)n, 0);

@@ -214,9 +214,7 @@ static weft_status visit_statement(resolver *r, frame *f, const weft__jnode *nod
     case WEFT__JN_OUTPUT: return visit_expr(r, f, node->a);
     case WEFT__JN_IF: return visit_if(r, f, node);
     case WEFT__JN_FOR: return visit_expr(r, f, node->b);
-    case WEFT__JN_SET:
-        WEFT__J_TRY(visit_expr(r, f, node->b));
-        return visit_target(r, f, node->a, 0);
+    case WEFT__JN_SET: WEFT__J_TRY(visit_expr(r, f, node->b)); return visit_target(r, f, node->a, 0);
     case WEFT__JN_SET_BLOCK: return visit_target(r, f, node->a, 0);
     case WEFT__JN_MACRO: return store(r, f, node);
     case WEFT__JN_CALL_BLOCK: return visit_expr(r, f, node->a);

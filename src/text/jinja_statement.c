@@ -305,8 +305,8 @@ static weft_status check_closing(weft__jcompiler *p, const char *what, uint32_t 
 {
     const weft__jtoken *t = weft__j_token(p);
     char room[64];
-    int closes = t->type == WEFT__JT_NAME && ((t->len > 3 && !memcmp(t->text, "end", 3)) || weft__j_at_name(p, "else") ||
-                                              weft__j_at_name(p, "elif"));
+    int closes = t->type == WEFT__JT_NAME &&
+                 ((t->len > 3 && !memcmp(t->text, "end", 3)) || weft__j_at_name(p, "else") || weft__j_at_name(p, "elif"));
     if (!closes) return WEFT_OK;
     const char *name = weft__j_describe(t, room);
     if (!what) return weft__j_syntax(p, WEFT_FORMAT, "%s, but nothing is open", name);

@@ -30,8 +30,9 @@ PLAIN_TEST(is_string, v.type == WEFT__J_STRING)
 PLAIN_TEST(is_mapping, v.type == WEFT__J_DICT)
 PLAIN_TEST(is_iterable, weft__j_iterable(v) || v.type == WEFT__J_LOOP)
 PLAIN_TEST(is_escaped, v.type == WEFT__J_STRING && v.u.s->markup)
-PLAIN_TEST(is_callable, v.type == WEFT__J_MACRO || v.type == WEFT__J_FUNCTION || v.type == WEFT__J_METHOD || v.type == WEFT__J_LOOP ||
-                            v.type == WEFT__J_UNDEFINED || (v.type == WEFT__J_OBJECT && v.u.object->is_joiner))
+PLAIN_TEST(is_callable, v.type == WEFT__J_MACRO || v.type == WEFT__J_FUNCTION || v.type == WEFT__J_METHOD ||
+                            v.type == WEFT__J_LOOP || v.type == WEFT__J_UNDEFINED ||
+                            (v.type == WEFT__J_OBJECT && v.u.object->is_joiner))
 /* Whatever has a length and can be indexed, which Python's Undefined pretends to. */
 PLAIN_TEST(is_sequence, v.type == WEFT__J_STRING || v.type == WEFT__J_LIST || v.type == WEFT__J_TUPLE || v.type == WEFT__J_DICT ||
                             v.type == WEFT__J_RANGE || v.type == WEFT__J_UNDEFINED)
@@ -154,16 +155,46 @@ COMPARE_TEST(is_ge, WEFT__J_GE)
 const weft__jfunction *weft__j_test(const weft__jstr *name)
 {
     static const weft__jfunction table[] = {
-        {"defined", is_defined}, {"string", is_string},     {"none", is_none},           {"mapping", is_mapping},
-        {"iterable", is_iterable}, {"sequence", is_sequence}, {"true", is_true},         {"false", is_false},
-        {"boolean", is_boolean}, {"undefined", is_undefined}, {"number", is_number},     {"integer", is_integer},
-        {"float", is_float},     {"odd", is_odd},           {"even", is_even},           {"divisibleby", is_divisible},
-        {"lower", is_lower},     {"upper", is_upper},       {"callable", is_callable},   {"sameas", is_same},
-        {"escaped", is_escaped}, {"in", is_in},             {"filter", is_filter},       {"test", is_test},
-        {"eq", is_eq},           {"equalto", is_eq},        {"==", is_eq},               {"ne", is_ne},
-        {"!=", is_ne},           {"lt", is_lt},             {"lessthan", is_lt},         {"<", is_lt},
-        {"le", is_le},           {"<=", is_le},             {"gt", is_gt},               {"greaterthan", is_gt},
-        {">", is_gt},            {"ge", is_ge},             {">=", is_ge},               {NULL, NULL},
+        {"defined", is_defined},
+        {"string", is_string},
+        {"none", is_none},
+        {"mapping", is_mapping},
+        {"iterable", is_iterable},
+        {"sequence", is_sequence},
+        {"true", is_true},
+        {"false", is_false},
+        {"boolean", is_boolean},
+        {"undefined", is_undefined},
+        {"number", is_number},
+        {"integer", is_integer},
+        {"float", is_float},
+        {"odd", is_odd},
+        {"even", is_even},
+        {"divisibleby", is_divisible},
+        {"lower", is_lower},
+        {"upper", is_upper},
+        {"callable", is_callable},
+        {"sameas", is_same},
+        {"escaped", is_escaped},
+        {"in", is_in},
+        {"filter", is_filter},
+        {"test", is_test},
+        {"eq", is_eq},
+        {"equalto", is_eq},
+        {"==", is_eq},
+        {"ne", is_ne},
+        {"!=", is_ne},
+        {"lt", is_lt},
+        {"lessthan", is_lt},
+        {"<", is_lt},
+        {"le", is_le},
+        {"<=", is_le},
+        {"gt", is_gt},
+        {"greaterthan", is_gt},
+        {">", is_gt},
+        {"ge", is_ge},
+        {">=", is_ge},
+        {NULL, NULL},
     };
     return weft__j_lookup(table, name);
 }

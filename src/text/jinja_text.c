@@ -44,7 +44,8 @@ static weft_status put_fills(weft__jctx *c, weft__jbuf *b, const weft__jstr *fil
     return WEFT_OK;
 }
 
-weft_status weft__j_pad(weft__jctx *c, const weft__jstr *s, int64_t width, const weft__jstr *fill, weft__jpad side, weft__jval *out)
+weft_status weft__j_pad(weft__jctx *c, const weft__jstr *s, int64_t width, const weft__jstr *fill, weft__jpad side,
+                        weft__jval *out)
 {
     *out = weft__j_of_str(s);
     if (width <= 0 || (uint64_t)width <= s->n_chars) return WEFT_OK;

@@ -7,7 +7,8 @@
 typedef enum weft__jpad { WEFT__J_PAD_BOTH, WEFT__J_PAD_LEFT, WEFT__J_PAD_RIGHT } weft__jpad;
 
 /* s brought to `width` characters by adding fill (one character; NULL: a blank) on the side(s) named. */
-weft_status weft__j_pad(weft__jctx *c, const weft__jstr *s, int64_t width, const weft__jstr *fill, weft__jpad side, weft__jval *out);
+weft_status weft__j_pad(weft__jctx *c, const weft__jstr *s, int64_t width, const weft__jstr *fill, weft__jpad side,
+                        weft__jval *out);
 /* At most count replacements; all when negative. */
 weft_status weft__j_replace(weft__jctx *c, const weft__jstr *s, const weft__jstr *old, const weft__jstr *new, int64_t count,
                             weft__jval *out);

@@ -8,12 +8,15 @@
 const char *weft__j_type_name(weft__jval v)
 {
     static const char *const names[] = {
-        [WEFT__J_MISSING] = "missing",   [WEFT__J_UNDEFINED] = "Undefined", [WEFT__J_NONE] = "None",
-        [WEFT__J_BOOL] = "bool",         [WEFT__J_INT] = "int",             [WEFT__J_FLOAT] = "float",
-        [WEFT__J_STRING] = "str",        [WEFT__J_LIST] = "list",           [WEFT__J_TUPLE] = "tuple",
-        [WEFT__J_DICT] = "dict",         [WEFT__J_VIEW] = "dict view",      [WEFT__J_RANGE] = "range",
-        [WEFT__J_ITER] = "generator",    [WEFT__J_NAMESPACE] = "Namespace", [WEFT__J_MACRO] = "Macro",
-        [WEFT__J_FUNCTION] = "function", [WEFT__J_METHOD] = "method",       [WEFT__J_LOOP] = "LoopContext",
+        [WEFT__J_MISSING] = "missing", [WEFT__J_UNDEFINED] = "Undefined",
+        [WEFT__J_NONE] = "None",       [WEFT__J_BOOL] = "bool",
+        [WEFT__J_INT] = "int",         [WEFT__J_FLOAT] = "float",
+        [WEFT__J_STRING] = "str",      [WEFT__J_LIST] = "list",
+        [WEFT__J_TUPLE] = "tuple",     [WEFT__J_DICT] = "dict",
+        [WEFT__J_VIEW] = "dict view",  [WEFT__J_RANGE] = "range",
+        [WEFT__J_ITER] = "generator",  [WEFT__J_NAMESPACE] = "Namespace",
+        [WEFT__J_MACRO] = "Macro",     [WEFT__J_FUNCTION] = "function",
+        [WEFT__J_METHOD] = "method",   [WEFT__J_LOOP] = "LoopContext",
         [WEFT__J_OBJECT] = "object",
     };
     return names[v.type];
@@ -77,6 +80,7 @@ weft_status weft__j_range(weft__jctx *c, int64_t start, int64_t stop, int64_t st
     if (step > 0 && start < stop) distance = (uint64_t)stop - (uint64_t)start;
     if (step < 0 && start > stop) distance = (uint64_t)start - (uint64_t)stop;
     range->start = start;
+    range->stop = stop;
     range->step = step;
     range->n = (size_t)(distance / stride + (distance % stride != 0));
     *out = weft__j_of(WEFT__J_RANGE);
@@ -86,9 +90,19 @@ weft_status weft__j_range(weft__jctx *c, int64_t start, int64_t stop, int64_t st
 
 /* ---- dicts ---- */
 
+static int hashable_within(weft__jval v, int depth)
+{
+    if (v.type == WEFT__J_LIST || v.type == WEFT__J_DICT || v.type == WEFT__J_VIEW) return 0;
+    if (v.type != WEFT__J_TUPLE || !depth) return 1; /* deeper ones are found out by hashing */
+    for (size_t i = 0; i < v.u.list->n; i++) {
+        if (!hashable_within(v.u.list->items[i], depth - 1)) return 0;
+    }
+    return 1;
+}
+
 int weft__j_hashable(weft__jval v)
 {
-    return v.type != WEFT__J_LIST && v.type != WEFT__J_DICT && v.type != WEFT__J_VIEW;
+    return hashable_within(v, 4);
 }
 
 static uint64_t mix(uint64_t h)
@@ -119,27 +133,17 @@ static uint64_t hash_number(weft__jval v)
 static weft_status hash_value(weft__jctx *c, weft__jval v, uint64_t *out)
 {
     switch (v.type) {
-    case WEFT__J_STRING:
-        *out = hash_bytes(v.u.s->data, v.u.s->len);
-        return weft__j_spend(c, v.u.s->len / 64);
+    case WEFT__J_STRING: *out = hash_bytes(v.u.s->data, v.u.s->len); return weft__j_spend(c, v.u.s->len / 64);
     case WEFT__J_BOOL:
     case WEFT__J_INT:
-    case WEFT__J_FLOAT:
-        *out = hash_number(v);
-        return WEFT_OK;
+    case WEFT__J_FLOAT: *out = hash_number(v); return WEFT_OK;
     case WEFT__J_NONE:
-    case WEFT__J_UNDEFINED:
-        *out = v.type;
-        return WEFT_OK;
-    case WEFT__J_TUPLE:
-        break;
+    case WEFT__J_UNDEFINED: *out = v.type; return WEFT_OK;
+    case WEFT__J_TUPLE: break;
     case WEFT__J_LIST:
     case WEFT__J_DICT:
-    case WEFT__J_VIEW:
-        return weft__j_fail(c, WEFT_ARGUMENT, "a %s cannot be a key", weft__j_type_name(v));
-    default:
-        *out = mix((uint64_t)(uintptr_t)v.u.p);
-        return WEFT_OK;
+    case WEFT__J_VIEW: return weft__j_fail(c, WEFT_ARGUMENT, "a %s cannot be a key", weft__j_type_name(v));
+    default: *out = mix((uint64_t)(uintptr_t)v.u.p); return WEFT_OK;
     }
     uint64_t h = v.u.list->n;
     WEFT__J_TRY(weft__j_enter(c));
@@ -341,9 +345,7 @@ weft_status weft__j_eq(weft__jctx *c, weft__jval a, weft__jval b, int *out)
     switch (a.type) {
     case WEFT__J_NONE:
     case WEFT__J_UNDEFINED: *out = 1; return WEFT_OK;
-    case WEFT__J_STRING:
-        *out = weft__j_str_eq(a.u.s, b.u.s);
-        return *out ? weft__j_spend(c, a.u.s->len / 64) : WEFT_OK;
+    case WEFT__J_STRING: *out = weft__j_str_eq(a.u.s, b.u.s); return *out ? weft__j_spend(c, a.u.s->len / 64) : WEFT_OK;
     case WEFT__J_RANGE: {
         const weft__jrange *x = a.u.range, *y = b.u.range;
         *out = x->n == y->n && (!x->n || (x->start == y->start && (x->n == 1 || x->step == y->step)));
@@ -360,9 +362,7 @@ weft_status weft__j_eq(weft__jctx *c, weft__jval a, weft__jval b, int *out)
         status = eq_dicts(c, a.u.dict, b.u.dict, out);
         weft__j_leave(c);
         return status;
-    default:
-        *out = a.u.p == b.u.p && a.aux == b.aux;
-        return WEFT_OK;
+    default: *out = a.u.p == b.u.p && a.aux == b.aux; return WEFT_OK;
     }
 }
 

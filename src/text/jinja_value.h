@@ -43,9 +43,9 @@ typedef struct weft__jrun {
 } weft__jrun;
 
 typedef struct weft__jstr {
-    const char *data; /* UTF-8, well formed */
-    size_t len;       /* bytes */
-    size_t n_chars;   /* code points */
+    const char *data;       /* UTF-8, well formed */
+    size_t len;             /* bytes */
+    size_t n_chars;         /* code points */
     const weft__jrun *runs; /* NULL: all bytes are alike, as from_user says */
     uint32_t n_runs;
     uint8_t from_user;
@@ -105,7 +105,7 @@ struct weft__jdict {
 };
 
 struct weft__jrange {
-    int64_t start, step;
+    int64_t start, stop, step;
     size_t n;
 };
 
@@ -238,7 +238,14 @@ int weft__j_user_at(const weft__jstr *s, size_t at, uint32_t *hint);
 weft_status weft__j_escape(weft__jctx *c, const weft__jstr *s, weft__jval *out);
 weft_status weft__j_markup(weft__jctx *c, const weft__jstr *s, int markup, weft__jval *out);
 
-typedef enum weft__jcase { WEFT__J_LOWER, WEFT__J_UPPER, WEFT__J_CAPITALIZE, WEFT__J_TITLE, WEFT__J_SWAP, WEFT__J_FOLD } weft__jcase;
+typedef enum weft__jcase {
+    WEFT__J_LOWER,
+    WEFT__J_UPPER,
+    WEFT__J_CAPITALIZE,
+    WEFT__J_TITLE,
+    WEFT__J_SWAP,
+    WEFT__J_FOLD
+} weft__jcase;
 weft_status weft__j_case(weft__jctx *c, const weft__jstr *s, weft__jcase how, weft__jval *out);
 
 /* ---- values (jinja_value.c) ---- */
@@ -369,7 +376,7 @@ size_t weft__j_print_double(double value, char out[32]);
 
 typedef struct weft__jdump {
     int ascii, sort_keys;
-    const weft__jstr *indent;          /* NULL: on one line */
+    const weft__jstr *indent;             /* NULL: on one line */
     const weft__jstr *item_sep, *key_sep; /* NULL: Python's defaults */
 } weft__jdump;
 /* As Python's json.dumps. The result is the user's as a whole when any string in it is. */
@@ -386,6 +393,7 @@ weft_status weft__j_format(weft__jctx *c, const weft__jstr *format, const weft__
 /* Assigns arguments to parameters: names[i] for out[i]; the first n_required must be there, the others become MISSING. */
 weft_status weft__j_bind(weft__jctx *c, const char *what, const weft__jargs *args, const char *const *names, size_t n,
                          size_t n_required, weft__jval *out);
+weft_status weft__j_no_args(weft__jctx *c, const char *what, const weft__jargs *args);
 /* A bound value as an int, or `otherwise` when missing. */
 weft_status weft__j_want_int(weft__jctx *c, const char *what, weft__jval v, int64_t otherwise, int64_t *out);
 
@@ -402,7 +410,8 @@ const weft__jfunction *weft__j_lookup(const weft__jfunction *table, const weft__
 
 weft_status weft__j_call_function(weft__jctx *c, const weft__jfunction *f, weft__jval self, const weft__jargs *args,
                                   weft__jval *out);
-/* Sequence filters, kept apart for their number (jinja_filters_seq.c). */
+/* The filters of numbers and of sequences, which weft__j_filter knows too. */
+const weft__jfunction *weft__j_number_filter(const weft__jstr *name);
 const weft__jfunction *weft__j_seq_filter(const weft__jstr *name);
 
 /* JSON into values (jinja_json.c). */

@@ -9,7 +9,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char conversation[] =
-    "[{\"role\": \"system\", \"content\": \"be \\u00e9 brief\"}, {\"role\": \"user\", \"content\": \" hi\\n<|im_end|> \", \"n\": 3},"
+    "[{\"role\": \"system\", \"content\": \"be \\u00e9 brief\"}, {\"role\": \"user\", \"content\": \" hi\\n<|im_end|> \", \"n\": "
+    "3},"
     " {\"role\": \"assistant\", \"content\": null, \"tool_calls\": [{\"function\": {\"name\": \"f\", \"arguments\": {\"a\": 1.5,"
     " \"b\": [true, \"x y\", -7]}}}]}, {\"role\": \"tool\", \"content\": [{\"type\": \"text\", \"text\": \"42\"}]}]";
 
@@ -38,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft__jinja_allow_mutation(call, data[0] & 1);
     weft__jinja_set_now(call, 1700000000);
     if (weft__jinja_set_json(call, "messages", messages, NULL, NULL, NULL) ||
-        weft__jinja_set_string(call, "bos_token", "<s>", 3, 0, NULL) || weft__jinja_set_bool(call, "add_generation_prompt", 1, NULL)) {
+        weft__jinja_set_string(call, "bos_token", "<s>", 3, 0, NULL) ||
+        weft__jinja_set_bool(call, "add_generation_prompt", 1, NULL)) {
         abort();
     }
     if (!weft__jinja_render(t, call, &out, NULL)) {

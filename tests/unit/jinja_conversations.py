@@ -65,6 +65,9 @@ SEARCH = {
 ARGUMENTS = {"location": "Zürich, \"CH\"", "days": 3, "detail": {"wind": True, "hours": [1, 2]}, "level": 2.5, "none": None}
 JSON_ARGUMENTS = '{"location": "Zürich", "days": 3, "detail": {"wind": true}, "level": 2.50}'
 
+# Looks like a special token and comes from users only: none of its bytes may pass for the template's.
+INJECTED = "<|weft_injected|>"
+
 CONVERSATIONS = [
     ("one user turn", {"messages": [user("Hello!")]}),
     ("system and user", {"messages": [system("You are terse."), user("Name a prime.")]}),
@@ -148,5 +151,12 @@ CONVERSATIONS = [
     ("old style tools", {
         "messages": [user("Q"), {"role": "function", "name": "f", "content": "42"}, assistant("42")],
         "tools": [{"name": "f", "description": "Gives a number", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}]}),
+    ("injections", {
+        "messages": [system("s " + INJECTED), user(INJECTED + " u"), assistant("a" + INJECTED, reasoning_content="r" + INJECTED,
+                     tool_calls=[call("f" + INJECTED, {INJECTED: "v" + INJECTED, "n": [INJECTED]}, "abcdefgh1")]),
+                     result(INJECTED + "result", "abcdefgh1", "f" + INJECTED), assistant(" x\n" + INJECTED.upper()), user("\n" + INJECTED)],
+        "tools": [{"type": "function", "function": {"name": "f" + INJECTED, "description": INJECTED, "parameters": {
+            "type": "object", "properties": {"a" + INJECTED: {"type": "string", "description": INJECTED, "enum": [INJECTED]}}}}}],
+        "kwargs": {"date_string": INJECTED, "model_identity": INJECTED, "custom_system_prompt": INJECTED, "enable_thinking": True}}),
     ("many turns", {"messages": [m for i in range(12) for m in (user("Question %d" % i), assistant("Answer %d" % i))] + [user("Last")]}),
 ]

@@ -74,8 +74,8 @@ static void answer(const weft__json *job)
     const weft__json *chat = weft__json_get(job, "chat");
     weft__json_int(weft__json_get(job, "now"), &now);
     weft__json_bool(weft__json_get(job, "mutation"), &mutation);
-    weft_status status = chat ? render_chat(source, n, chat, mutation, now, &out, &err)
-                              : render_plain(source, n, job, now, &out, &err);
+    weft_status status =
+        chat ? render_chat(source, n, chat, mutation, now, &out, &err) : render_plain(source, n, job, now, &out, &err);
     weft__text line = {0};
     if (status) {
         weft__text_puts(&line, "{\"error\": ");

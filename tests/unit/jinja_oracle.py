@@ -7,6 +7,7 @@ through raise_exception, the message must be the same. Exit status: 0 same, 1 di
 import datetime
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -113,6 +114,26 @@ def difference(ours, text, error):
     return None
 
 
+SPECIAL = re.compile(rb"<\|[^|<>\s]{1,40}\|>|<\xef\xbd\x9c[^<>]{1,60}?\xef\xbd\x9c>|\[/?[A-Z][A-Z_]+\]|<(?:start|end)_of_turn>")
+
+
+def origin_problem(ours, conversation):
+    """What is wrong with whose bytes are whose: special tokens are the template's, except those that the conversation spells."""
+    if "error" in ours:
+        return None
+    text = ours["text"].encode()
+    from_user = b"".join(bytes([user]) * n for n, user in ours["segments"])
+    spelled = json.dumps(conversation, ensure_ascii=False).encode()
+    for match in SPECIAL.finditer(text):
+        marks = from_user[match.start():match.end()]
+        if match.group().lower() == b"<|weft_injected|>":
+            if not all(marks):
+                return "an injected special token passes for the template's"
+        elif match.group() not in spelled and any(marks):
+            return "%r of the template passes for the user's" % match.group().decode()
+    return None
+
+
 def run_language(driver):
     from jinja_snippets import CONTEXT, SNIPPETS
 
@@ -151,7 +172,7 @@ def run_templates(driver, folder):
                 context.update(kwargs)
                 text, error = oracle(env, source, json.loads(json.dumps(context)))
                 ours = driver.ask({"template": source, "chat": chat})
-                what = difference(ours, text, error)
+                what = difference(ours, text, error) or origin_problem(ours, conversation)
                 count += 1
                 printed += error is None
                 if what:

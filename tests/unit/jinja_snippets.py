@@ -254,6 +254,11 @@ b{% endset %}{{ x }}
 {{ dict(a=1, b=2) }} {{ dict({'a': 1}, b=2) }} {{ dict([['a', 1]]) }}
 {{ range(5, 0, -2)|list }} {{ range(0)|list }} {{ range(-3)|length }} {{ range(100000)|length }}
 {{ range(100001) }}
+{{ range(10)[2:8:3] }} {{ range(10, 0, -2)[1:] }} {{ range(5)[::-1] }} {{ range(5)[9:] }} {{ range(5, 0) }}
+{{ dict(missing) }}
+{{ 1 / big }} {{ big / 3 }} {{ big / -7 }}
+{{ {(1, 2): 3}[l, 2] is defined }} {{ ('<'|safe|list)[0] + '<' }} {{ lines.splitlines(0)|length }}
+{{ lines.splitlines(missing) }}
 {{ range() }}
 {{ range('a') }}
 {{ range(1, 2, 0) }}
@@ -344,6 +349,8 @@ FILTERS = r"""
 {{ missing|indent }}
 {{ 'Hello wide world'|truncate(9) }} {{ 'Hello wide world'|truncate(9, true) }} {{ 'Hello wide world'|truncate(14) }} {{ 'Hello wide world'|truncate(9, false, '!', 0) }} {{ 'short'|truncate(3, leeway=10) }}
 {{ 'a'|truncate(2) }}
+{{ missing|truncate(9) }}|{{ l|truncate(9) }}
+{{ range(99)|truncate(9) }}
 {{ 'one two, three_x four-5'|wordcount }} {{ ''|wordcount }}
 {{ 'a b&c/é?'|urlencode }} {{ {'a b': 'c&d', 'e': 1}|urlencode }} {{ [['x', 'y z']]|urlencode }}
 {{ d|tojson }} {{ mixed|tojson }} {{ html|tojson }} {{ uni|tojson }} {{ uni|tojson(ensure_ascii=true) }} {{ '\x00\x1f\x7f\u2028\\"/\b\f'|tojson }} {{ '\x7fé'|tojson(true) }} {{ 1.0|tojson }} {{ 1e400|tojson }} {{ nil|tojson }} {{ (1, 2)|tojson }} {{ []|tojson }}{{ {}|tojson }}
@@ -394,6 +401,8 @@ FILTERS = r"""
 {{ l|select|list }} {{ l|select('odd')|list }} {{ l|select('>', 1)|list }} {{ l|reject('odd')|list }} {{ mixed|select('string')|list }} {{ mixed|reject('none')|list|length }} {{ people|selectattr('tag')|map(attribute='name')|list }} {{ people|selectattr('age', 'equalto', 30)|list|length }} {{ people|selectattr('tag', 'defined')|list|length }} {{ people|rejectattr('tag', 'defined')|map(attribute='name')|list }} {{ people|selectattr('age', 'in', [25])|list|length }} {{ people|selectattr('name', 'eq', 'Bo')|first }} {{ missing|selectattr('x')|list }} {{ l|select('divisibleby', 3)|list }} {{ l|reject|list }}
 {{ l|select('notest')|list }}
 {{ people|selectattr|list }}
+{{ missing|selectattr|list }} {{ []|map('nofilter')|list }} {{ ''|select('notest')|list }} {{ missing|map|list }}
+{{ l|sort(reverse='y') }}
 {% if l|select('gt', 5) %}generators are true{% endif %} {% if l|select('gt', 5)|list %}no{% else %}lists are not{% endif %}
 {% set g = l|map('string') %}{{ g|join }}{{ g|join }}|{{ g is iterable }}{{ g is sequence }}{{ g is string }}
 {{ people|selectattr('a.b')|list }}

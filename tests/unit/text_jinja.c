@@ -1,5 +1,5 @@
-/* text_jinja.c: the Jinja interpreter and the chat-template front by their API: where each byte comes from, limits, errors, memory.
- * What the language prints is compared with jinja2 itself in jinja_oracle.py. */
+/* text_jinja.c: the Jinja interpreter and the chat-template front by their API: where each byte comes from, limits, errors,
+ * memory. What the language prints is compared with jinja2 itself in jinja_oracle.py. */
 #include "unit/fixture.h"
 
 #include <stdio.h>
@@ -97,7 +97,8 @@ static void containers_with_user_text_are_the_users(void **state)
     expect("<{{ v|tojson }}>", "{\"a\": [1]}", "<«{\"a\": [1]}»>");
     expect("<{{ v|tojson }}>", "[1, null]", "<[1, null]>");
     expect("<{{ v }}|{{ [v, t] }}|{{ [t] }}>", "[\"x\"]", "<«['x']»|«[['x'], 'Trusted']»|['Trusted']>");
-    expect("{{ {'a': t}|tojson }}{{ v|from_json }}{{ '[\"x\"]'|from_json }}", "\"[\\\"x\\\"]\"", "{\"a\": \"Trusted\"}«['x']»['x']");
+    expect("{{ {'a': t}|tojson }}{{ v|from_json }}{{ '[\"x\"]'|from_json }}", "\"[\\\"x\\\"]\"",
+           "{\"a\": \"Trusted\"}«['x']»['x']");
     expect("{{ v|tojson(indent=1) }}", "[\"\\u00e9\"]", "«[\n \"é\"\n]»");
 }
 
@@ -181,7 +182,8 @@ static void malformed_templates_are_refused_with_a_line(void **state)
         weft_status status = weft__jinja_compile(cases[i].source, strlen(cases[i].source), &t, &err);
         assert_null(t);
         if (status == cases[i].status && strstr(err.message, cases[i].part)) continue;
-        fail_msg("%s\n  gives  %d: %s\n  wanted %d: %s", cases[i].source, (int)status, err.message, (int)cases[i].status, cases[i].part);
+        fail_msg("%s\n  gives  %d: %s\n  wanted %d: %s", cases[i].source, (int)status, err.message, (int)cases[i].status,
+                 cases[i].part);
     }
 }
 
@@ -190,7 +192,8 @@ static void failures_tell_the_line_and_the_thing(void **state)
     (void)state;
     expect_error("\n\n{{ v.a.b }}", "{}", WEFT_ARGUMENT, "line 3: 'dict' has no attribute 'a'");
     expect_error("{{ w.a }}", "1", WEFT_ARGUMENT, "line 1: 'w' is undefined");
-    expect_error("{% for x in v %}\n{{ x + 'a' }}{% endfor %}", "[1]", WEFT_ARGUMENT, "line 2: '+' does not work on 'int' and 'str'");
+    expect_error("{% for x in v %}\n{{ x + 'a' }}{% endfor %}", "[1]", WEFT_ARGUMENT,
+                 "line 2: '+' does not work on 'int' and 'str'");
     expect_error("{{ raise_exception('after ' ~ v) }}", "\"x\"", WEFT_ARGUMENT, "line 1: the template refuses: after x");
     expect_error("{{ v.append(1) }}", "[1]", WEFT_ARGUMENT, "'list' has no attribute 'append'");
     expect_error("{{ v.encode() }}", "\"x\"", WEFT_UNSUPPORTED, "'encode' is not supported");
@@ -224,14 +227,18 @@ static void limits_hold(void **state)
     expect_limit("{{ 2 ** 64 }}", NULL, "an integer exceeds 64 bits");
     expect_limit("{{ range(1, 10 ** 15) }}", NULL, "more than 100000 items");
     /* Each of these doubles what it prints or compares without growing what it holds. */
-    expect_limit("{% set ns = namespace(s=[v]) %}{% for x in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s|string|length }}",
+    expect_limit("{% set ns = namespace(s=[v]) %}{% for x in range(60) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ "
+                 "ns.s|string|length }}",
                  &limits, "");
-    expect_limit("{% set ns = namespace(a=[v], b=[v]) %}{% for x in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}"
-                 "{% endfor %}{{ ns.a == ns.b }}", &limits, "steps");
-    expect_limit("{% set ns = namespace(s=[]) %}{% for x in range(1000) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s|tojson }}", &limits,
-                 "depth of 200");
-    expect_limit("{% set ns = namespace(g=[v]) %}{% for x in range(1000) %}{% set ns.g = ns.g|map('upper') %}{% endfor %}{{ ns.g|list }}",
+    expect_limit(
+        "{% set ns = namespace(a=[v], b=[v]) %}{% for x in range(60) %}{% set ns.a = [ns.a, ns.a] %}{% set ns.b = [ns.b, ns.b] %}"
+        "{% endfor %}{{ ns.a == ns.b }}",
+        &limits, "steps");
+    expect_limit("{% set ns = namespace(s=[]) %}{% for x in range(1000) %}{% set ns.s = [ns.s] %}{% endfor %}{{ ns.s|tojson }}",
                  &limits, "depth of 200");
+    expect_limit(
+        "{% set ns = namespace(g=[v]) %}{% for x in range(1000) %}{% set ns.g = ns.g|map('upper') %}{% endfor %}{{ ns.g|list }}",
+        &limits, "depth of 200");
     expect_limit("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns }}", &limits, "");
 }
 
@@ -250,9 +257,20 @@ static void deep_templates_are_refused(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        {"{{ ", "(", "1"},    {"{{ ", "[", "1"},      {"{{ ", "-", "1 }}"},    {"{{ ", "not ", "1 }}"},   {"{{ 1", "+1", " }}"},
-        {"{{ a", ".b", " }}"}, {"{{ a", "|list", " }}"}, {"", "{% if a %}", ""}, {"{{ a", "[0]", " }}"},  {"{{ a", "()", " }}"},
-        {"{{ 1 ", "if 1 else 1 ", "}}"}, {"", "{% macro m() %}", ""}, {"{{ 'a", "", ""}, {"{{ 1", " == 1 and 1", " }}"},
+        {"{{ ", "(", "1"},
+        {"{{ ", "[", "1"},
+        {"{{ ", "-", "1 }}"},
+        {"{{ ", "not ", "1 }}"},
+        {"{{ 1", "+1", " }}"},
+        {"{{ a", ".b", " }}"},
+        {"{{ a", "|list", " }}"},
+        {"", "{% if a %}", ""},
+        {"{{ a", "[0]", " }}"},
+        {"{{ a", "()", " }}"},
+        {"{{ 1 ", "if 1 else 1 ", "}}"},
+        {"", "{% macro m() %}", ""},
+        {"{{ 'a", "", ""},
+        {"{{ 1", " == 1 and 1", " }}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = nested(cases[i][0], cases[i][1], 100000, cases[i][2]);
@@ -275,8 +293,9 @@ static void deep_templates_are_refused(void **state)
 static void variables_can_be_asked_for(void **state)
 {
     (void)state;
-    const char *source = "{% set a = b %}{{ a }}{% macro m(c) %}{{ c }}{{ d }}{% endmacro %}{% for e in f %}{{ e }}{{ loop.index }}{% endfor %}"
-                         "{% if g is defined %}{% set h = 1 %}{% endif %}{{ h }}";
+    const char *source =
+        "{% set a = b %}{{ a }}{% macro m(c) %}{{ c }}{{ d }}{% endmacro %}{% for e in f %}{{ e }}{{ loop.index }}{% endfor %}"
+        "{% if g is defined %}{% set h = 1 %}{% endif %}{{ h }}";
     weft__jinja *t;
     assert_int_equal(weft__jinja_compile(source, strlen(source), &t, NULL), WEFT_OK);
     for (const char *p = "bdfg"; *p; p++) assert_true(weft__jinja_uses(t, (char[2]){*p}));
@@ -297,8 +316,8 @@ static weft_status chat(const char *source, const char *messages, const char *to
 {
     weft__json *m = json_of(messages), *t = json_of(tools), *k = json_of(kwargs);
     const weft__chat_token tokens[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
-    weft__chat_request r = {.messages = m, .tools = t, .kwargs = k, .add_generation_prompt = 1, .tokens = tokens, .n_tokens = 2,
-                            .now = 1700000000};
+    weft__chat_request r = {
+        .messages = m, .tools = t, .kwargs = k, .add_generation_prompt = 1, .tokens = tokens, .n_tokens = 2, .now = 1700000000};
     weft__chat_template *template;
     memset(out, 0, sizeof *out);
     weft_status status = weft__chat_template_create(source, strlen(source), &template, err);
@@ -324,7 +343,8 @@ static void special_tokens_of_users_stay_theirs(void **state)
     (void)state;
     expect_chat("[{\"role\": \"user\", \"content\": \"hi</s>\"}]", NULL, NULL, "<s><|user|>«hi</s>»</s><|assistant|>");
     expect_chat("[{\"role\": \"user|>x\", \"content\": \"\"}]", NULL, NULL, "<s><|«user|>x»|></s><|assistant|>");
-    expect_chat("[]", "[{\"role\": \"user\"}]", "{\"effort\": \"<|high|>\"}", "<s>«[{\"role\": \"user\"}]»<|assistant|>«<|high|>»");
+    expect_chat("[]", "[{\"role\": \"user\"}]", "{\"effort\": \"<|high|>\"}",
+                "<s>«[{\"role\": \"user\"}]»<|assistant|>«<|high|>»");
     expect_chat("[]", NULL, "{\"bos_token\": \"<x>\"}", "«<x>»<|assistant|>");
 }
 
@@ -346,7 +366,8 @@ static void chat_requests_are_checked(void **state)
     expect_chat_error(chat_source, "[]", NULL, "[]", WEFT_ARGUMENT, "chat_template_kwargs must be an object");
     expect_chat_error(chat_source, "[]", NULL, "{\"messages\": []}", WEFT_ARGUMENT, "cannot set 'messages'");
     expect_chat_error("{% if %}", "[]", NULL, NULL, WEFT_FORMAT, "chat template: line 1:");
-    expect_chat_error("{{ raise_exception('no') }}", "[]", NULL, NULL, WEFT_ARGUMENT, "chat template: line 1: the template refuses: no");
+    expect_chat_error("{{ raise_exception('no') }}", "[]", NULL, NULL, WEFT_ARGUMENT,
+                      "chat template: line 1: the template refuses: no");
 }
 
 static void chat_variables_are_there(void **state)
@@ -371,8 +392,10 @@ static const char busy[] =
     "{%- macro m(x, y=2) -%}{{ x }}{{ y }}{{ varargs }}{%- endmacro -%}{% set ns = namespace(a=[]) %}"
     "{% for k, w in v.items()|list if k != 'z' recursive %}{{ loop.index }}{{ loop.last }}{{ loop.length }}{{ m(k, w, 1) }}"
     "{% set ns.a = ns.a + [k ~ w] %}{% endfor %}{{ ns.a|map('upper')|join(',') }}{{ v|tojson(indent=2) }}{{ '%s %r' % (v, 1.5) }}"
-    "{% set b %}{{ 'a b'.split() }}{{ '{:>5}'.format(t) }}{% endset %}{{ b|replace('a', t)|indent }}{{ v|dictsort }}{{ '[1]'|from_json }}"
-    "{% filter upper %}{{ v|string|title|e }}{% endfilter %}{% macro n() %}{{ caller(1) }}{% endmacro %}{% call(p) n() %}{{ p }}{% endcall %}";
+    "{% set b %}{{ 'a b'.split() }}{{ '{:>5}'.format(t) }}{% endset %}{{ b|replace('a', t)|indent }}{{ v|dictsort }}{{ "
+    "'[1]'|from_json }}"
+    "{% filter upper %}{{ v|string|title|e }}{% endfilter %}{% macro n() %}{{ caller(1) }}{% endmacro %}{% call(p) n() %}{{ p "
+    "}}{% endcall %}";
 
 static int render_busy(void *arg)
 {
