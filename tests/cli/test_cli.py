@@ -5,19 +5,12 @@ import re
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
 import unittest
 
-WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
-SHARED = os.environ.get("WEFT_SHARED") or "../shared"
-STORIES = os.path.join(SHARED, "models", "stories260K.gguf")
-LLAMA_SPM = os.path.join(SHARED, "tokenizers", "ggml-vocab-llama-spm.gguf")
-EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
+from common import EMULATED, HAVE_MODELS, STORIES, WEFT, shared, weft
 
-
-def weft(*args, stdin=b"", **kwargs):
-    return subprocess.run(WEFT + list(args), input=stdin, capture_output=True, timeout=300, **kwargs)
+LLAMA_SPM = shared("tokenizers", "ggml-vocab-llama-spm.gguf")
 
 
 class Usage(unittest.TestCase):
@@ -66,7 +59,7 @@ class Usage(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
 
 
-@unittest.skipUnless(os.path.exists(STORIES), "no reference models; set WEFT_SHARED")
+@unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
 class Run(unittest.TestCase):
     def test_json_object(self):
         p = weft("run", STORIES, "Once upon a time", "-n", "12", "--temp", "0", "--json")
@@ -127,9 +120,9 @@ class Run(unittest.TestCase):
         self.assertIn(b"cancelled", err)
 
     def test_eval_logits_agrees_with_the_golden(self):
-        with open(os.path.join(SHARED, "golden", "stories260K.tokens.txt")) as f:
+        with open(shared("golden", "stories260K.tokens.txt")) as f:
             prompt = f.readline().split(":")[1].strip()
-        with open(os.path.join(SHARED, "golden", "stories260K.logits.f32"), "rb") as f:
+        with open(shared("golden", "stories260K.logits.f32"), "rb") as f:
             golden = f.read()
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "logits")

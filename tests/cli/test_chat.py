@@ -1,0 +1,91 @@
+"""Claims about weft chat: commands, reuse of what the session holds, and text that stays text. usage: test_chat.py build/weft"""
+import json
+import os
+import re
+import tempfile
+import unittest
+
+from common import HAVE_MODELS, STORIES, shared, weft
+
+TEMPLATE = shared("templates", "Qwen-Qwen2.5-7B-Instruct.jinja")
+
+
+def chat(lines, *args):
+    p = weft("chat", STORIES, "--chat-template", TEMPLATE, "-n", "20", "--temp", "0", *args, stdin="\n".join(lines).encode() + b"\n")
+    return p, p.stdout.decode(), p.stderr.decode()
+
+
+def stats(err):
+    return [tuple(map(int, m)) for m in re.findall(r"context (\d+) of \d+ tokens; last answer: (\d+) reused, (\d+) read", err)]
+
+
+@unittest.skipUnless(HAVE_MODELS and os.path.exists(TEMPLATE), "no reference models; set WEFT_SHARED")
+class Chat(unittest.TestCase):
+    def test_the_prefix_is_never_read_again(self):
+        p, _, err = chat(["Hello there", "/stats", "tell me more", "/stats", "and more", "/stats"])
+        self.assertEqual(p.returncode, 0, err)
+        first, second, third = stats(err)
+        self.assertEqual(first[1], 0)
+        # All that the session held is reused, the answer included.
+        self.assertEqual(second[1], first[0])
+        self.assertEqual(third[1], second[0])
+        self.assertEqual(second[0], second[1] + second[2] + 19)  # the last token written needs no place yet
+
+    def test_an_answer_does_not_depend_on_reuse(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "c.json")
+            chat(["Hello there", "tell me more", f"/save {path}"])
+            with open(path) as f:
+                saved = json.load(f)
+            self.assertEqual([m["role"] for m in saved], ["user", "assistant", "user", "assistant"])
+            _, again, _ = chat([f"/load {path}", "/regen"])  # the whole conversation is read anew
+        self.assertEqual(again.strip(), saved[-1]["content"].strip())
+
+    def test_regen_and_reset(self):
+        p, out, err = chat(["Hello there", "/regen", "/stats", "/reset", "Hello there", "/stats"])
+        self.assertEqual(p.returncode, 0)
+        third = len(out) // 3
+        self.assertEqual(out[:third], out[third:2 * third])  # greedy: the same answer each time
+        self.assertEqual(out[:third], out[2 * third:])
+        self.assertGreater(third, 10)
+        regenerated, fresh = stats(err)
+        self.assertGreater(regenerated[1], 0)
+        self.assertEqual(regenerated[2], 1)  # only the last token is read again, for its logits
+        self.assertEqual(fresh[0], regenerated[0])
+
+    def test_system_message(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "c.json")
+            chat(["/system Be brief.", "hi", "/reset", "ho", f"/save {path}"])
+            with open(path) as f:
+                saved = json.load(f)
+        self.assertEqual(saved[0], {"role": "system", "content": "Be brief."})
+        self.assertEqual(saved[1]["content"], "ho")
+
+    def test_bad_conversations_and_commands_are_named(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "bad.json")
+            with open(path, "w") as f:
+                f.write('[{"no": "role"}]')
+            p, _, err = chat([f"/load {path}", "/load /nonexistent", "/fly"])
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("not a conversation", err)
+        self.assertIn("/nonexistent", err)
+        self.assertIn("unknown command /fly", err)
+
+    def test_template_errors_are_named(self):
+        p = weft("chat", STORIES)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"--chat-template", p.stderr)
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "t.jinja")
+            for text, expected in (("{% if %}", b"line 1"), ("{{ raise_exception('not you') }}", b"not you")):
+                with open(path, "w") as f:
+                    f.write(text)
+                p = weft("chat", STORIES, "--chat-template", path, stdin=b"hi\n")
+                self.assertEqual(p.returncode, 1, text)
+                self.assertIn(expected, p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
