@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/cgroup.h"
 #include "base/log.h"
+#include "base/topology.h"
 
 #define MAX_THREADS 1024
 
@@ -152,48 +152,6 @@ const char *weft__cpu_name(void)
     return brand_name;
 }
 
-/* Reads the CPU list of a file ("0,64" or "0-1,4") and says whether some CPU below `cpu` that is also in `set` is in it. */
-static int lower_sibling(const char *path, int cpu, const cpu_set_t *set, size_t set_bytes)
-{
-    FILE *f = fopen(path, "re");
-    if (!f) return 0;
-    int first, last, found = 0;
-    char mark;
-    while (!found && fscanf(f, "%d", &first) == 1) {
-        last = first;
-        int more = fscanf(f, "%c", &mark) == 1;
-        if (more && mark == '-') more = fscanf(f, "%d%c", &last, &mark) == 2;
-        for (int i = first; i <= last && i < cpu; i++) {
-            if (i >= 0 && CPU_ISSET_S((size_t)i, set_bytes, set)) found = 1;
-        }
-        if (!more) break;
-    }
-    fclose(f);
-    return found;
-}
-
-/* Cores with at least one CPU that this thread may run on; *n_cpus is the count of those CPUs. 0 when unknown. */
-static int usable_cores(int *n_cpus)
-{
-    enum { ROOM = 8192 }; /* CPUs; a kernel with more makes sched_getaffinity fail, and then we count what is online */
-    cpu_set_t set[ROOM / CPU_SETSIZE];
-    *n_cpus = 0;
-    if (sched_getaffinity(0, sizeof set, set)) {
-        long online = sysconf(_SC_NPROCESSORS_ONLN);
-        *n_cpus = online > 0 ? (int)online : 0;
-        return *n_cpus;
-    }
-    int cores = 0;
-    for (int i = 0; i < ROOM; i++) {
-        if (!CPU_ISSET_S((size_t)i, sizeof set, set)) continue;
-        char path[96];
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", i);
-        cores += !lower_sibling(path, i, set, sizeof set);
-        ++*n_cpus;
-    }
-    return cores;
-}
-
 int weft__cpu_default_threads(void)
 {
     const char *wish = getenv("WEFT_THREADS");
@@ -203,7 +161,9 @@ int weft__cpu_default_threads(void)
         if (!*end && n >= 1 && n <= MAX_THREADS) return (int)n;
         weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, MAX_THREADS);
     }
-    int n_cpus, n = usable_cores(&n_cpus);
+    weft__cpu_counts counts;
+    weft__topology_count(weft__topology_machine(), &counts);
+    int n = counts.fast_cores;
     double quota = ceil(weft__cgroup_cpus(""));
     if (quota > 0 && quota < n) n = (int)quota;
     if (n > MAX_THREADS) n = MAX_THREADS;
@@ -212,9 +172,9 @@ int weft__cpu_default_threads(void)
 
 int weft__cpu_usable(void)
 {
-    int n_cpus;
-    usable_cores(&n_cpus);
-    return n_cpus < 1 ? 1 : n_cpus;
+    weft__cpu_counts counts;
+    weft__topology_count(weft__topology_machine(), &counts);
+    return counts.cpus;
 }
 
 uint64_t weft__cpu_memory_bytes(void)

@@ -1,17 +1,20 @@
 /* pool.c: the thread team (pool.h).
  *
- * Invariant: `job` counts jobs; a worker runs once for each value it sees, and the caller leaves weft__pool_run only after
- * `pending` came down to 0, so no worker can ever miss one. fn and arg are written before `job` is raised (release) and read
- * after it was seen (acquire). Whoever is about to sleep announces it in a counter and then looks again; whoever changes the
- * word looks at the counter afterwards; both sequentially consistent, so one of the two always notices the other.
+ * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so the caller
+ * leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are written before `job` is
+ * raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it in a counter and then looks again;
+ * whoever changes the word looks at the counter afterwards; both sequentially consistent, so one of the two always notices the
+ * other.
+ * Spinning and then sleeping, but never sched_yield: beside a busy process that hands over a whole time slice, while a sleeper
+ * that is woken goes first.
  * Owner: the thread that calls weft__pool_run is thread 0. */
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,12 +24,15 @@
 #endif
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/cpu.h"
+#include "base/log.h"
+#include "base/team.h"
+#include "base/topology.h"
 
-#define LINE 64            /* words that different threads write stand on cache lines of their own */
+#define LINE 64         /* words that different threads write stand on cache lines of their own */
 #define MAX_THREADS 1024
-#define SPIN_ROUNDS 4000   /* pauses before a thread goes to sleep: 40 to 150 microseconds */
-#define YIELD_ROUNDS 8     /* and then it offers its CPU this often */
+#define SPIN_NS 100000  /* before a thread goes to sleep; waking it costs up to half of that */
 
 /* A word that some threads wait for and others change. */
 typedef struct event {
@@ -35,21 +41,25 @@ typedef struct event {
 } event;
 
 typedef struct worker {
+    event job; /* number of jobs begun; also raised to stop */
     weft__pool *pool;
     pthread_t thread;
     int index;
 } worker;
 
 struct weft__pool {
-    event job;             /* number of jobs begun; also raised to stop */
-    event pending;         /* workers still inside the job */
-    event phase;           /* barriers completed */
-    _Alignas(LINE) atomic_uint arrived; /* threads at the barrier */
+    event phase;                         /* barriers completed */
+    _Alignas(LINE) atomic_uint arrived;  /* threads at the barrier */
+    atomic_uint_fast64_t lost_ns;        /* spent at barriers, waiting for the last thread alone */
     _Alignas(LINE) weft__pool_fn fn;
     void *arg;
+    int n; /* threads of this job */
     int stop;
     int n_threads, n_started;
     unsigned spin_rounds;
+    weft__team team;
+    weft__placement *places;
+    int may_bind, bound, fixed;
     worker *workers; /* [n_threads - 1] */
 };
 
@@ -82,19 +92,31 @@ static void wake_sleepers(event *e)
 #endif
 }
 
-/* Waits until e->word differs from `seen` and returns its value: spins, yields, then sleeps. */
-static unsigned wait_change(event *e, unsigned seen, unsigned spin_rounds)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static unsigned spin_rounds;
+
+/* A pause takes 10 to 100 ns, depending on the processor. The shortest of some measurements, since others may disturb. */
+static void count_spin_rounds(void)
+{
+    enum { PAUSES = 200, TRIES = 8 };
+    uint64_t best = SPIN_NS;
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t start = weft__clock_ns();
+        for (int k = 0; k < PAUSES; k++) relax();
+        uint64_t took = weft__clock_ns() - start;
+        if (took < best) best = took;
+    }
+    spin_rounds = (unsigned)((uint64_t)SPIN_NS * PAUSES / (best ? best : 1));
+}
+
+/* Waits until e->word differs from `seen` and returns its value: spins, then sleeps. */
+static unsigned wait_change(event *e, unsigned seen, unsigned rounds)
 {
     unsigned now;
-    for (unsigned i = 0; i < spin_rounds; i++) {
+    for (unsigned i = 0; i < rounds; i++) {
         now = atomic_load_explicit(&e->word, memory_order_acquire);
         if (now != seen) return now;
         relax();
-    }
-    for (unsigned i = 0; i < YIELD_ROUNDS; i++) {
-        now = atomic_load_explicit(&e->word, memory_order_acquire);
-        if (now != seen) return now;
-        sched_yield();
     }
     atomic_fetch_add(&e->sleepers, 1);
     while ((now = atomic_load(&e->word)) == seen) sleep_on(&e->word, seen);
@@ -108,10 +130,10 @@ static void *worker_main(void *arg)
     weft__pool *pool = self->pool;
     unsigned seen = 0;
     for (;;) {
-        seen = wait_change(&pool->job, seen, pool->spin_rounds);
+        seen = wait_change(&self->job, seen, pool->spin_rounds);
         if (pool->stop) return NULL;
-        pool->fn(pool->arg, self->index, pool->n_threads);
-        if (atomic_fetch_sub(&pool->pending.word, 1) == 1) wake_sleepers(&pool->pending);
+        pool->fn(pool->arg, self->index, pool->n);
+        weft__pool_barrier(pool, self->index);
     }
 }
 
@@ -141,6 +163,36 @@ static weft_status start_workers(weft__pool *pool, weft_error *err)
                      pool->n_started + 1, pool->n_threads, strerror(code));
 }
 
+/* ---- cores ---- */
+
+/* The environment variable `name` has this value. */
+static int says(const char *name, const char *value)
+{
+    const char *s = getenv(name);
+    return s && !strcmp(s, value);
+}
+
+static void bind_workers(weft__pool *pool, int tight)
+{
+    pool->bound = tight;
+    for (int i = 0; i < pool->n_started; i++) {
+        pthread_t id = pool->workers[i].thread;
+        int ok = tight ? weft__placement_bind(pool->places, i + 1, id) : weft__placement_loosen(pool->places, i + 1, id);
+        if (!ok) weft__log(WEFT__LOG_DEBUG, "thread %d could not be bound to its CPUs", i + 1);
+    }
+}
+
+static void log_places(const weft__pool *pool)
+{
+    char list[128];
+    for (int i = 0; i < pool->n_threads && weft__log_enabled(WEFT__LOG_DEBUG); i++) {
+        weft__placement_list(pool->places, i, list, sizeof list);
+        weft__log(WEFT__LOG_DEBUG, "thread %d: NUMA node %d, CPUs %s", i, weft__placement_of(pool->places, i)->node, *list ? list : "any");
+    }
+}
+
+/* ---- the pool ---- */
+
 weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
 {
     weft_status status;
@@ -152,16 +204,23 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     weft__pool *pool = weft__alloc_aligned(LINE, sizeof *pool);
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
     memset(pool, 0, sizeof *pool);
+    pthread_once(&once, count_spin_rounds);
     pool->n_threads = n_threads;
     /* Spinning for a thread that has no CPU to run on only keeps it from running. */
-    pool->spin_rounds = n_threads <= weft__cpu_usable() ? SPIN_ROUNDS : 0;
-    pool->workers = weft__alloc_zero((size_t)n_threads, sizeof *pool->workers);
+    pool->spin_rounds = n_threads <= weft__cpu_usable() ? spin_rounds : 0;
+    pool->fixed = says("WEFT_TEAM", "fixed");
+    weft__team_init(&pool->team, n_threads);
+    pool->workers = weft__alloc_aligned(LINE, (size_t)n_threads * sizeof *pool->workers);
     if (!pool->workers) {
         status = weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);
         goto failed;
     }
-    status = start_workers(pool, err);
-    if (status) goto failed;
+    memset(pool->workers, 0, (size_t)n_threads * sizeof *pool->workers);
+    if ((status = weft__placement_create(weft__topology_machine(), n_threads, &pool->places, err))) goto failed;
+    if ((status = start_workers(pool, err))) goto failed;
+    pool->may_bind = n_threads > 1 && weft__placement_binds(pool->places) && !says("WEFT_PIN", "0");
+    if (pool->may_bind) bind_workers(pool, 1);
+    log_places(pool);
     *out = pool;
     return WEFT_OK;
 failed:
@@ -175,9 +234,12 @@ void weft__pool_destroy(weft__pool **pp)
     if (!pool) return;
     *pp = NULL;
     pool->stop = 1;
-    atomic_fetch_add(&pool->job.word, 1);
-    wake_sleepers(&pool->job);
+    for (int i = 0; i < pool->n_started; i++) {
+        atomic_fetch_add(&pool->workers[i].job.word, 1);
+        wake_sleepers(&pool->workers[i].job);
+    }
     for (int i = 0; i < pool->n_started; i++) pthread_join(pool->workers[i].thread, NULL);
+    weft__placement_destroy(&pool->places);
     weft__free(pool->workers);
     weft__free(pool);
 }
@@ -187,34 +249,68 @@ int weft__pool_size(const weft__pool *pool)
     return pool->n_threads;
 }
 
-void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
+int weft__pool_node(const weft__pool *pool, int thread)
 {
-    if (pool->n_threads == 1) {
-        fn(arg, 0, 1);
-        return;
-    }
-    pool->fn = fn;
-    pool->arg = arg;
-    atomic_store_explicit(&pool->pending.word, (unsigned)pool->n_threads - 1, memory_order_relaxed);
-    atomic_fetch_add(&pool->job.word, 1);
-    wake_sleepers(&pool->job);
-    fn(arg, 0, pool->n_threads);
-    unsigned left = atomic_load_explicit(&pool->pending.word, memory_order_acquire);
-    while (left) left = wait_change(&pool->pending, left, pool->spin_rounds);
+    return weft__placement_of(pool->places, thread)->node;
 }
 
+/* One job on the first n threads. */
+static void run(weft__pool *pool, int n, weft__pool_fn fn, void *arg)
+{
+    if (pool->bound) weft__placement_visit(pool->places, 0);
+    pool->n = n;
+    if (n > 1) {
+        pool->fn = fn;
+        pool->arg = arg;
+        for (int i = 0; i < n - 1; i++) {
+            atomic_fetch_add(&pool->workers[i].job.word, 1);
+            wake_sleepers(&pool->workers[i].job);
+        }
+    }
+    fn(arg, 0, n);
+    weft__pool_barrier(pool, 0);
+}
+
+void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
+{
+    run(pool, pool->n_threads, fn, arg);
+}
+
+int weft__pool_team(const weft__pool *pool)
+{
+    return pool->team.n;
+}
+
+void weft__pool_run_team(weft__pool *pool, int64_t kind, weft__pool_fn fn, void *arg)
+{
+    uint64_t start = weft__clock_ns();
+    run(pool, pool->team.n, fn, arg);
+    if (pool->fixed) return;
+    /* What a worker adds after this, at the end of the job, counts for the next one. */
+    uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);
+    weft__team_job(&pool->team, kind, weft__clock_ns() - start, lost);
+    int calm = weft__team_calm(&pool->team);
+    if (pool->may_bind && calm != pool->bound) bind_workers(pool, calm);
+}
+
+/* The last but one to arrive waits for the last one only: what that costs is the team's loss. */
 void weft__pool_barrier(weft__pool *pool, int thread)
 {
     (void)thread; /* one counter for all; a tree of counters would use it */
-    if (pool->n_threads == 1) return;
+    unsigned n = (unsigned)pool->n;
+    if (n == 1) return;
     /* Cannot change before we have arrived, so a late look is impossible. */
     unsigned phase = atomic_load_explicit(&pool->phase.word, memory_order_relaxed);
     unsigned before = atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_acq_rel);
-    if (before + 1 == (unsigned)pool->n_threads) {
+    if (before + 1 == n) {
         /* Reset before the phase moves: nobody can arrive again until then. */
         atomic_store_explicit(&pool->arrived, 0, memory_order_relaxed);
         atomic_fetch_add(&pool->phase.word, 1);
         wake_sleepers(&pool->phase);
+    } else if (before + 2 == n) {
+        uint64_t start = weft__clock_ns();
+        wait_change(&pool->phase, phase, pool->spin_rounds);
+        atomic_fetch_add_explicit(&pool->lost_ns, weft__clock_ns() - start, memory_order_relaxed);
     } else {
         wait_change(&pool->phase, phase, pool->spin_rounds);
     }

@@ -1,8 +1,10 @@
-/* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves nothing. */
+/* base_pool.c: the thread team: every thread runs every job once, barriers order memory, starting and stopping leaves nothing,
+ * and a thread that keeps the others waiting is left out until it no longer does. */
 #include "unit/fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -19,6 +21,13 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 }
 
 #define MAX 16
+
+/* Sanitizers and emulation make a fork and join some fifty times slower. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
+enum { MANY_JOBS = 20000, MANY_TEAMS = 300 };
+#else
+enum { MANY_JOBS = 1000000, MANY_TEAMS = 3000 };
+#endif
 
 /* Plain integers on purpose: the pool must order them, and ThreadSanitizer sees where it does not. */
 typedef struct board {
@@ -50,7 +59,7 @@ static void every_thread_runs_every_job(void **state)
 {
     (void)state;
     fork_and_join(1, 100000);
-    fork_and_join(2, 100000);
+    fork_and_join(2, MANY_JOBS);
     fork_and_join(3, 3000); /* more threads than a small machine has CPUs */
     fork_and_join(MAX, 500);
 }
@@ -86,7 +95,7 @@ static void teams_start_and_stop(void **state)
 {
     (void)state;
     size_t before = weft__alloc_live();
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < MANY_TEAMS; i++) {
         board b = {0};
         assert_int_equal(weft__pool_create(1 + i % 5, &b.pool, NULL), WEFT_OK);
         if (i % 3) weft__pool_run(b.pool, count_once, &b);
@@ -126,6 +135,55 @@ static void waiting_threads_sleep_and_wake(void **state)
     assert_int_equal(weft__pool_create(4, &b.pool, NULL), WEFT_OK);
     for (int i = 0; i < 10; i++) weft__pool_run(b.pool, late_threads_are_waited_for, &b);
     for (int t = 0; t < 4; t++) assert_int_equal(b.counts[t][0], 10);
+    weft__pool_destroy(&b.pool);
+}
+
+/* A millisecond of work; the last thread takes longer while `rounds` is not 0, as if another process had its core. */
+static void lag(void *arg, int thread, int n_threads)
+{
+    board *b = arg;
+    uint64_t end = weft__clock_ns() + 1000000;
+    while (weft__clock_ns() < end) continue;
+    if (b->rounds && thread > 0 && thread == n_threads - 1) usleep(8000);
+    b->counts[thread][0]++;
+    b->counts[thread][1] = n_threads;
+}
+
+/* Runs jobs until the team has n threads, for at most `seconds`. */
+static void run_until(board *b, int n, int seconds)
+{
+    uint64_t limit = weft__clock_ns() + (uint64_t)seconds * 1000000000u;
+    while (weft__pool_team(b->pool) != n && weft__clock_ns() < limit) {
+        int team = weft__pool_team(b->pool);
+        long resting = b->counts[team][0];
+        weft__pool_run_team(b->pool, 1, lag, b);
+        assert_int_equal(b->counts[0][1], team);
+        assert_int_equal(b->counts[team][0], resting); /* who was left out did not run */
+    }
+}
+
+static void laggards_are_left_out(void **state)
+{
+    (void)state;
+    board b = {.rounds = 1};
+    assert_int_equal(weft__pool_create(2, &b.pool, NULL), WEFT_OK);
+    assert_int_equal(weft__pool_team(b.pool), 2);
+    run_until(&b, 1, 60);
+    assert_int_equal(weft__pool_team(b.pool), 1);
+    long before = b.counts[1][0];
+    weft__pool_run(b.pool, count_once, &b); /* this one always means everybody */
+    assert_int_equal(b.counts[1][0], before + 1);
+    b.rounds = 0;
+    run_until(&b, 2, 60); /* a chance again */
+    assert_int_equal(weft__pool_team(b.pool), 2);
+    weft__pool_destroy(&b.pool);
+
+    b = (board){.rounds = 1};
+    setenv("WEFT_TEAM", "fixed", 1);
+    assert_int_equal(weft__pool_create(2, &b.pool, NULL), WEFT_OK);
+    unsetenv("WEFT_TEAM");
+    for (int i = 0; i < 20; i++) weft__pool_run_team(b.pool, 1, lag, &b);
+    assert_int_equal(weft__pool_team(b.pool), 2);
     weft__pool_destroy(&b.pool);
 }
 
@@ -171,7 +229,7 @@ static int create_pool(void *arg)
 static void refused_memory_is_an_error(void **state)
 {
     (void)state;
-    assert_int_equal(fail_each(create_pool, NULL), 2);
+    assert_int_equal(fail_each(create_pool, NULL), 5);
 }
 
 int main(void)
@@ -182,6 +240,7 @@ int main(void)
         cmocka_unit_test(teams_start_and_stop),
         cmocka_unit_test(sleepers_wake),
         cmocka_unit_test(waiting_threads_sleep_and_wake),
+        cmocka_unit_test(laggards_are_left_out),
         cmocka_unit_test(bad_sizes_are_refused),
         cmocka_unit_test(refused_threads_are_an_error),
         cmocka_unit_test(refused_memory_is_an_error),
