@@ -188,7 +188,8 @@ MM_INLINE void mm_float_group(const mm_float_fn *one, const mm_float_fn *some, i
     while (n_out > 0) {
         const int many = n_out > step - MM_R; /* the last panel of several may be partial */
         const int64_t take = many ? step : MM_R;
-        (many ? some : one)[n_rows - 1](w, stride, k, a, fetch, n_out < take ? n_out : take, out, ldo);
+        const mm_float_fn run = many ? some[n_rows - 1] : one[n_rows - 1];
+        run(w, stride, k, a, fetch, n_out < take ? n_out : take, out, ldo);
         w += (size_t)(take / MM_R) * stride;
         out += take;
         n_out -= take;

@@ -28,8 +28,8 @@ MM_INLINE void mm_take_nibbles(const uint8_t *qs, const uint8_t *qh, uint8_t *q)
         memcpy(q + 16 + i, &high, 8);
     }
     for (int i = 0; qh && i < 32; i += 8) {
-        uint64_t x, bits = qh[i / 8] * 0x0101010101010101 & 0x8040201008040201; /* bit j in byte j, where it is */
-        bits = (bits + 0x007F7F7F7F7F7F7F) >> 3 & 0x1010101010101010;           /* anything but zero carries into bit 7 */
+        uint64_t x, bits = (uint64_t)qh[i / 8] * 0x0101010101010101u & 0x8040201008040201; /* bit j in byte j, where it is */
+        bits = (bits + 0x007F7F7F7F7F7F7F) >> 3 & 0x1010101010101010; /* anything but zero carries into bit 7 */
         memcpy(&x, q + i, 8);
         x |= bits;
         memcpy(q + i, &x, 8);
