@@ -17,6 +17,9 @@ static const struct {
     {"eval", "numbers for researchers: logits, perplexity", cmd_eval},
     {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
     {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
+    {"pull", "fetch a model from Hugging Face", cmd_pull},
+    {"list", "the models that were pulled", cmd_list},
+    {"rm", "remove pulled models", cmd_rm},
     {"devices", "what can compute here", cmd_devices},
 };
 enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };

@@ -7,8 +7,11 @@
 
 weft_status weft_file_open(const char *path, weft_file **out, weft_error *err)
 {
-    weft_status st;
+    char place[4096];
     *out = NULL;
+    weft_status st = weft_resolve_model(path, place, sizeof place, err);
+    if (st) return st;
+    path = place;
     weft_file *f = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     f->path = weft__strdup(path);
