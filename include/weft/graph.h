@@ -237,7 +237,7 @@ typedef struct weft_rows {
     int32_t n_rows, n_wanted, n_seqs, n_adapters;
     const int32_t *token, *pos, *seq; /* each [n_rows]; seq indexes seqs */
     const int32_t *adapter;           /* [n_rows], -1 none; NULL: none at all */
-    const float *embd;                /* [n_rows, D] rows that enter as embeddings, or NULL */
+    const float *embd;                /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
     const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS */
     const weft_seq_view *seqs;
     const weft_adapter_view *adapters;

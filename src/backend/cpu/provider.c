@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 
-enum { RANK = 100, MAX_THREADS = 1024 };
+enum { RANK = 100, MAX_THREADS = 1024, PAGE_BLOCK = 16 };
 
 typedef struct settings {
     int n_threads;
@@ -103,9 +103,20 @@ static int can_read(const weft_backend *b, const weft_graph *g, weft_weight_id i
     return w->buffer->data && weft__matmul_find(w->dtype, b->tiers) != NULL;
 }
 
+/* The KV group that a node writes or reads, or NULL. */
+static const weft_kv_group *group_of(const weft_graph *g, const weft_node *n)
+{
+    if (n->op == WEFT_OP_KV_WRITE) return &g->kv_groups[n->attr.kv.group];
+    if (n->op == WEFT_OP_ROPE_KV) return &g->kv_groups[n->attr.rope_kv.kv.group];
+    if (n->op == WEFT_OP_ATTENTION) return &g->kv_groups[n->attr.attention.kv.group];
+    return NULL;
+}
+
 int weft__cpu_supports(weft_backend *b, const weft_graph *g, const weft_node *n)
 {
     if (n->op >= WEFT_OP_COUNT) return 0;
+    const weft_kv_group *group = group_of(g, n);
+    if (group && group->page_tokens % PAGE_BLOCK) return 0; /* kernels store keys in blocks of tokens */
     for (int i = 0; i < n->n_w; i++)
         if (!can_read(b, g, n->w[i])) return 0;
     if (n->op == WEFT_OP_LINEAR) {

@@ -1,0 +1,339 @@
+/* backend_conformance.c: does a provider compute what the graph says? Random small graphs of all ops, run unfused on the CPU's ref
+ * tier and, in every way that must not matter, on the provider under test.
+ *
+ * Against ref: the outputs agree within a bound. Among themselves, bit for bit: fused or not, rows alone or in chunks or mixed
+ * with other sequences, 1, 2 or 3 threads.
+ * WEFT_TEST_PROVIDER names another provider (a plugin's path), WEFT_TEST_OPTIONS its options; else every tier of this CPU is
+ * tested. */
+#include "waist.h"
+
+enum { N_CTX = 56, MAX_ROWS = 3 * N_CTX, VOCAB = 97, N_GRAPHS = 4 };
+
+static const uint32_t float_types[] = {WEFT_F32, WEFT_F16};
+static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0,   WEFT_Q5_1,  WEFT_Q8_0,
+                                     WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+
+/* What a graph is made of. With `quantized`, any weight type for the dense linears and the experts; otherwise F32 and F16, for
+ * which the bound is tight. */
+typedef struct recipe {
+    int quantized, experts;
+    int32_t d, f, heads, kv_heads, dim_k, dim_v;
+} recipe;
+
+static uint32_t type_for(stage *s, const recipe *r)
+{
+    return r->quantized ? all_types[stage_below(s, 15)] : float_types[stage_below(s, 2)];
+}
+
+static weft_tensor_id linear(stage *s, const recipe *r, int layer, weft_tensor_id x, int64_t k, int64_t n, const char *name)
+{
+    char text[64];
+    snprintf(text, sizeof text, "blk.%d.%s", layer, name);
+    weft_weight_id w = stage_weight(s, type_for(s, r), k, n, 0, text);
+    weft_weight_id bias = stage_below(s, 3) == 0 ? stage_vector(s, n, "bias") : WEFT_NONE;
+    return weft__op_linear(s->b, layer, x, w, bias);
+}
+
+static weft_tensor_id norm(stage *s, int layer, weft_tensor_id x, int64_t n, int group)
+{
+    return weft__op_norm(s->b, layer, x, stage_below(s, 5) ? stage_vector(s, n, "norm") : WEFT_NONE, 1e-5f, group);
+}
+
+static weft_attr_rope random_rope(stage *s, const recipe *r)
+{
+    weft_attr_rope a = {.head_dim = r->dim_k, .n_rot = r->dim_k, .style = stage_below(s, 2), .base = 10000, .freq_scale = 1, .attn_factor = 1};
+    if (stage_below(s, 3) == 0) a.n_rot = r->dim_k / 2;
+    if (stage_below(s, 3) == 0) a.freq_scale = 0.25f;
+    if (stage_below(s, 3) == 0) {
+        a.ext_factor = 1;
+        a.attn_factor = 1.2f;
+        a.beta_fast = 32;
+        a.beta_slow = 1;
+        a.n_ctx_orig = 32;
+    }
+    return a;
+}
+
+static weft_tensor_id attention(stage *s, const recipe *r, int l, weft_tensor_id x, weft_attr_kv kv, int window)
+{
+    weft_tensor_id q = linear(s, r, l, x, r->d, r->heads * r->dim_k, "q"), k = linear(s, r, l, x, r->d, r->kv_heads * r->dim_k, "k");
+    weft_tensor_id v = linear(s, r, l, x, r->d, r->kv_heads * r->dim_v, "v");
+    if (stage_below(s, 2)) {
+        q = norm(s, l, q, r->dim_k, r->dim_k);
+        k = norm(s, l, k, r->dim_k, r->dim_k);
+    }
+    if (stage_below(s, 8)) {
+        weft_attr_rope rope = random_rope(s, r);
+        weft_weight_id factors = stage_below(s, 3) ? WEFT_NONE : stage_vector(s, rope.n_rot / 2, "factors");
+        rope.n_heads = r->heads;
+        q = weft__op_rope(s->b, l, q, &rope, factors);
+        rope.n_heads = r->kv_heads;
+        k = weft__op_rope(s->b, l, k, &rope, factors);
+    }
+    weft_attr_attention a = {.kv = kv, .n_heads = r->heads, .n_kv_heads = r->kv_heads, .head_dim_k = r->dim_k, .head_dim_v = r->dim_v,
+                             .scale = 0.3f, .softcap = stage_below(s, 2) ? 20.0f : 0, .window = window};
+    weft_tensor_id y = weft__op_attention(s->b, l, q, weft__op_kv_write(s->b, l, k, v, kv), &a);
+    return linear(s, r, l, y, r->heads * r->dim_v, r->d, "out");
+}
+
+static weft_tensor_id ffn(stage *s, const recipe *r, int l, weft_tensor_id x)
+{
+    weft_tensor_id gate = linear(s, r, l, x, r->d, r->f, "gate"), up = linear(s, r, l, x, r->d, r->f, "up");
+    return linear(s, r, l, weft__op_glu(s->b, l, gate, up, stage_below(s, 4)), r->f, r->d, "down");
+}
+
+static weft_tensor_id experts(stage *s, const recipe *r, int l, weft_tensor_id x)
+{
+    weft_attr_moe a = {.n_experts = 6, .n_used = 1 + stage_below(s, 3), .gate = stage_below(s, 2), .normalize = stage_below(s, 2), .scale = 1.5f,
+                       .activation = 1 + stage_below(s, 3)};
+    /* The router is exact in every tier, so that a near tie is decided alike. */
+    weft_weight_id router = stage_weight(s, WEFT_F32, r->d, a.n_experts, 0, "router");
+    weft_weight_id gate = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->d, r->f, a.n_experts, "gates");
+    weft_weight_id up = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->d, r->f, a.n_experts, "ups");
+    weft_weight_id down = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->f, r->d, a.n_experts, "downs");
+    weft_tensor_id route = weft__op_moe_route(s->b, l, weft__op_linear(s->b, l, x, router, WEFT_NONE), &a);
+    return weft__op_moe_ffn(s->b, l, x, route, gate, up, down, &a);
+}
+
+static weft_tensor_id layer(stage *s, const recipe *r, int l, weft_tensor_id x, weft_attr_kv kv, int window)
+{
+    int post = stage_below(s, 3) == 0;
+    weft_tensor_id y = attention(s, r, l, norm(s, l, x, r->d, 0), kv, window);
+    if (post) y = norm(s, l, y, r->d, 0);
+    x = stage_below(s, 2) ? weft__op_add(s->b, l, x, y) : weft__op_add(s->b, l, y, x);
+    weft_tensor_id h = norm(s, l, x, r->d, 0);
+    y = r->experts && l == 1 ? experts(s, r, l, h) : ffn(s, r, l, h);
+    if (post) y = norm(s, l, y, r->d, 0);
+    return weft__op_add(s->b, l, x, y);
+}
+
+/* Two layers, one with full attention and one with a window, in random order. */
+static void random_graph(stage *s, uint64_t seed, const recipe *kind)
+{
+    stage_open(s, seed);
+    recipe r = *kind;
+    r.d = 256;
+    r.f = r.quantized || r.experts == 2 ? 256 : 80;
+    r.kv_heads = 1 + stage_below(s, 3);
+    r.heads = r.kv_heads * (1 + stage_below(s, 4));
+    r.dim_k = 32;
+    r.dim_v = stage_below(s, 2) ? 32 : 16;
+    if (r.quantized) { /* k of the output linear must be whole blocks of every type */
+        r.kv_heads = 2;
+        r.heads = 8;
+        r.dim_v = 32;
+    }
+    weft_kv_group full = {WEFT_KV_FULL, 0, 1, r.kv_heads, r.dim_k, r.dim_v, 16, 0}, some = full;
+    some.kind = WEFT_KV_WINDOW;
+    some.window = 20;
+    some.page_tokens = 32;
+    int32_t groups[2] = {weft__builder_kv_group(s->b, &full), weft__builder_kv_group(s->b, &some)};
+    int first = stage_below(s, 2);
+    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, type_for(s, &r), r.d, VOCAB, 0, "token_embd"), stage_below(s, 2) ? 1.0f : 30.0f);
+    for (int l = 0; l < 2; l++) {
+        int g = l ? 1 - first : first;
+        x = layer(s, &r, l, x, (weft_attr_kv){groups[g], 0}, g == 1 ? some.window : 0);
+    }
+    x = norm(s, -1, weft__op_pick_rows(s->b, x), r.d, 0);
+    x = weft__op_scale(s->b, -1, linear(s, &r, -1, x, r.d, VOCAB, "head"), 3.0f);
+    weft__builder_output(s->b, weft__op_softcap(s->b, -1, x, 30));
+    stage_finish(s);
+}
+
+/* ---- ways of running ---- */
+
+enum { OUT = STAGE_SEQS * N_CTX * VOCAB };
+static const int32_t lengths[STAGE_SEQS] = {N_CTX, 27, 5};
+
+/* Every sequence in one step of its own, or all in one. */
+static void run_whole(store *t, int together, float *out)
+{
+    span spans[STAGE_SEQS];
+    for (int s = 0; s < STAGE_SEQS; s++) {
+        spans[s] = (span){s, 0, lengths[s]};
+        if (!together) store_step(t, &spans[s], 1, VOCAB, N_CTX, out);
+    }
+    if (together) store_step(t, spans, STAGE_SEQS, VOCAB, N_CTX, out);
+}
+
+/* Random chunks of random sequences, several of them to a step, until all are done; most: the largest chunk. */
+static void run_chunks(store *t, weft__rng *rng, int most, float *out)
+{
+    int32_t done[STAGE_SEQS] = {0};
+    for (;;) {
+        span spans[STAGE_SEQS];
+        int n = 0, left = 0;
+        for (int s = 0; s < STAGE_SEQS; s++) {
+            int32_t rest = lengths[s] - done[s], take = 1 + (int32_t)weft__rng_below(rng, (uint64_t)most);
+            left += rest;
+            if (rest == 0 || weft__rng_below(rng, 4) == 0) continue;
+            if (take > rest) take = rest;
+            spans[n++] = (span){s, done[s], take};
+            done[s] += take;
+        }
+        if (left == 0) return;
+        if (n > 0) store_step(t, spans, n, VOCAB, N_CTX, out);
+    }
+}
+
+static void same_bits(const float *a, const float *b, const char *what, uint64_t seed)
+{
+    if (memcmp(a, b, OUT * sizeof *a)) fail_msg("graph %llu: %s changes the bits", (unsigned long long)seed, what);
+}
+
+/* All the ways on one provider; `first` receives the outputs of the first one. */
+static void run_all_ways(const stage *s, const char *provider, const char *options, uint32_t kv_dtype, uint64_t seed, float *first)
+{
+    float *out = weft__alloc_zero(OUT, sizeof *out);
+    weft__rng rng;
+    weft__rng_seed(&rng, seed);
+    memset(first, 0, OUT * sizeof *first);
+    for (int threads = 1; threads <= 3; threads++) {
+        for (int fused = 0; fused <= 1; fused++) {
+            char text[96];
+            store t;
+            snprintf(text, sizeof text, "threads=%d%s%s", threads, options[0] ? "," : "", options);
+            store_open(&t, s->g, provider, text, fused, kv_dtype, N_CTX, MAX_ROWS);
+            if (threads == 1 && !fused) run_whole(&t, 0, first);
+            memset(out, 0, OUT * sizeof *out);
+            run_whole(&t, 1, out);
+            same_bits(out, first, fused ? "fusing, with sequences together," : "running sequences together", seed);
+            memset(out, 0, OUT * sizeof *out);
+            run_chunks(&t, &rng, threads == 2 ? 1 : 24, out);
+            same_bits(out, first, threads == 2 ? "running rows alone" : "running in chunks", seed);
+            store_close(&t);
+        }
+    }
+    weft__free(out);
+}
+
+/* One graph on one provider against `expected`. */
+static void check_provider(const stage *s, uint64_t seed, const char *provider, const char *options, const float *expected, double bound)
+{
+    float *got = weft__alloc_zero(OUT, sizeof *got);
+    run_all_ways(s, provider, options, seed % 2 ? WEFT_F32 : WEFT_F16, seed, got);
+    double error = nmse(got, expected, OUT);
+    if (!(error <= bound)) fail_msg("graph %llu on %s (%s): NMSE %g, bound %g", (unsigned long long)seed, provider, options, error, bound);
+    print_message("  graph %llu on %s (%s): NMSE %.2g\n", (unsigned long long)seed, provider, options, error);
+    weft__free(got);
+}
+
+/* The provider under test, or every tier of the CPU; the ref tier must give ref's own bits. */
+static void check_graph(uint64_t seed, const recipe *kind, double bound)
+{
+    const char *provider = getenv("WEFT_TEST_PROVIDER"), *options = getenv("WEFT_TEST_OPTIONS");
+    stage s;
+    store t;
+    float *expected = weft__alloc_zero(OUT, sizeof *expected);
+    random_graph(&s, seed, kind);
+    store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, seed % 2 ? WEFT_F32 : WEFT_F16, N_CTX, MAX_ROWS);
+    run_whole(&t, 0, expected);
+    store_close(&t);
+    /* Keys and values that differ in the last bit of a float may be rounded to different halves. */
+    if (seed % 2 == 0 && bound < 1e-7) bound = 1e-7;
+    if (provider) check_provider(&s, seed, provider, options ? options : "", expected, bound);
+    for (int tier = 0; tier < WEFT__TIER_COUNT && !provider; tier++) {
+        char text[32];
+        snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
+        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
+    }
+    weft__free(expected);
+    stage_close(&s);
+}
+
+static void check_all(const recipe *kind, double bound)
+{
+    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) check_graph(seed, kind, bound);
+}
+
+static void test_float(void **state)
+{
+    (void)state;
+    check_all(&(recipe){0}, 1e-9);
+}
+
+static void test_quantized(void **state)
+{
+    (void)state;
+    check_all(&(recipe){.quantized = 1}, 1e-3);
+}
+
+static void test_experts(void **state)
+{
+    (void)state;
+    check_all(&(recipe){.experts = 1}, 1e-9);
+    check_all(&(recipe){.experts = 2}, 1e-3);
+}
+
+/* ---- contexts of several splits ---- */
+
+enum { LONG_CTX = 2200, LONG_D = 32, LONG_HEADS = 3, LONG_CHUNK = 150 };
+
+/* One layer of attention over everything and one with a window across splits. Outputs: the hidden state of every row. */
+static void long_graph(stage *s)
+{
+    stage_open(s, 99);
+    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F32, LONG_D, VOCAB, 0, "token_embd"), 30);
+    for (int l = 0; l < 2; l++) {
+        weft_kv_group group = {l ? WEFT_KV_WINDOW : WEFT_KV_FULL, l ? 1300 : 0, 1, 1, 16, 16, 64, 0};
+        weft_attr_kv kv = {weft__builder_kv_group(s->b, &group), 0};
+        weft_weight_id q = stage_weight(s, WEFT_F32, LONG_D, LONG_HEADS * 16, 0, "q"), k = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "k");
+        weft_weight_id v = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "v"), o = stage_weight(s, WEFT_F32, LONG_HEADS * 16, LONG_D, 0, "o");
+        weft_attr_attention a = {.kv = kv, .n_heads = LONG_HEADS, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = 60, .window = group.window};
+        weft_tensor_id order = weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE), weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
+        weft_tensor_id y = weft__op_attention(s->b, l, weft__op_linear(s->b, l, x, q, WEFT_NONE), order, &a);
+        x = weft__op_scale(s->b, l, weft__op_linear(s->b, l, y, o, WEFT_NONE), 100);
+    }
+    weft__builder_output(s->b, weft__op_pick_rows(s->b, x));
+    stage_finish(s);
+}
+
+/* Chunks of `chunk` positions; then, when `tail`, the last positions row by row together with a second, short sequence. */
+static void run_long(const stage *s, const char *options, int chunk, int tail, float *out)
+{
+    store t;
+    store_open(&t, s->g, "cpu", options, 1, WEFT_F32, LONG_CTX, LONG_CHUNK * 2);
+    memset(out, 0, (size_t)STAGE_SEQS * LONG_CTX * LONG_D * sizeof *out);
+    int32_t end = tail ? LONG_CTX - 12 : LONG_CTX;
+    for (int32_t at = 0; at < end; at += chunk) store_step(&t, &(span){0, at, end - at < chunk ? end - at : chunk}, 1, VOCAB, LONG_CTX, out);
+    for (int32_t i = 0; i < 12; i++) {
+        span both[2] = {{0, LONG_CTX - 12 + i, 1}, {1, i, 1}};
+        store_step(&t, both + !tail, 1 + tail, VOCAB, LONG_CTX, out);
+    }
+    store_close(&t);
+}
+
+static void test_long(void **state)
+{
+    (void)state;
+    stage s;
+    size_t n = (size_t)STAGE_SEQS * LONG_CTX * LONG_D;
+    float *expected = weft__alloc_array(n, sizeof *expected), *first = weft__alloc_array(n, sizeof *first), *got = weft__alloc_array(n, sizeof *got);
+    long_graph(&s);
+    run_long(&s, "threads=1,cpu=ref", LONG_CHUNK, 0, expected);
+    run_long(&s, "threads=1", LONG_CHUNK, 0, first);
+    double error = nmse(first, expected, n);
+    print_message("  %d positions: NMSE %.2g\n", LONG_CTX, error);
+    assert_true(error < 1e-9);
+    for (int threads = 1; threads <= 4; threads++) {
+        char text[32];
+        snprintf(text, sizeof text, "threads=%d", threads);
+        run_long(&s, text, 97, 1, got);
+        if (memcmp(got, first, n * sizeof *got)) fail_msg("%d threads and single rows change the bits", threads);
+    }
+    weft__free(got);
+    weft__free(first);
+    weft__free(expected);
+    stage_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_float),
+        cmocka_unit_test(test_quantized),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
