@@ -131,6 +131,70 @@ static const recipe *find_recipe(weft__slice pre)
     return NULL;
 }
 
+/* ---- the way back: from explicit steps to a name ---- */
+
+/* Writes the pattern with its \\x{...} as characters, so that spellings of one pattern compare equal. */
+static void spell_out(weft__text *out, const char *s, size_t n)
+{
+    out->len = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp = 0;
+        size_t end = i + 3;
+        if (n - i > 3 && !memcmp(s + i, "\\x{", 3)) {
+            for (; end < n && cp < 0x110000 && s[end] != '}'; end++) {
+                const char *hex = "0123456789abcdefABCDEF", *digit = strchr(hex, s[end]);
+                if (!digit || !s[end]) break;
+                cp = cp * 16 + (uint32_t)(digit - hex >= 16 ? digit - hex - 6 : digit - hex);
+            }
+        }
+        if (end > i + 3 && end < n && s[end] == '}') {
+            weft__text_put_utf8(out, cp);
+            i = end + 1;
+        } else {
+            weft__text_putc(out, s[i++]);
+        }
+    }
+}
+
+static int same_pattern(const char *a, weft__slice b)
+{
+    weft__text x = {0}, y = {0};
+    spell_out(&x, a, strlen(a));
+    spell_out(&y, b.data, b.len);
+    int same = !x.failed && !y.failed && x.len == y.len && !memcmp(x.data, y.data, x.len);
+    weft__text_free(&y);
+    weft__text_free(&x);
+    return same;
+}
+
+static int splits_as(const recipe *r, const weft__vocab_spec *spec)
+{
+    size_t n = 0;
+    while (n < MAX_PATTERNS && r->patterns[n]) n++;
+    if (spec->n_splits != n || ((r->flags & WHOLE_FIRST) != 0) != (spec->ignore_merges == 1)) return 0;
+    for (size_t i = 0; i < n; i++) {
+        const weft__split_step *step = &spec->splits[i];
+        if (step->kind != WEFT__SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern)) return 0;
+    }
+    return 1;
+}
+
+weft__slice weft__pretok_name(const weft__vocab_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_norms; i++) {
+        if (spec->norms[i].kind != WEFT__NORM_NFC) return (weft__slice){NULL, 0};
+    }
+    for (size_t i = 0; spec->byte_level && i < sizeof recipes / sizeof *recipes; i++) {
+        if (splits_as(recipes[i].recipe, spec)) return (weft__slice){recipes[i].names, strcspn(recipes[i].names, " ")};
+    }
+    return (weft__slice){NULL, 0};
+}
+
+int weft__pretok_known(weft__slice pre)
+{
+    return find_recipe(pre) != NULL;
+}
+
 static weft_status unknown_pre(weft__slice pre, weft_error *err)
 {
     char quote[WEFT__QUOTE];

@@ -103,6 +103,8 @@ typedef struct weft__vocab_spec {
     const weft__merge_pair *merges; /* best first; left and right are spelled as in `tokens` */
 
     int32_t bos, eos, unk, sep, pad, cls, mask, eot, eom; /* -1: none */
+    size_t n_ends;
+    const int32_t *ends; /* [n_ends] more tokens that end generation */
     int32_t first, last; /* what add_bos and add_eos put around a text; -1: BOS and EOS, for "bert" CLS and SEP */
     /* 1, 0, or -1: what the model and the pre-tokenizer usually do. */
     int add_bos, add_eos, add_space_prefix, remove_extra_whitespaces, ignore_merges;
@@ -127,6 +129,12 @@ typedef struct weft__vocab_spec {
 
 /* An empty vocabulary: no ids, every flag "as usual". */
 void weft__vocab_spec_init(weft__vocab_spec *spec);
+
+/* The name of a pre-tokenizer (`pre`) that does what the explicit steps of a byte-level BPE do, or {NULL, 0}: none is known.
+ * Composing characters (NFC) is let pass: no name stands for it, and text hardly ever needs it. */
+weft__slice weft__pretok_name(const weft__vocab_spec *spec);
+/* 1 when there is a pre-tokenizer of that name. */
+int weft__pretok_known(weft__slice pre);
 
 typedef struct weft__tokenizer weft__tokenizer;
 

@@ -435,8 +435,10 @@ static weft_status read_all(weft__json_vocab *v, const weft__json *root, const w
     return status;
 }
 
-static void release(weft__json_vocab *v)
+void weft__json_vocab_free(weft__json_vocab **p)
 {
+    weft__json_vocab *v = p ? *p : NULL;
+    if (!v) return;
     for (size_t i = 0; i < v->n_made; i++) weft__free(v->made[i]);
     weft__free(v->made);
     weft__free(v->merges);
@@ -444,29 +446,47 @@ static void release(weft__json_vocab *v)
     weft__free(v->types);
     weft__free(v->scores);
     weft__free(v->tokens);
+    weft__json_free(&v->beside);
+    weft__json_free(&v->root);
+    weft__free(v);
+    *p = NULL;
+}
+
+const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v)
+{
+    return &v->spec;
+}
+
+weft_status weft__json_vocab_read(const char *json, size_t n, const char *config, size_t n_config, weft__json_vocab **out,
+                                  weft_error *err)
+{
+    *out = NULL;
+    weft__json_vocab *v = weft__alloc_zero(1, sizeof *v);
+    if (!v) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
+    weft__vocab_spec_init(&v->spec);
+    v->err = err;
+    weft_status status = weft__json_parse(json, n, &v->root, err);
+    if (status) {
+        weft_fail_within(err, status, "tokenizer.json");
+    } else if (config) {
+        status = weft__json_parse(config, n_config, &v->beside, err);
+        if (status) weft_fail_within(err, status, "tokenizer_config.json");
+    }
+    if (!status) status = read_all(v, v->root, v->beside);
+    v->err = NULL;
+    if (status) weft__json_vocab_free(&v);
+    *out = v;
+    return status;
 }
 
 weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
                                         weft_error *err)
 {
+    weft__json_vocab *v;
     *out = NULL;
-    weft__json *root = NULL, *beside = NULL;
-    weft__json_vocab *v = weft__alloc_zero(1, sizeof *v);
-    if (!v) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
-    weft__vocab_spec_init(&v->spec);
-    v->err = err;
-    weft_status status = weft__json_parse(json, n, &root, err);
-    if (status) {
-        weft_fail_within(err, status, "tokenizer.json");
-    } else if (config) {
-        status = weft__json_parse(config, n_config, &beside, err);
-        if (status) weft_fail_within(err, status, "tokenizer_config.json");
-    }
-    if (!status) status = read_all(v, root, beside);
-    if (!status) status = weft__tokenizer_create(&v->spec, out, err);
-    release(v);
-    weft__json_free(&beside);
-    weft__json_free(&root);
-    weft__free(v);
+    weft_status status = weft__json_vocab_read(json, n, config, n_config, &v, err);
+    if (status) return status;
+    status = weft__tokenizer_create(&v->spec, out, err);
+    weft__json_vocab_free(&v);
     return status;
 }

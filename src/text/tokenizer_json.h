@@ -13,4 +13,13 @@
 weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
                                         weft_error *err);
 
+/* The same in two steps, for those who need what the files say itself, or change some of it. */
+typedef struct weft__json_vocab weft__json_vocab;
+/* Reads the files; fails as weft__tokenizer_json_create does, but for what only weft__tokenizer_create checks. */
+weft_status weft__json_vocab_read(const char *json, size_t n, const char *config, size_t n_config, weft__json_vocab **out,
+                                  weft_error *err);
+/* For weft__tokenizer_create. What it points to lives until weft__json_vocab_free. */
+const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v);
+void weft__json_vocab_free(weft__json_vocab **v);
+
 #endif

@@ -9,9 +9,10 @@
 #define WEFT__JSON_NESTED 8 /* sequences in sequences */
 
 /* The specification, the arrays it points to, and the texts made up on the way. */
-typedef struct weft__json_vocab {
+struct weft__json_vocab {
     weft__vocab_spec spec;
-    weft_error *err;
+    weft_error *err; /* while it is read */
+    weft__json *root, *beside; /* the files; texts are theirs */
     weft__slice *tokens;
     float *scores;
     int32_t *types;
@@ -24,7 +25,7 @@ typedef struct weft__json_vocab {
     char **made; /* owned */
     size_t n_made, made_capacity;
     int unigram, word_piece;
-} weft__json_vocab;
+};
 
 /* The text of a string value; fails with WEFT_FORMAT, naming `what`. */
 weft_status weft__json_text(weft__json_vocab *v, const weft__json *value, const char *what, weft__slice *out);

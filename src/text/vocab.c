@@ -121,6 +121,9 @@ static weft_status check(const weft__vocab_spec *spec, weft_error *err)
     for (size_t i = 0; !status && i < sizeof ids / sizeof *ids; i++) {
         status = check_id(ids[i].name, ids[i].id, spec->n_tokens, err);
     }
+    for (size_t i = 0; !status && i < spec->n_ends; i++) {
+        status = check_id("end", spec->ends[i] < 0 ? INT32_MAX : spec->ends[i], spec->n_tokens, err);
+    }
     return status;
 }
 
@@ -277,7 +280,7 @@ static int32_t find_text(const weft__tokenizer *tok, const char *text)
 
 /* Files often name only one token that ends generation, or none; these are the others in use. Some models use a name for
  * something else: where <|return|> or <|flush|> and <|call|> end a turn, <|end|> only ends a message of many. */
-static void mark_ends(weft__tokenizer *tok)
+static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
 {
     static const char *const names[] = {
         "<|eot_id|>",
@@ -323,6 +326,7 @@ static void mark_ends(weft__tokenizer *tok)
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         if (tok->role[roles[i]] >= 0) tok->ends[tok->role[roles[i]]] = 1;
     }
+    for (size_t i = 0; i < spec->n_ends; i++) tok->ends[spec->ends[i]] = 1;
 }
 
 /* The ids by role, with the defaults of the model's family where the file is silent and the vocabulary has them. */
@@ -411,7 +415,7 @@ static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, wef
     if (status) return status;
     int merges = tok->model == WEFT__MODEL_SPM || tok->model == WEFT__MODEL_BPE;
     tok->cut_at_spaces = merges && may_cut_at_spaces(tok);
-    mark_ends(tok);
+    mark_ends(tok, spec);
     if (spec->chat_template.len) {
         tok->chat_template = weft__strndup(spec->chat_template.data, spec->chat_template.len);
         if (!tok->chat_template) return no_memory(err);
