@@ -1,12 +1,50 @@
-/* bench.h: one measured row of weft bench, and how rows are printed. */
+/* bench.h: what the files of weft bench share: its options, the sessions that a measurement runs on, one measured row, and how rows
+ * are printed. One thread. */
 #ifndef WEFT_CLI_BENCH_H
 #define WEFT_CLI_BENCH_H
 
 #include <stdint.h>
 
+#include "options.h"
 #include "weft/weft.h"
 
-enum { BENCH_REPS_MAX = 1000 };
+enum {
+    BENCH_REPS_MAX = 1000,
+    BENCH_BATCH = 512 /* rows of a step while a prompt is read: the engine's own default */
+};
+
+enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
+
+typedef struct bench_options {
+    struct int_list n_prompt, n_gen, n_depth, parallel, threads;
+    int32_t reps;
+    int roofline, no_warmup, batched, profile;
+    const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
+    enum bench_format format;
+} bench_options;
+
+/* ---- sessions to measure with: bench_case.c ---- */
+
+typedef struct bench_case {
+    weft_model *model;
+    int32_t n, n_vocab; /* sessions */
+    weft_session *sessions[LIST_MAX];
+    int32_t *tokens;    /* [n_ctx] */
+    float *logits;      /* [n][n_vocab] */
+    int32_t next[LIST_MAX];
+} bench_case;
+
+/* n sessions of n_ctx tokens in one group. Close also after a failure. */
+weft_status bench_case_open(bench_case *c, weft_model *model, const char *kv_type, int32_t n, int32_t n_ctx, weft_error *err);
+void bench_case_close(bench_case *c);
+/* Every session to exactly `depth` tokens. */
+weft_status bench_case_depth(bench_case *c, int32_t depth, weft_error *err);
+/* Every session reads n tokens, one after the other. */
+weft_status bench_case_prompt(bench_case *c, int32_t n, weft_error *err);
+/* n steps, in each of which every session gets one token. */
+weft_status bench_case_generate(bench_case *c, int32_t n, weft_error *err);
+
+/* ---- a row of the grid ---- */
 
 typedef struct bench_row {
     const char *model_file; /* path, or the synthetic shape */
@@ -16,24 +54,45 @@ typedef struct bench_row {
     char test_time[32]; /* ISO 8601, UTC */
     uint64_t samples_ns[BENCH_REPS_MAX];
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
-    /* With --roofline: the limit that binds this row, tokens per second and its name; 0 without. */
-    double limit_ts;
+    /* With --roofline: tokens per second that memory and multipliers allow, the lower of the two and its name; 0 without. */
+    double limit_read_ts, limit_compute_ts, limit_ts;
     const char *limit_name;
 } bench_row;
-
-enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
 
 /* Tokens that one repetition of the row produces or reads. */
 double bench_tokens(const bench_row *row);
 /* "pp512", "tg128", "pp512+tg128", with " @ d1024" and, for several sequences, " x4". out: 64 bytes. */
 void bench_name(const bench_row *row, char *out);
+/* The middle one of n values, or the mean of the two in the middle; sorts them. */
+double bench_median(double *values, int n);
 /* Fills avg, stddev and median from samples_ns[n_reps]. */
 void bench_summarize(bench_row *row);
+/* Fills the limits: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
+ * matrix (the head only for rows whose logits are wanted). Attention's own multiplications are not counted. */
+weft_status bench_find_limit(bench_row *row, const weft_model *model, const weft_peaks *peaks, weft_error *err); /* bench_limit.c */
 
 void bench_print_begin(enum bench_format format, int roofline);
 void bench_print_row(enum bench_format format, const bench_row *row, int first);
 void bench_print_end(enum bench_format format);
 /* The limits, before and after. */
 void bench_print_peaks(const weft_peaks *before, const weft_peaks *after);
+
+/* ---- Chrome's trace event format: bench_trace.c ---- */
+
+typedef struct bench_trace bench_trace;
+weft_status bench_trace_open(const char *path, bench_trace **out, weft_error *err);
+/* All recorded steps of the model, as process number `pid` with that name. */
+weft_status bench_trace_add(bench_trace *trace, weft_model *model, int pid, const char *name, weft_error *err);
+/* Ends the file; the first write that failed is reported here. NULL and a pointer to NULL are fine. */
+weft_status bench_trace_close(bench_trace **trace, weft_error *err);
+
+/* ---- --batched and --profile ---- */
+
+/* The whole grid. *n_rows counts the rows printed so far. */
+void bench_batched_begin(enum bench_format format);
+weft_status bench_batched(const bench_options *o, weft_model *model, int *n_rows, weft_error *err); /* bench_batched.c */
+/* One row: its sizes, model_file and info are set. trace: may be NULL. */
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace, int *n_rows,
+                          weft_error *err); /* bench_profile.c */
 
 #endif

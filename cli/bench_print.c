@@ -24,29 +24,34 @@ void bench_name(const bench_row *r, char *out)
 
 static int by_value(const void *a, const void *b)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int n)
+{
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 void bench_summarize(bench_row *r)
 {
     double tokens = bench_tokens(r), n = r->n_reps, sum = 0, sum_ts = 0, var = 0, var_ts = 0;
-    uint64_t sorted[BENCH_REPS_MAX];
-    memcpy(sorted, r->samples_ns, (size_t)r->n_reps * sizeof *sorted);
-    qsort(sorted, (size_t)r->n_reps, sizeof *sorted, by_value);
+    double ns[BENCH_REPS_MAX];
     for (int i = 0; i < r->n_reps; i++) {
-        sum += (double)sorted[i];
-        sum_ts += tokens * 1e9 / (double)sorted[i];
+        ns[i] = (double)r->samples_ns[i];
+        sum += ns[i];
+        sum_ts += tokens * 1e9 / ns[i];
     }
     r->avg_ns = sum / n;
     r->avg_ts = sum_ts / n;
     for (int i = 0; i < r->n_reps; i++) {
-        var += pow((double)sorted[i] - r->avg_ns, 2);
-        var_ts += pow(tokens * 1e9 / (double)sorted[i] - r->avg_ts, 2);
+        var += pow(ns[i] - r->avg_ns, 2);
+        var_ts += pow(tokens * 1e9 / ns[i] - r->avg_ts, 2);
     }
     r->stddev_ns = n > 1 ? sqrt(var / (n - 1)) : 0;
     r->stddev_ts = n > 1 ? sqrt(var_ts / (n - 1)) : 0;
-    r->median_ts = tokens * 1e9 / (((double)sorted[(r->n_reps - 1) / 2] + (double)sorted[r->n_reps / 2]) / 2);
+    r->median_ts = tokens * 1e9 / bench_median(ns, r->n_reps);
 }
 
 static void put_string(weft__text *t, const char *key, const char *value)
@@ -72,7 +77,8 @@ static void put_json(weft__text *t, const bench_row *r)
     weft__text_printf(t, "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
                       r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
     if (r->limit_name)
-        weft__text_printf(t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, ", r->limit_name, r->limit_ts, r->median_ts / r->limit_ts);
+        weft__text_printf(t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, ",
+                          r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts, r->limit_compute_ts);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     weft__text_puts(t, "], \"samples_ts\": [");

@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions appended. */
-#define WEFT_ABI_VERSION 0x00010000u
+#define WEFT_ABI_VERSION 0x00010001u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own */
@@ -70,6 +70,21 @@ typedef struct weft_compile_options {
     void *progress_arg;
 } weft_compile_options;
 
+/* One op of one run, as the thread that leads the run saw it: from begin to done it did its own share; from done to end it waited
+ * for the others, where somebody needs the result. Nanoseconds of CLOCK_MONOTONIC. */
+typedef struct weft_profile_event {
+    int32_t node; /* index into graph->nodes; WEFT_NONE: work for the whole step, such as the angles of its positions */
+    int32_t reserved;
+    uint64_t begin_ns, done_ns, end_ns;
+} weft_profile_event;
+
+/* Where the events of a program's runs go, in order. Beyond the capacity they are only counted, in n_lost. */
+typedef struct weft_profile_log {
+    uint32_t size;
+    int32_t capacity, n, n_lost;
+    weft_profile_event *events;
+} weft_profile_log;
+
 typedef struct weft_backend_api {
     uint32_t size, abi_version;
     const char *name;
@@ -91,6 +106,9 @@ typedef struct weft_backend_api {
     weft_status (*measure)(weft_backend *backend, weft_peaks *out, weft_error *err);
     /* Optional: one line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
     const char *(*program_describe)(weft_program *program);
+    /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer. Runs without a
+     * log must not become slower. */
+    void (*profile)(weft_program *program, weft_profile_log *log);
 } weft_backend_api;
 
 /* The only symbol of a plugin. host_abi is the core's WEFT_ABI_VERSION. NULL: the plugin refuses this core. */
@@ -101,7 +119,9 @@ WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_host_api) == 32, "plugin A
 WEFT_STATIC_ASSERT(sizeof(weft_peaks) == 40, "plugin ABI: weft_peaks");
 WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_info");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 104, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 112, "plugin ABI: weft_backend_api");
 
 #ifdef __cplusplus
 }

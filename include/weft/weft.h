@@ -98,6 +98,9 @@ WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *
 /* A model of a known shape ("tinyllama-1.1b") with random weights of one type, in memory; without a tokenizer. For benchmarks. */
 WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
                                           weft_error *err);
+/* Writes the same model as a GGUF file, with a vocabulary of made-up words, so that other programs can measure it too. */
+WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress, void *arg,
+                                          weft_error *err);
 WEFT_API void weft_model_close(weft_model **model);
 
 typedef struct weft_model_info {
@@ -121,8 +124,52 @@ WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /*
 WEFT_API const char *weft_model_plan_text(weft_model *model);
 /* The limits of the hardware, measured now on the model's provider. */
 WEFT_API weft_status weft_model_measure(weft_model *model, weft_peaks *out, weft_error *err);
-/* Bytes of weights that one decoded token reads, and multiplications and additions that one row costs in matrix products. */
-WEFT_API void weft_model_cost(const weft_model *model, double *bytes_per_token, double *ops_per_row);
+/* What a step must move and multiply at least. */
+typedef struct weft_step_cost {
+    uint32_t size, reserved;
+    double weight_bytes;                /* of the matrices, each read once */
+    double kv_bytes;                    /* of the keys and values attended to, each read once per sequence */
+    double int8_ops, bf16_ops, f32_ops; /* multiplications and additions of matrix products, by the unit for the weights' type */
+    double attention_ops;               /* the same of attention */
+} weft_step_cost;
+
+/* Of a step with n_rows new tokens for each of n_seqs sequences that hold n_past tokens; n_wanted rows of all get logits.
+ * out->size set by the caller. */
+WEFT_API weft_status weft_model_step_cost(const weft_model *model, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted,
+                                          uint32_t kv_dtype, weft_step_cost *out, weft_error *err);
+
+/* ---- profiles: where the time of a step goes ---- */
+
+typedef struct weft_profile_step {
+    uint32_t size;
+    int32_t n_rows, n_wanted;
+    int32_t first_op, n_ops;
+    int32_t reserved;
+    uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
+} weft_profile_step;
+
+/* One op, as the thread that leads the step saw it: from begin to done it did its own share, until end it waited for the others. */
+typedef struct weft_profile_op {
+    uint32_t size;
+    int32_t layer; /* -1: outside the layers */
+    int32_t step;
+    int32_t reserved;
+    const char *op;   /* "linear" */
+    const char *type; /* "Q4_0": of its first matrix; "" without */
+    char name[96];    /* its weights, or else its first output, without the layer: "attn_q+attn_k+attn_v" */
+    uint64_t begin_ns, done_ns, end_ns;
+    double bytes; /* that it must read or write at least: weights, activations, keys and values */
+    double ops;   /* multiplications and additions of matrix products and attention */
+} weft_profile_op;
+
+/* Records every op of the steps that follow, from an empty record; stop ends recording and keeps the record. Fails with
+ * WEFT_UNSUPPORTED where the model's provider cannot. For the thread that steps the model. */
+WEFT_API weft_status weft_model_profile_start(weft_model *model, weft_error *err);
+WEFT_API void weft_model_profile_stop(weft_model *model);
+WEFT_API int32_t weft_model_profile_n_steps(const weft_model *model);
+/* Step `index`, and op `index` counted over all steps. out->size set by the caller. */
+WEFT_API weft_status weft_model_profile_step(const weft_model *model, int32_t index, weft_profile_step *out, weft_error *err);
+WEFT_API weft_status weft_model_profile_op(const weft_model *model, int32_t index, weft_profile_op *out, weft_error *err);
 
 /* ---- chat templates: a conversation to the text that the model was trained on ---- */
 

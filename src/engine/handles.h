@@ -35,7 +35,6 @@ struct weft_model {
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
     weft_model_info info;
-    double matmul_bytes, matmul_params;
     /* A step's columns, [max_rows] each: only one thread steps a model. */
     int32_t *token, *pos, *seq;
     uint8_t *want;

@@ -49,8 +49,6 @@ static void describe_weights(weft_model *m, const weft__build *build)
         }
     }
     m->info.n_params = (uint64_t)build->n_params;
-    m->matmul_bytes = build->matmul_bytes;
-    m->matmul_params = build->matmul_params;
 }
 
 static uint64_t file_bytes(const weft_file *f)
@@ -210,10 +208,4 @@ weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)
     const weft_backend_api *api = m->provider->api;
     if (!api->measure) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot measure its limits", api->name);
     return api->measure(m->provider->backend, out, err);
-}
-
-void weft_model_cost(const weft_model *m, double *bytes_per_token, double *ops_per_row)
-{
-    *bytes_per_token = m->matmul_bytes;
-    *ops_per_row = 2 * m->matmul_params;
 }

@@ -69,6 +69,67 @@ weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_k
 /* Lines of text: order, fusion, segments, kernels, arena bytes with and without reuse. Caller frees with weft__free. */
 char *weft__plan_describe(const weft__plan *plan);
 
+/* The graph as it runs: fused and in order. Lives with the plan. */
+const weft_graph *weft__plan_graph(const weft__plan *plan);
+
+/* ---- costs and profiles ---- */
+
+/* The rows of one sequence in a step: positions first .. first + n - 1. */
+typedef struct weft__seq_rows {
+    int32_t first, n;
+} weft__seq_rows;
+
+typedef struct weft__load {
+    int32_t n_rows, n_wanted, n_seqs;
+    const weft__seq_rows *seqs;
+    uint32_t kv_dtype;
+} weft__load;
+
+/* What an op must move and multiply at least. */
+typedef struct weft__cost {
+    double bytes; /* everything that it reads or writes, each once: weights, activations, keys and values of attended positions */
+    double weight_bytes, kv_bytes;           /* of those: matrices that are multiplied; keys and values that are attended to */
+    double int8_ops, bf16_ops, f32_ops;      /* multiplications and additions of matrix products, by the type of the weights */
+    double attention_ops;                    /* those of attention */
+} weft__cost;
+
+/* Of node i for a step. Of experts, as many are counted as the rows can reach. */
+weft__cost weft__node_cost(const weft_graph *graph, int32_t node, const weft__load *load);
+
+/* One op of a profiled step; times as in weft_profile_event. */
+typedef struct weft__profile_op {
+    int32_t node; /* of weft__plan_graph; WEFT_NONE: work for the whole step */
+    int32_t step;
+    uint64_t begin_ns, done_ns, end_ns;
+    double bytes, ops;
+} weft__profile_op;
+
+typedef struct weft__profile_step {
+    int32_t n_rows, n_wanted;
+    int32_t first, n; /* its ops */
+    uint64_t begin_ns, end_ns;
+} weft__profile_step;
+
+typedef struct weft__profile {
+    int on;
+    int32_t n_ops, n_steps; /* of the steps that are complete */
+    weft__profile_op *ops;
+    weft__profile_step *steps;
+    size_t ops_capacity, steps_capacity;
+    weft_profile_log log;  /* of one segment's run */
+    weft__seq_rows *seqs;  /* [max_rows] of the step */
+    uint64_t begin_ns;     /* of the step that runs */
+    int32_t n_pending;     /* its ops so far, behind the n_ops */
+} weft__profile;
+
+/* Records every step from now on, from an empty record; a step may then allocate memory for its record. WEFT_UNSUPPORTED where a
+ * provider cannot. */
+weft_status weft__plan_profile_start(weft__plan *plan, weft_error *err);
+/* Ends recording; what was recorded stays. */
+void weft__plan_profile_stop(weft__plan *plan);
+/* NULL: there never was a start. Changed by every step while recording. */
+const weft__profile *weft__plan_profile(const weft__plan *plan);
+
 /* The fused form of a graph, for tests and for plans; owned by the caller. `supports` decides whether a fused node is wanted. */
 typedef int (*weft__supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
 weft_status weft__graph_fuse(const weft_graph *graph, weft__supports_fn supports, void *arg, weft_graph **out, weft_error *err);

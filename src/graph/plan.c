@@ -122,6 +122,7 @@ void weft__plan_destroy(weft__plan **pp)
         weft__free((void *)seg->s.bound);
         weft__free((void *)seg->s.nodes);
     }
+    weft__profile_destroy(&p->profile);
     weft_buffer_release(&p->border);
     weft__free(p->segments);
     weft__free(p->output_of);
@@ -150,11 +151,20 @@ static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *con
 
 weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs, weft_error *err)
 {
+    int timed = p->profile && p->profile->on;
     weft_status st = bind_outputs(p, rows, outputs, err);
+    if (!st && timed) st = weft__profile_begin(p, err);
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         weft__plan_segment *seg = &p->segments[i];
         weft_bindings b = {.size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
         st = seg->provider->api->run(seg->program, rows, &b, err);
+        if (!st && timed) weft__profile_segment(p);
     }
+    if (!st && timed) weft__profile_end(p, rows, kv);
     return st;
+}
+
+const weft_graph *weft__plan_graph(const weft__plan *p)
+{
+    return p->graph;
 }

@@ -24,6 +24,7 @@ struct weft__plan {
     int32_t max_rows, max_wanted;
     weft_buffer *border;  /* tensors that pass from one segment to another */
     uint64_t border_bytes;
+    weft__profile *profile; /* NULL until first asked for */
 };
 
 /* Bytes of tensor t for the largest step; 0 for an order token. */
@@ -34,5 +35,12 @@ weft_status weft__plan_place(const weft_graph *graph, weft__provider *const *pro
                              weft_error *err);
 /* Cuts p->graph, whose nodes are in order and placed, into segments, and plans their memory and the border's. */
 weft_status weft__plan_cut(weft__plan *p, weft_error *err);
+
+/* Before a step, once per segment's run, and after the step, while p->profile->on. Time is taken after begin's own work. A step
+ * that failed is forgotten by the next one. */
+weft_status weft__profile_begin(weft__plan *p, weft_error *err);
+void weft__profile_segment(weft__plan *p);
+void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv);
+void weft__profile_destroy(weft__profile **profile);
 
 #endif

@@ -87,10 +87,7 @@ weft_tensor_id weft__build_moe(weft__build *m, int l, weft_tensor_id x, int gate
 
 weft_tensor_id weft__build_embed(weft__build *m, float scale)
 {
-    double bytes = m->matmul_bytes, params = m->matmul_params;
     weft_weight_id table = weft__build_weight(m, WEFT__REQUIRED, m->hp->d_model, m->hp->n_vocab, "token_embd.weight");
-    m->matmul_bytes = bytes; /* one row of the table is read, and nothing multiplied */
-    m->matmul_params = params;
     return weft__op_embed(m->b, table, scale);
 }
 

@@ -69,11 +69,6 @@ static weft_weight_id add(weft__build *m, const weft__tensor_desc *t, const char
     w.shape.d[2] = e > 0 ? e : 1;
     w.shape.d[3] = 1;
     m->n_params += (double)k * (double)w.shape.d[1] * (double)w.shape.d[2];
-    if (n > 0) {
-        double used = e > 0 ? (double)m->hp->n_experts_used : 1;
-        m->matmul_params += (double)k * (double)n * used;
-        m->matmul_bytes += (double)w.row_bytes * (double)n * used;
-    }
     return weft__builder_weight(m->b, &w);
 }
 

@@ -16,7 +16,7 @@ typedef struct weft__build {
     weft_error *err;
     int32_t group_full, group_window; /* KV groups, WEFT_NONE where unused */
     weft_attr_kv kv_of[WEFT__MAX_LAYERS];
-    double n_params, matmul_bytes, matmul_params; /* per decoded token: bytes read and weights multiplied */
+    double n_params;
 } weft__build;
 
 typedef struct weft__arch {

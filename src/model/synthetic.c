@@ -17,13 +17,18 @@ struct shape {
     int tied, qkv_bias;
 };
 
-/* Sizes from the published config.json of each model. */
+/* Sizes from the published config.json of each model; "tiny" is for tests. X(name, the rest of struct shape ...) */
+#define SHAPE_LIST(X)                                                                           \
+    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)    \
+    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)      \
+    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)    \
+    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)  \
+    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
+
 static const struct shape SHAPES[] = {
-    {"tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0},
-    {"qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1},
-    {"llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0},
-    {"llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0},
-    {"tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0},
+#define SHAPE_ROW(...) {__VA_ARGS__},
+    SHAPE_LIST(SHAPE_ROW)
+#undef SHAPE_ROW
 };
 
 struct weft__synthetic {
@@ -137,29 +142,35 @@ uint64_t weft__synthetic_bytes(const weft__synthetic *s)
 
 const char *weft__synthetic_shapes(void)
 {
-    return "tinyllama-1.1b, qwen2.5-0.5b, llama-3.2-1b, llama-3.1-8b, tiny";
+#define SHAPE_NAME(name, ...) ", " name
+    static const char names[] = SHAPE_LIST(SHAPE_NAME);
+#undef SHAPE_NAME
+    return names + 2; /* without the first comma */
+}
+
+const char *weft__synthetic_arch(const weft__synthetic *s)
+{
+    return s->shape->arch;
+}
+
+int32_t weft__synthetic_n_vocab(const weft__synthetic *s)
+{
+    return s->shape->n_vocab;
+}
+
+const weft__tensor_set *weft__synthetic_tensors(const weft__synthetic *s)
+{
+    return &s->tensors;
 }
 
 /* ---- as a source ---- */
 
-static int number(weft__meta *out, double value, int integer)
-{
-    *out = (weft__meta){.kind = integer ? WEFT__META_INT : WEFT__META_FLOAT, .i = (int64_t)value, .f = value};
-    return 1;
-}
+enum { N_NUMBERS = 11 };
 
-static int meta(const weft__source *src, const char *key, weft__meta *out)
+/* Hyperparameter i: its key within the architecture. */
+static const char *number(const struct shape *h, size_t i, weft__meta *out)
 {
-    const weft__synthetic *s = src->impl;
-    const struct shape *h = s->shape;
-    size_t prefix = strlen(h->arch);
-    const char *text = !strcmp(key, "general.architecture") ? h->arch : !strcmp(key, "general.name") ? h->name : NULL;
-    if (text) {
-        *out = (weft__meta){.kind = WEFT__META_STRING, .s = text, .count = strlen(text)};
-        return 1;
-    }
-    if (strncmp(key, h->arch, prefix)) return 0;
-    const struct { const char *key; double value; int integer; } all[] = {
+    const struct { const char *key; double value; int integer; } all[N_NUMBERS] = {
         {".block_count", h->n_layers, 1},
         {".context_length", h->n_ctx, 1},
         {".embedding_length", h->d_model, 1},
@@ -172,8 +183,29 @@ static int meta(const weft__source *src, const char *key, weft__meta *out)
         {".rope.freq_base", (double)h->rope_base, 0},
         {".attention.layer_norm_rms_epsilon", (double)h->norm_eps, 0},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!strcmp(key + prefix, all[i].key)) return number(out, all[i].value, all[i].integer);
+    *out = (weft__meta){.kind = all[i].integer ? WEFT__META_INT : WEFT__META_FLOAT, .i = (int64_t)all[i].value, .f = all[i].value};
+    return all[i].key;
+}
+
+int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__meta *out)
+{
+    if (i >= N_NUMBERS) return 0;
+    snprintf(key, 64, "%s%s", s->shape->arch, number(s->shape, i, out));
+    return 1;
+}
+
+static int meta(const weft__source *src, const char *key, weft__meta *out)
+{
+    const weft__synthetic *s = src->impl;
+    const struct shape *h = s->shape;
+    char known[64];
+    const char *text = !strcmp(key, "general.architecture") ? h->arch : !strcmp(key, "general.name") ? h->name : NULL;
+    if (text) {
+        *out = (weft__meta){.kind = WEFT__META_STRING, .s = text, .count = strlen(text)};
+        return 1;
+    }
+    for (size_t i = 0; weft__synthetic_number(s, i, known, out); i++)
+        if (!strcmp(key, known)) return 1;
     return 0;
 }
 

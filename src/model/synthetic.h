@@ -16,7 +16,15 @@ void weft__synthetic_destroy(weft__synthetic **s);
 void weft__synthetic_source(const weft__synthetic *s, weft__source *out);
 /* "tinyllama-1.1b, ..." */
 const char *weft__synthetic_shapes(void);
-/* Bytes of all tensors and their number of weights. */
+/* Bytes of all tensors. */
 uint64_t weft__synthetic_bytes(const weft__synthetic *s);
+const char *weft__synthetic_arch(const weft__synthetic *s);
+int32_t weft__synthetic_n_vocab(const weft__synthetic *s);
+const weft__tensor_set *weft__synthetic_tensors(const weft__synthetic *s);
+/* Hyperparameter i with its whole key ("llama.block_count"); 0: there are no more. */
+int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__meta *out);
+
+/* Writes the model as a GGUF file (gguf_write.h: it appears when it is complete) with a SentencePiece vocabulary of made-up words. */
+weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, weft_error *err);
 
 #endif

@@ -191,6 +191,7 @@ struct weft_program {
     int32_t *wanted;       /* [max_wanted] */
     uint32_t *seq_seen;    /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
+    weft_profile_log *profile; /* NULL: steps are not timed */
 };
 
 /* n * size bytes, zeroed and aligned to 64, that are freed with the program; NULL when memory runs out. */
@@ -268,6 +269,7 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
 void weft__cpu_program_free(weft_program **p);
 const char *weft__cpu_program_describe(weft_program *p);
 weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
+void weft__cpu_profile(weft_program *p, weft_profile_log *log);
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err);
 
 #endif

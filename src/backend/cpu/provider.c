@@ -161,6 +161,7 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .run = weft__cpu_run,
         .measure = weft__cpu_measure,
         .program_describe = weft__cpu_program_describe,
+        .profile = weft__cpu_profile,
     };
     return host_abi >> 16 == WEFT_ABI_VERSION >> 16 ? &api : NULL;
 }

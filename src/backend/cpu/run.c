@@ -1,15 +1,34 @@
-/* run.c: one step: every thread walks the program (cpu.h). */
+/* run.c: one step: every thread walks the program (cpu.h), and thread 0 keeps the time when somebody asked for it. */
 #include "backend/cpu/cpu.h"
+#include "base/clock.h"
+
+/* The event of step s, or NULL when there is no room for it. */
+static weft_profile_event *begin_event(const weft_program *p, const weft__cpu_step *s)
+{
+    weft_profile_log *log = p->profile;
+    if (log->n == log->capacity) {
+        log->n_lost++;
+        return NULL;
+    }
+    weft_profile_event *e = &log->events[log->n++];
+    e->node = s->node ? (int32_t)(s->node - p->graph->nodes) : WEFT_NONE;
+    e->begin_ns = weft__clock_ns();
+    return e;
+}
 
 static void walk(void *arg, int thread, int n_threads)
 {
     weft_program *p = arg;
+    int timed = thread == 0 && p->profile;
     (void)n_threads;
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
         if (weft__cpu_rows(p, s) == 0) continue;
+        weft_profile_event *e = timed ? begin_event(p, s) : NULL;
         s->run(p, s, thread);
+        if (e) e->done_ns = weft__clock_ns();
         if (s->barrier) weft__pool_barrier(p->backend->pool, thread);
+        if (e) e->end_ns = weft__clock_ns();
     }
 }
 
@@ -19,4 +38,9 @@ weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bin
     if ((st = weft__cpu_accept(p, rows, b, err)) || (st = weft__cpu_tile_rows(p, err))) return st;
     weft__pool_run(p->backend->pool, walk, p);
     return WEFT_OK;
+}
+
+void weft__cpu_profile(weft_program *p, weft_profile_log *log)
+{
+    p->profile = log;
 }

@@ -1,0 +1,109 @@
+/* profile.c: what a step costs, and the record of profiled steps, for programs that embed the engine. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/handles.h"
+
+weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted, uint32_t kv_dtype,
+                                 weft_step_cost *out, weft_error *err)
+{
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_step_cost has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX || n_past > INT32_MAX - n_rows)
+        return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens", n_seqs, n_rows, n_past);
+    const weft_graph *g = weft__plan_graph(m->plan);
+    weft__seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
+    if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);
+    for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows};
+    weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype};
+    *out = (weft_step_cost){.size = out->size};
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        weft__cost c = weft__node_cost(g, i, &load);
+        out->weight_bytes += c.weight_bytes;
+        out->kv_bytes += c.kv_bytes;
+        out->int8_ops += c.int8_ops;
+        out->bf16_ops += c.bf16_ops;
+        out->f32_ops += c.f32_ops;
+        out->attention_ops += c.attention_ops;
+    }
+    weft__free(seqs);
+    return WEFT_OK;
+}
+
+weft_status weft_model_profile_start(weft_model *m, weft_error *err)
+{
+    return weft__plan_profile_start(m->plan, err);
+}
+
+void weft_model_profile_stop(weft_model *m)
+{
+    weft__plan_profile_stop(m->plan);
+}
+
+int32_t weft_model_profile_n_steps(const weft_model *m)
+{
+    const weft__profile *f = weft__plan_profile(m->plan);
+    return f ? f->n_steps : 0;
+}
+
+weft_status weft_model_profile_step(const weft_model *m, int32_t index, weft_profile_step *out, weft_error *err)
+{
+    const weft__profile *f = weft__plan_profile(m->plan);
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_profile_step has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (!f || index < 0 || index >= f->n_steps)
+        return weft_fail(err, WEFT_NOT_FOUND, "step %d of a profile of %d", index, f ? f->n_steps : 0);
+    const weft__profile_step *s = &f->steps[index];
+    *out = (weft_profile_step){.size = out->size, .n_rows = s->n_rows, .n_wanted = s->n_wanted, .first_op = s->first, .n_ops = s->n,
+                               .begin_ns = s->begin_ns, .end_ns = s->end_ns};
+    return WEFT_OK;
+}
+
+/* The type of a node's first matrix. */
+static const char *type_of(const weft_graph *g, const weft_node *n)
+{
+    int has = (n->op == WEFT_OP_LINEAR || n->op == WEFT_OP_MOE_FFN || n->op == WEFT_OP_EMBED) && n->n_w > 0;
+    return has ? weft_dtype_describe(g->weights[n->w[0]].dtype).name : "";
+}
+
+/* "blk.12.ffn_up.weight" is "ffn_up". */
+static void short_name(const char *name, char out[WEFT_NAME_MAX])
+{
+    const char *dot = strncmp(name, "blk.", 4) ? NULL : strchr(name + 4, '.');
+    snprintf(out, WEFT_NAME_MAX, "%s", dot ? dot + 1 : name);
+    char *end = strrchr(out, '.');
+    if (end && !strcmp(end, ".weight")) *end = 0;
+}
+
+static void name_node(const weft_graph *g, const weft_node *n, char *out, size_t size)
+{
+    char part[WEFT_NAME_MAX], before[WEFT_NAME_MAX] = "";
+    size_t at = 0;
+    for (int i = 0; i < n->n_w && at < size; i++) {
+        if (n->w[i] == WEFT_NONE) continue;
+        short_name(g->weights[n->w[i]].name, part);
+        if (!strcmp(part, before)) continue; /* row ranges of one tensor */
+        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "+" : "", part);
+        memcpy(before, part, sizeof before);
+    }
+    if (at > 0) return;
+    short_name(g->tensors[n->out[0]].name, part);
+    snprintf(out, size, "%s", part);
+}
+
+weft_status weft_model_profile_op(const weft_model *m, int32_t index, weft_profile_op *out, weft_error *err)
+{
+    const weft__profile *f = weft__plan_profile(m->plan);
+    const weft_graph *g = weft__plan_graph(m->plan);
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_profile_op has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (!f || index < 0 || index >= f->n_ops) return weft_fail(err, WEFT_NOT_FOUND, "op %d of a profile of %d", index, f ? f->n_ops : 0);
+    const weft__profile_op *o = &f->ops[index];
+    *out = (weft_profile_op){.size = out->size, .layer = -1, .step = o->step, .op = "positions", .type = "", .name = "positions",
+                             .begin_ns = o->begin_ns, .done_ns = o->done_ns, .end_ns = o->end_ns, .bytes = o->bytes, .ops = o->ops};
+    if (o->node == WEFT_NONE) return WEFT_OK;
+    const weft_node *n = &g->nodes[o->node];
+    out->layer = n->layer;
+    out->op = weft_op_name(n->op);
+    name_node(g, n, out->name, sizeof out->name);
+    out->type = type_of(g, n);
+    return WEFT_OK;
+}

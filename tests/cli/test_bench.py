@@ -1,0 +1,171 @@
+"""Tests of weft bench beyond its plain rows: --batched, --profile, --trace, --write, the limits, and the scripts of bench/."""
+import json
+import os
+import re
+import tempfile
+import unittest
+
+from common import EMULATED, weft
+
+N_LAYERS = 2  # of the shape "tiny"
+
+
+def bench(*args, shape="tiny"):
+    p = weft("bench", "--synthetic", shape, *args)
+    if p.returncode:
+        raise AssertionError(p.stderr.decode())
+    return p.stdout.decode()
+
+
+class Batched(unittest.TestCase):
+    ARGS = ("--batched", "-p", "16,24", "-n", "4", "-b", "1,3", "-r", "2")
+
+    def test_the_columns_of_llama_batched_bench(self):
+        lines = bench(*self.ARGS).splitlines()
+        head = [cell.strip() for cell in lines[0].strip("|").split("|")]
+        self.assertEqual(head, ["PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s"])
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+        self.assertEqual([row[:4] for row in cells], [["16", "4", "1", "20"], ["16", "4", "3", "60"], ["24", "4", "1", "28"], ["24", "4", "3", "84"]])
+
+    def test_json_adds_up(self):
+        rows = json.loads(bench(*self.ARGS, "-o", "json"))
+        for row in rows:
+            self.assertEqual(row["n_kv"], row["pl"] * (row["pp"] + row["tg"]))
+            self.assertAlmostEqual(row["t"], row["t_pp"] + row["t_tg"], places=5)
+            for speed, tokens, time in (("speed_pp", row["pl"] * row["pp"], "t_pp"), ("speed_tg", row["pl"] * row["tg"], "t_tg"),
+                                        ("speed", row["n_kv"], "t")):
+                self.assertGreater(row[speed], 0)
+                self.assertLess(abs(row[speed] * row[time] / tokens - 1), 0.05, speed)
+        lines = bench(*self.ARGS, "-o", "jsonl").splitlines()
+        self.assertEqual([json.loads(line)["pl"] for line in lines], [1, 3, 1, 3])
+
+
+class Profile(unittest.TestCase):
+    ARGS = ("--profile", "-p", "40", "-n", "3", "-r", "2")
+
+    def test_the_parts_add_up_to_the_steps(self):
+        for row in json.loads(bench(*self.ARGS, "-o", "json")):
+            parts = sum(op["ns"] for op in row["ops"])
+            self.assertGreater(parts, 0)
+            self.assertGreaterEqual(row["between_ns"], 0)
+            self.assertLessEqual(abs(parts + row["between_ns"] - row["step_ns"]), len(row["ops"]) + 1)
+            self.assertLessEqual(abs(sum(layer["ns"] for layer in row["layers"]) - parts), len(row["ops"]) + len(row["layers"]))
+            for op in row["ops"]:
+                self.assertLessEqual(op["wait_ns"], op["ns"] + 1)
+
+    def test_every_layer_and_every_matrix_is_there(self):
+        prompt, gen = json.loads(bench(*self.ARGS, "-o", "json"))
+        self.assertEqual((prompt["test"], prompt["n_steps"], gen["test"], gen["n_steps"]), ("pp40", 2, "tg3", 6))
+        for row in (prompt, gen):
+            self.assertEqual(sorted(layer["layer"] for layer in row["layers"]), list(range(-1, N_LAYERS)))
+            for layer in row["layers"]:
+                names = "+".join(op["name"] for op in layer["ops"] if op["op"] == "linear").split("+")
+                wanted = ["output"] if layer["layer"] < 0 else "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down".split()
+                self.assertEqual(sorted(names), sorted(wanted))
+                self.assertEqual(sum(op["op"] == "attention" for op in layer["ops"]), int(layer["layer"] >= 0))
+
+    def test_bytes_and_operations_are_those_of_the_shape(self):
+        # "tiny": width 256, hidden 512, 4 heads and 2 key/value heads of 64, 512 tokens; Q4_0 has 18 bytes per 32 weights.
+        (row,) = json.loads(bench("--profile", "-p", "0", "-n", "1", "-d", "9", "-r", "1", "-o", "json"))
+        ops = {op["name"]: op for op in row["ops"]}
+        weights = 256 * (256 + 128 + 128)
+        qkv = ops["attn_q+attn_k+attn_v"]
+        self.assertEqual(qkv["n"], N_LAYERS)
+        self.assertEqual(qkv["ops"], N_LAYERS * 2 * weights)
+        self.assertEqual(qkv["bytes"], N_LAYERS * (weights * 18 // 32 + 4 * (256 + 256 + 128 + 128)))
+        attention = next(op for op in row["ops"] if op["op"] == "attention")
+        self.assertEqual(attention["ops"], N_LAYERS * 2 * 10 * 4 * (64 + 64))
+        self.assertEqual(attention["bytes"], N_LAYERS * (10 * 2 * 2 * (64 + 64) + 4 * (256 + 256)))
+
+    def test_table(self):
+        table = bench(*self.ARGS)
+        for text in ("pp40: 2 steps", "tg3: 6 steps", "linear ffn_gate", "between ops", "| outside"):
+            self.assertIn(text, table)
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            bench("-p", "40", "-n", "3", "-r", "2", "--trace", path)
+            with open(path) as file:
+                events = json.load(file)["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["args"]["name"] for e in events if e["name"] == "process_name"}, {"pp40", "tg3"})
+        for e in spans:
+            self.assertGreaterEqual(e["ts"], 0)
+            self.assertGreaterEqual(e["dur"], 0)
+        steps = [e for e in spans if e["name"] == "step"]
+        self.assertEqual([e["args"]["rows"] for e in steps], [40, 1, 1, 1])
+        for e in spans:
+            around = [s for s in steps if s["pid"] == e["pid"] and s["ts"] <= e["ts"] + 0.001
+                      and e["ts"] + e["dur"] <= s["ts"] + s["dur"] + 0.002]
+            self.assertEqual(len(around), 1, e)
+        self.assertEqual({e["args"]["layer"] for e in spans if e["name"].startswith("linear")}, {-1, 0, 1})
+
+    def test_a_trace_that_cannot_be_written_is_an_error(self):
+        p = weft("bench", "--synthetic", "tiny", "-p", "8", "-n", "0", "-r", "1", "--trace", "/dev/full")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"/dev/full", p.stderr)
+        p = weft("bench", "--synthetic", "tiny", "--trace", "/nowhere/trace.json")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"/nowhere/trace.json", p.stderr)
+
+
+class Modes(unittest.TestCase):
+    def test_what_does_not_go_together_is_refused(self):
+        for args, why in ((("--batched", "--profile"), b"one of"), (("--roofline", "--trace", "x"), b"one of"),
+                          (("--profile", "-o", "csv"), b"md, json or jsonl")):
+            p = weft("bench", "--synthetic", "tiny", *args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(why, p.stderr)
+        p = weft("bench", "--write", "x.gguf", "model.gguf")
+        self.assertEqual(p.returncode, 2)
+
+
+@unittest.skipIf(EMULATED, "measuring under emulation says nothing")
+class Limits(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        rows = json.loads(bench("-p", "64", "-n", "4", "-d", "0,512", "-b", "1,4", "-r", "1", "--roofline", "-o", "json"))
+        cls.rows = {(r["n_prompt"], r["n_depth"], r["n_parallel"]): r for r in rows}
+
+    def test_the_lower_limit_binds(self):
+        for row in self.rows.values():
+            self.assertAlmostEqual(row["limit_ts"], min(row["limit_read_ts"], row["limit_compute_ts"]))
+            self.assertEqual(row["limit"] == "read", row["limit_read_ts"] < row["limit_compute_ts"])
+            self.assertLess(abs(row["share"] * row["limit_ts"] / row["median_ts"] - 1), 0.001)
+
+    def test_depth_costs_bytes_and_company_saves_them(self):
+        # The read rate differs from row to row; the ratio to the multiplication limit of the same row too. So compare wide steps:
+        # four sequences share 0.8 MB of weights; 512 tokens of keys and values are 0.5 MB for each.
+        alone, four = self.rows[0, 0, 1], self.rows[0, 0, 4]
+        per_read = [r["limit_read_ts"] / r["limit_compute_ts"] for r in (alone, four, self.rows[0, 512, 1])]
+        self.assertGreater(per_read[1] / per_read[0], 1.3)
+        self.assertLess(per_read[2] / per_read[0], 0.95)
+
+
+class Write(unittest.TestCase):
+    def test_the_file_is_the_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "tiny.gguf")
+            p = weft("bench", "--synthetic", "tiny", "--type", "q8_0", "--write", path)
+            self.assertEqual((p.returncode, p.stdout), (0, b""), p.stderr)
+            info = json.loads(weft("info", path, "--json").stdout)
+            self.assertEqual(os.listdir(folder), ["tiny.gguf"])
+            ids = weft("tokenize", path, "w300 w301").stdout.split()
+            self.assertEqual(ids[0], b"1")
+            row = json.loads(weft("bench", path, "-p", "8", "-n", "0", "-r", "1", "-o", "jsonl").stdout)
+            memory = json.loads(bench("--type", "q8_0", "-p", "8", "-n", "0", "-r", "1", "-o", "jsonl"))
+            run = weft("run", path, "w300", "-n", "4", "--temp", "0")
+        self.assertEqual(info["metadata"]["llama.block_count"], N_LAYERS)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        for field in ("model_type", "model_size", "model_n_params"):
+            self.assertEqual(row[field], memory[field])
+
+    def test_every_shape_is_listed_once(self):
+        p = weft("bench", "--synthetic", "?", "-p", "1")
+        names = re.search(r"known: (.*)", p.stderr.decode()).group(1).split(", ")
+        self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
