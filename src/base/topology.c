@@ -175,22 +175,31 @@ static int list_cores(const weft__topology *t, hwloc_const_bitmap_t ours, core *
     return n;
 }
 
+static int room_for_cores(const weft__topology *t)
+{
+    return t->hw ? hwloc_get_nbobjs_by_type(t->hw, t->core) : 0;
+}
+
 /* The usable cores of t, and in *ours what list they were taken from. Returns their number; 0 when unknown or out of memory. The
  * caller frees both in any case. */
 static int find_cores(const weft__topology *t, core **cores, hwloc_bitmap_t *ours)
 {
     *cores = NULL;
     *ours = NULL;
-    int room = t->hw ? hwloc_get_nbobjs_by_type(t->hw, t->core) : 0;
+    int room = room_for_cores(t);
     if (room < 1 || !(*ours = usable(t)) || !(*cores = weft__alloc_array((size_t)room, sizeof **cores))) return 0;
     return list_cores(t, *ours, *cores);
 }
 
+/* Cannot fail, and so asks the heap for nothing on machines of a usual size. */
 void weft__topology_count(const weft__topology *t, weft__cpu_counts *out)
 {
-    core *cores;
-    hwloc_bitmap_t ours;
-    int n = find_cores(t, &cores, &ours), top = -1;
+    enum { USUAL = 256 };
+    core few[USUAL], *many = NULL, *cores = few;
+    int room = room_for_cores(t), n = 0, top = -1;
+    hwloc_bitmap_t ours = NULL;
+    if (room > USUAL) cores = many = weft__alloc_array((size_t)room, sizeof *many);
+    if (room > 0 && cores && (ours = usable(t))) n = list_cores(t, ours, cores);
     *out = (weft__cpu_counts){0};
     for (int i = 0; i < n; i++) {
         const weft__place *p = &cores[i].place;
@@ -214,7 +223,7 @@ void weft__topology_count(const weft__topology *t, weft__cpu_counts *out)
         int all = online > 0 ? (int)online : 1;
         *out = (weft__cpu_counts){all, all, all, 1};
     }
-    weft__free(cores);
+    weft__free(many);
     hwloc_bitmap_free(ours);
 }
 
