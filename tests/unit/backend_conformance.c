@@ -16,7 +16,7 @@ static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,
 /* What a graph is made of. With `quantized`, any weight type for the dense linears and the experts; otherwise F32 and F16, for
  * which the bound is tight. */
 typedef struct recipe {
-    int quantized, experts;
+    int quantized, experts, wide;
     int32_t d, f, heads, kv_heads, dim_k, dim_v;
 } recipe;
 
@@ -140,6 +140,24 @@ static void random_graph(stage *s, uint64_t seed, const recipe *kind)
     stage_finish(s);
 }
 
+/* Rows so wide that a step of all sequences is cut into several chunks, also those that go to one of two experts. */
+static void wide_graph(stage *s, uint64_t seed)
+{
+    enum { WIDE = 4096 };
+    recipe r = {.d = WIDE, .f = 48};
+    stage_open(s, seed);
+    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F32, WIDE, VOCAB, 0, "token_embd"), 10);
+    weft_tensor_id h = norm(s, 0, x, WIDE, 0), y = ffn(s, &r, 0, h);
+    weft_attr_moe a = {.n_experts = 2, .n_used = 1, .normalize = 1, .scale = 1, .activation = WEFT_ACT_SILU};
+    weft_tensor_id logits = weft__op_linear(s->b, 0, h, stage_weight(s, WEFT_F32, WIDE, 2, 0, "router"), WEFT_NONE);
+    weft_weight_id w[3] = {stage_weight(s, type_for(s, &r), WIDE, 32, 2, "gates"), stage_weight(s, type_for(s, &r), WIDE, 32, 2, "ups"),
+                           stage_weight(s, type_for(s, &r), 32, WIDE, 2, "downs")};
+    y = weft__op_add(s->b, 0, y, weft__op_moe_ffn(s->b, 0, h, weft__op_moe_route(s->b, 0, logits, &a), w[0], w[1], w[2], &a));
+    x = weft__op_pick_rows(s->b, weft__op_add(s->b, 0, x, y));
+    weft__builder_output(s->b, linear(s, &r, -1, x, WIDE, VOCAB, "head"));
+    stage_finish(s);
+}
+
 /* ---- ways of running ---- */
 
 enum { OUT = STAGE_SEQS * N_CTX * VOCAB };
@@ -225,7 +243,10 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     stage s;
     store t;
     float *expected = weft__alloc_zero(OUT, sizeof *expected);
-    random_graph(&s, seed, kind);
+    if (kind->wide)
+        wide_graph(&s, seed);
+    else
+        random_graph(&s, seed, kind);
     store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, seed % 2 ? WEFT_F32 : WEFT_F16, N_CTX, MAX_ROWS);
     run_whole(&t, 0, expected);
     store_close(&t);
@@ -263,6 +284,12 @@ static void test_experts(void **state)
     (void)state;
     check_all(&(recipe){.experts = 1}, 1e-9);
     check_all(&(recipe){.experts = 2}, 1e-3);
+}
+
+static void test_wide(void **state)
+{
+    (void)state;
+    check_graph(1, &(recipe){.wide = 1}, 1e-9);
 }
 
 /* ---- contexts of several splits ---- */
@@ -333,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_float),
         cmocka_unit_test(test_quantized),
         cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_wide),
         cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,12 +195,16 @@ static void test_fuse_keeps(void **state)
     weft__builder_output(s.b, g);                                                        /* the gate is an output too */
     weft_tensor_id t = weft__op_norm(s.b, 2, z, stage_vector(&s, 16, "heads"), 1e-5f, 16); /* per head: no prologue */
     weft__builder_output(s.b, weft__op_linear(s.b, 2, t, stage_weight(&s, WEFT_F32, D, D, 0, "t"), WEFT_NONE));
+    weft_tensor_id e = weft__op_norm(s.b, 3, z, stage_vector(&s, D, "embedding"), 1e-5f, 0); /* used by one linear, and an output */
+    weft__builder_output(s.b, e);
+    weft__builder_output(s.b, weft__op_linear(s.b, 3, e, stage_weight(&s, WEFT_F32, D, D, 0, "e"), WEFT_NONE));
+    weft__builder_output(s.b, weft__op_norm(s.b, 4, z, stage_vector(&s, D, "last"), 1e-5f, 0)); /* used by nobody */
     stage_finish(&s);
     weft_graph *f = fuse(s.g, yes, NULL);
-    assert_int_equal(count(f, WEFT_OP_NORM), 2);
+    assert_int_equal(count(f, WEFT_OP_NORM), 4);
     assert_int_equal(count(f, WEFT_OP_GLU), 1);
     assert_int_equal(count(f, WEFT_OP_ADD), 0); /* y is used once: z = w h + h */
-    assert_int_equal(count(f, WEFT_OP_LINEAR), 3); /* w, g with u, t */
+    assert_int_equal(count(f, WEFT_OP_LINEAR), 4); /* w, g with u, t, e */
     weft__graph_destroy(&f);
     stage_close(&s);
 }
