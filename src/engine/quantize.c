@@ -194,15 +194,17 @@ weft_status weft_quantize(const char *in, const char *out, const char *type, con
 {
     struct job j = {.params = params};
     const weft__mix *mix = weft__mix_find(type);
+    char place[4096];
     weft_status st;
     memset(result, 0, sizeof *result);
     if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
-    st = weft__gguf_open(in, &j.in, err);
+    if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
+    st = weft__gguf_open(place, &j.in, err);
     if (!st && params->imatrix) st = weft__imatrix_open(params->imatrix, &j.imatrix, err);
     if (!st) st = weft__pool_create(params->n_threads, &j.pool, err);
     if (!st) st = weft__gguf_writer_create(out, 0, &j.out, err);
-    if (!st) st = run_job(&j, mix, in, result, err);
+    if (!st) st = run_job(&j, mix, place, result, err);
     weft__gguf_writer_destroy(&j.out);
     weft__pool_destroy(&j.pool);
     weft__imatrix_close(&j.imatrix);
