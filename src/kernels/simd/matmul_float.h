@@ -127,12 +127,18 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
     }
 }
 
+/* As mm_ahead (matmul_quant.h): the row count at which multiplying takes longer than reading. */
+MM_INLINE int mm_float_ahead(int f, int n_rows)
+{
+    return n_rows <= (mm_unit_bytes(f) == 64 ? 5 : 2) ? 512 : 8192;
+}
+
 /* n_panels panels times one tile of n_rows rows; writes n_out outputs of each, in the last panel perhaps fewer than MM_R.
  * `fetch`: the panels come from memory. */
 MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k, const uint8_t *a,
                              int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    enum { AHEAD = 3072, TOGETHER = 4 };
+    enum { TOGETHER = 4 };
     const int unit_bytes = mm_unit_bytes(f);
     vf acc[MM_MAX_PANELS][MM_FLOAT_TILE];
     UNROLL for (int p = 0; p < n_panels; p++)
@@ -147,7 +153,7 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
                 {
                     UNROLL for (int l = 0; l < TOGETHER * unit_bytes; l += 64)
                     {
-                        _mm_prefetch((const char *)w + (size_t)p * stride + AHEAD + l, _MM_HINT_T1);
+                        _mm_prefetch((const char *)w + (size_t)p * stride + mm_float_ahead(f, n_rows) + l, _MM_HINT_T1);
                     }
                 }
             }

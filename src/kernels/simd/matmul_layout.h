@@ -7,11 +7,12 @@
  *   head, 32-element formats: d f16 [2][R], then for Q4_1 and Q5_1 m f16 [2][R]
  *   head, 256-element formats: d f16 [R]; dmin f16 [R] (Q2_K, Q4_K, Q5_K); scales [8 or 16][R] bytes; mins [8][R] bytes (Q4_K, Q5_K)
  * A step has two halves of 32 inputs (h = 0, 1), a half has eight groups (g) of four: input 32 * h + 4 * g + j is byte j of a row.
- *   nibbles: register g, low nibble half 0, high nibble half 1: the upper four bits of a code of 4, 5 or 6 bits
- *   fives:   then one register per half: bit g is the lowest bit of the code in group g
- *   pairs:   two registers per half: bits 2 * (g % 4) of register g / 4: the lowest two bits of a code of 6 bits, all of Q2_K
- *   threes:  pairs, then one register per half: bit g is the third bit of the code in group g
- *   bytes:   register 8 * h + g: the code with its sign bit flipped
+ * Registers of a step, in this order (low bits first: read in turn, they keep the processor's own prefetching going):
+ *   fives:   codes of 5 bits: one register per half, bit g is the lowest bit of the code in group g
+ *   threes:  codes of 3 bits: one register per half, bit g is the highest bit of the code in group g
+ *   pairs:   two registers per half: bits 2 * (g % 4) of register g / 4 are the lowest two bits of a code of 6, 3 or 2 bits
+ *   nibbles: eight: register g, low nibble half 0, high nibble half 1, the upper four bits of a code of 4, 5 or 6 bits
+ *   bytes:   sixteen: register 8 * h + g, codes of 8 bits with the sign bit flipped
  *
  * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127, and codes in [-127, 127]. Rows lie in
  * tiles of T = 8 (the last tile of m rows has the rest), a tile is a run of steps of 64 inputs, padded with zeros:
@@ -61,6 +62,12 @@ MM_INLINE int mm_head_row(int f)
     case WEFT_IQ4_XS: return 2 + 8;
     default: return 4;
     }
+}
+
+/* Registers of a step before its pairs or nibbles. */
+MM_INLINE int mm_plane_regs(int f)
+{
+    return f == WEFT_Q5_0 || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_Q3_K ? 2 : f == WEFT_Q6_K ? 4 : 0;
 }
 
 /* Registers of codes in a step. */

@@ -156,29 +156,26 @@ MM_INLINE void mm_put_step(int f, int r_panel, int r, const uint8_t *q, uint8_t 
         for (int g = 0; g < 16; g++) memcpy(dst + g * reg, &x[g], 4);
         return;
     }
-    int low_bits = f == WEFT_Q6_K ? 2 : f == WEFT_Q5_0 || f == WEFT_Q5_1 || f == WEFT_Q5_K ? 1 : 0;
-    if (f != WEFT_Q2_K && f != WEFT_Q3_K) {
-        for (int g = 0; g < 8; g++) {
-            w = (x[g] >> low_bits & 0x0F0F0F0F) | (x[g + 8] >> low_bits & 0x0F0F0F0F) << 4;
-            memcpy(dst + g * reg, &w, 4);
-        }
-        dst += 8 * reg;
-    }
-    if (low_bits == 2 || f == WEFT_Q2_K || f == WEFT_Q3_K) {
-        for (int i = 0; i < 4; i++) {
-            w = 0;
-            for (int g = 0; g < 4; g++) w |= (x[4 * i + g] & 0x03030303) << 2 * g;
-            memcpy(dst + i * reg, &w, 4);
-        }
-        dst += 4 * reg;
-    }
+    const int low_bits = f == WEFT_Q6_K ? 2 : f == WEFT_Q5_0 || f == WEFT_Q5_1 || f == WEFT_Q5_K ? 1 : 0;
     if (low_bits == 1 || f == WEFT_Q3_K) {
-        int bit = f == WEFT_Q3_K ? 2 : 0;
-        for (int h = 0; h < 2; h++) {
+        const int bit = f == WEFT_Q3_K ? 2 : 0;
+        for (int h = 0; h < 2; h++, dst += reg) {
             w = 0;
             for (int g = 0; g < 8; g++) w |= (x[8 * h + g] >> bit & 0x01010101) << g;
-            memcpy(dst + h * reg, &w, 4);
+            memcpy(dst, &w, 4);
         }
+    }
+    if (low_bits == 2 || f == WEFT_Q2_K || f == WEFT_Q3_K) {
+        for (int i = 0; i < 4; i++, dst += reg) {
+            w = 0;
+            for (int g = 0; g < 4; g++) w |= (x[4 * i + g] & 0x03030303) << 2 * g;
+            memcpy(dst, &w, 4);
+        }
+    }
+    if (f == WEFT_Q2_K || f == WEFT_Q3_K) return;
+    for (int g = 0; g < 8; g++, dst += reg) {
+        w = (x[g] >> low_bits & 0x0F0F0F0F) | (x[g + 8] >> low_bits & 0x0F0F0F0F) << 4;
+        memcpy(dst, &w, 4);
     }
 }
 

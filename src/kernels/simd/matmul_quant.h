@@ -83,12 +83,12 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     }
     case WEFT_Q2_K: return mm_field(vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
     case WEFT_Q3_K: {
-        vi w = mm_field(vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
-        return mm_or_field(w, vi_load(c + (4 + h) * MM_REG), g, 1, to + 2);
+        vi w = mm_field(vi_load(c + (2 + 2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+        return mm_or_field(w, vi_load(c + h * MM_REG), g, 1, to + 2);
     }
     default: break;
     }
-    vi nibbles = vi_load(c + g * MM_REG);
+    const vi nibbles = vi_load(c + (mm_plane_regs(f) + g) * MM_REG);
     switch (f) {
     case WEFT_IQ4_NL:
     case WEFT_IQ4_XS: {
@@ -98,9 +98,9 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     }
     case WEFT_Q5_0:
     case WEFT_Q5_1:
-    case WEFT_Q5_K: return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 1), vi_load(c + (8 + h) * MM_REG), g, 1, to);
+    case WEFT_Q5_K: return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 1), vi_load(c + h * MM_REG), g, 1, to);
     case WEFT_Q6_K:
-        return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (8 + 2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
+        return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
     default: return mm_field(nibbles, 4 * h, 4, to);
     }
 }
@@ -252,10 +252,15 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------- */
 
-/* Lines are fetched into the second level this far ahead, bytes; measured (a first-level fetch helps at no distance). */
-MM_INLINE int mm_ahead(int n_rows)
+/* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes the time, the processor's own
+ * prefetching is at its best if nothing disturbs it (3072 costs a third); where multiplying does, it gives up and all must be
+ * fetched, from far. Fetching into the first level helps nowhere. */
+MM_INLINE int mm_ahead(int f, int n_rows)
 {
-    return n_rows == 1 ? 3072 : 6144;
+    enum { NEAR = 512, FAR = 8192 };
+    const int costly = f == WEFT_Q2_K || f == WEFT_Q3_K || f == WEFT_Q5_K || f == WEFT_Q6_K; /* to take apart */
+    const int near_rows = MM_R == 8 || costly ? 1 : f == WEFT_Q8_0 && MM_DOT32 ? 4 : 2;
+    return n_rows <= near_rows ? NEAR : FAR;
 }
 
 MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
@@ -280,7 +285,7 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             if (fetch) {
                 const int lines = (span_bytes / steps + 63) / 64;
-                const char *ahead = (const char *)w + mm_ahead(n_rows) + s * lines * 64;
+                const char *ahead = (const char *)w + mm_ahead(f, n_rows) + s * lines * 64;
                 UNROLL for (int l = 0; l < lines; l++) _mm_prefetch(ahead + 64 * l, _MM_HINT_T1);
             }
             UNROLL for (int h = 0; h < 2; h++)
