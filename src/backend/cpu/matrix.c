@@ -87,7 +87,8 @@ void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last)
     for (int64_t e = 0; e < m->w->shape.d[2]; e++) {
         const uint8_t *source = (const uint8_t *)m->w->buffer->data + m->w->offset + (uint64_t)(e * m->n) * m->w->row_bytes;
         uint8_t *panels = (uint8_t *)m->panels + (size_t)e * m->expert_stride;
-        for (int64_t panel = first / rows; panel * rows < last; panel++) {
+        /* A range begins with a panel, or behind the last one of a matrix that is smaller than a panel. */
+        for (int64_t panel = (first + rows - 1) / rows; panel * rows < last; panel++) {
             int64_t row = panel * rows, n = m->n - row < rows ? m->n - row : rows;
             m->mm->pack(source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k, panels + (size_t)panel * m->stride);
         }
@@ -115,7 +116,7 @@ void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, 
     int64_t fits = (int64_t)(CHUNK_BYTES / (in->tile_bytes / (size_t)in->tile + 1));
     if (fits < MIN_CHUNK) fits = MIN_CHUNK;
     if (fits > MAX_CHUNK) fits = MAX_CHUNK;
-    if (fits > max_rows) fits = max_rows;
+    if (fits > max_rows) fits = max_rows > 0 ? max_rows : 1; /* 0: no row will ever be wanted */
     in->chunk = ceil_div(fits, in->tile) * in->tile;
     for (int a = 0; a < in->n_acts; a++) {
         in->chunk_offset[a] = in->chunk_bytes;
