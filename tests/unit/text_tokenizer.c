@@ -2,6 +2,7 @@
  * and memory, and what they refuse. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "unit/fixture.h"
 
