@@ -50,8 +50,10 @@ static struct totals add_up(const weft_file *f)
 static weft_status print_text(const weft_file *f, const char *path, int tensors, weft_error *err)
 {
     struct totals sum = add_up(f);
-    printf("%s: GGUF version %u, %lld tensors, %.2f M parameters, %.2f MB of weights\n\n", path, weft_file_version(f),
-           (long long)weft_file_n_tensors(f), (double)sum.n_params / 1e6, (double)sum.n_bytes / 1e6);
+    char kind[32] = "Hugging Face folder";
+    if (weft_file_version(f)) snprintf(kind, sizeof kind, "GGUF version %u", weft_file_version(f));
+    printf("%s: %s, %lld tensors, %.2f M parameters, %.2f MB of weights\n\n", path, kind, (long long)weft_file_n_tensors(f),
+           (double)sum.n_params / 1e6, (double)sum.n_bytes / 1e6);
     for (int64_t i = 0; i < weft_file_n_meta(f); i++) {
         weft_meta_info m;
         weft_status st = weft_file_meta(f, i, &m, err);

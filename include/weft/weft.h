@@ -26,9 +26,10 @@ WEFT_API const char *weft_version(void);
 
 /* ---- files: metadata and tensors without loading the model ---- */
 
+/* A GGUF file, or a Hugging Face folder, whose config.json and tensors are shown under the names that GGUF has for them. */
 WEFT_API weft_status weft_file_open(const char *path, weft_file **out, weft_error *err);
 WEFT_API void weft_file_close(weft_file **file);
-WEFT_API uint32_t weft_file_version(const weft_file *file); /* of the GGUF format */
+WEFT_API uint32_t weft_file_version(const weft_file *file); /* of the GGUF format; 0: a Hugging Face folder */
 
 typedef struct weft_meta_info {
     const char *key;  /* NUL-terminated, lives with the file */
@@ -261,6 +262,21 @@ WEFT_API weft_status weft_sampler_accept(weft_sampler *sampler, int32_t token, w
 /* Picks a token from logits [V], which it may change. Does not accept it. Fails with WEFT_ARGUMENT when no token has a finite or
  * +infinite logit (NaN everywhere, or all forbidden). */
 WEFT_API weft_status weft_sampler_pick(weft_sampler *sampler, float *logits, int32_t *token, weft_error *err);
+
+/* ---- converting ---- */
+
+typedef struct weft_convert_params {
+    uint32_t size;
+    int32_t dtype;             /* weft_dtype of the matrices; -1: as they are stored */
+    const char *pre_tokenizer; /* GGUF's name of the pre-tokenizer, where it cannot be recognized; NULL: none given */
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft_convert_params;
+
+WEFT_API void weft_convert_params_default(weft_convert_params *params);
+/* Writes the Hugging Face folder `in` as a GGUF file, which appears only when it is complete. Vectors and routers are F32; a matrix
+ * whose rows are no multiple of the type's block keeps its stored type. */
+WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_convert_params *params, weft_error *err);
 
 /* ---- quantizing ---- */
 

@@ -15,7 +15,8 @@ weft_status weft_file_open(const char *path, weft_file **out, weft_error *err)
     weft_file *f = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     f->path = weft__strdup(path);
-    st = f->path ? weft__gguf_open(path, &f->gguf, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
+    if (!f->path) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
+    else st = weft__hf_is_folder(path) ? weft__hf_open(path, &f->hf, err) : weft__gguf_open(path, &f->gguf, err);
     if (st) weft_file_close(&f);
     *out = f;
     return st;
@@ -25,20 +26,32 @@ void weft_file_close(weft_file **p)
 {
     weft_file *f = p ? *p : NULL;
     if (!f) return;
+    weft__hf_close(&f->hf);
     weft__gguf_close(&f->gguf);
     weft__free(f->path);
     weft__free(f);
     *p = NULL;
 }
 
+/* A folder's metadata are made from its config.json, under the names that GGUF has for them. */
+static const weft__gguf *meta_of(const weft_file *f)
+{
+    return f->hf ? weft__hf_meta(f->hf) : f->gguf;
+}
+
+static const weft__tensor_set *tensors_of(const weft_file *f)
+{
+    return f->hf ? weft__hf_tensors(f->hf) : weft__gguf_tensors(f->gguf);
+}
+
 uint32_t weft_file_version(const weft_file *f)
 {
-    return weft__gguf_version(f->gguf);
+    return f->hf ? 0 : weft__gguf_version(f->gguf);
 }
 
 int64_t weft_file_n_meta(const weft_file *f)
 {
-    return (int64_t)weft__gguf_n_meta(f->gguf);
+    return (int64_t)weft__gguf_n_meta(meta_of(f));
 }
 
 static const char *type_text(const weft__gguf_entry *e)
@@ -55,7 +68,7 @@ weft_status weft_file_meta(const weft_file *f, int64_t index, weft_meta_info *ou
 {
     if (index < 0 || index >= weft_file_n_meta(f))
         return weft_fail(err, WEFT_ARGUMENT, "metadata entry %lld of %lld", (long long)index, (long long)weft_file_n_meta(f));
-    const weft__gguf_entry *e = weft__gguf_meta(f->gguf, (size_t)index);
+    const weft__gguf_entry *e = weft__gguf_meta(meta_of(f), (size_t)index);
     *out = (weft_meta_info){e->key, type_text(e), e->type == WEFT__GGUF_ARRAY ? e->list->n : 1};
     return WEFT_OK;
 }
@@ -117,7 +130,7 @@ weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_i
     weft_status st = weft_file_meta(f, index, &info, err);
     if (st) return st;
     weft__text t = {0};
-    put_value(&t, weft__gguf_meta(f->gguf, (size_t)index), max_items < 0 ? 0 : (uint64_t)max_items);
+    put_value(&t, weft__gguf_meta(meta_of(f), (size_t)index), max_items < 0 ? 0 : (uint64_t)max_items);
     if (t.failed) {
         weft__text_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the value of %s", info.key);
@@ -134,12 +147,12 @@ weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_i
 
 int64_t weft_file_n_tensors(const weft_file *f)
 {
-    return (int64_t)weft__gguf_tensors(f->gguf)->n;
+    return (int64_t)tensors_of(f)->n;
 }
 
 weft_status weft_file_tensor(const weft_file *f, int64_t index, weft_tensor_info *out, weft_error *err)
 {
-    const weft__tensor_set *set = weft__gguf_tensors(f->gguf);
+    const weft__tensor_set *set = tensors_of(f);
     if (index < 0 || (uint64_t)index >= set->n)
         return weft_fail(err, WEFT_ARGUMENT, "tensor %lld of %lld", (long long)index, (long long)set->n);
     const weft__tensor_desc *t = &set->items[index];

@@ -9,12 +9,15 @@
 #include "graph/graph.h"
 #include "kv/kv.h"
 #include "model/build.h"
+#include "model/hf.h"
 #include "model/synthetic.h"
 #include "text/tokenizer.h"
 #include "weft/weft.h"
 
 struct weft_file {
+    /* Exactly one of these two. */
     weft__gguf *gguf;
+    weft__hf *hf; /* a Hugging Face folder */
     char *path;
 };
 

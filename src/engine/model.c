@@ -53,7 +53,7 @@ static void describe_weights(weft_model *m, const weft__build *build)
 
 static uint64_t file_bytes(const weft_file *f)
 {
-    const weft__tensor_set *set = weft__gguf_tensors(f->gguf);
+    const weft__tensor_set *set = f->hf ? weft__hf_tensors(f->hf) : weft__gguf_tensors(f->gguf);
     uint64_t n = 0;
     for (size_t i = 0; i < set->n; i++) n += set->items[i].n_bytes;
     return n;
@@ -121,6 +121,16 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
     return WEFT_OK;
 }
 
+/* A model may do without one. */
+static weft_status open_tokenizer(weft_model *m, weft_error *err)
+{
+    weft_error why = {0};
+    weft_status st = weft_tokenizer_open(m->file, &m->tokenizer, &why);
+    if (st == WEFT_OK || st == WEFT_NOT_FOUND) return WEFT_OK;
+    if (err) *err = why;
+    return st;
+}
+
 weft_status weft_model_open(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
@@ -130,8 +140,13 @@ weft_status weft_model_open(const char *path, const weft_model_params *p, weft_m
     weft_model *m = weft__alloc_zero(1, sizeof *m);
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
-    if (weft__gguf_find(m->file->gguf, "tokenizer.ggml.model") >= 0 && (st = weft_tokenizer_open(m->file, &m->tokenizer, err))) goto fail;
-    weft__source_gguf(m->file->gguf, m->file->path, &m->source);
+    if ((st = open_tokenizer(m, err))) goto fail;
+    if (m->file->hf) {
+        if ((st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
+        weft__hf_source(m->file->hf, &m->source);
+    } else {
+        weft__source_gguf(m->file->gguf, m->file->path, &m->source);
+    }
     if ((st = finish_open(m, p, start, err))) goto fail;
     *out = m;
     return WEFT_OK;

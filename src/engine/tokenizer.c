@@ -16,10 +16,10 @@ weft_status weft_tokenizer_open(const weft_file *file, weft_tokenizer **out, wef
     *out = NULL;
     weft_tokenizer *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a tokenizer");
-    weft_status st = weft__vocab_tokenizer(file->gguf, &t->t, err);
+    weft_status st = file->hf ? weft__hf_tokenizer(file->hf, &t->t, err) : weft__vocab_tokenizer(file->gguf, &t->t, err);
     if (st) {
         weft__free(t);
-        return weft_fail_within(err, st, "%s", file->path);
+        return file->hf ? st : weft_fail_within(err, st, "%s", file->path);
     }
     *out = t;
     return WEFT_OK;

@@ -65,8 +65,8 @@ static weft_status read_shape(const reading *r, const char *name, const weft__js
     if (weft__json_kind_of(shape) != WEFT__JSON_ARRAY)
         return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' has no shape", r->label, name);
     if (n > WEFT__TENSOR_DIMS)
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' has %zu dimensions; at most %d are supported", r->label, name, n,
-                         WEFT__TENSOR_DIMS);
+        return weft_fail(r->err, WEFT_UNSUPPORTED, "%s: tensor '%s' has %zu dimensions; at most %d are supported", r->label, name,
+                         n, WEFT__TENSOR_DIMS);
     for (size_t i = 0; i < WEFT__TENSOR_DIMS; i++) t->d[i] = 1;
     t->n_dims = n ? (uint32_t)n : 1;
     for (size_t i = 0; i < n; i++)
@@ -89,8 +89,8 @@ static weft_status read_range(const reading *r, const char *name, const weft__js
                          " bytes of tensor data: the file may be truncated",
                          r->label, name, begin, end, r->n_data);
     if (end - begin != t->n_bytes)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' takes %" PRIu64 " bytes; its shape and type say %" PRIu64, r->label, name,
-                         end - begin, t->n_bytes);
+        return weft_fail(r->err, WEFT_FORMAT, "%s: tensor '%s' takes %" PRIu64 " bytes; its shape and type say %" PRIu64,
+                         r->label, name, end - begin, t->n_bytes);
     t->offset = r->data + begin;
     return WEFT_OK;
 }
@@ -172,12 +172,14 @@ static weft_status read_file(reading *r)
         return weft_fail(r->err, WEFT_FORMAT, "%s: %" PRIu64 " bytes are no safetensors file", r->label, r->file->n_bytes);
     uint64_t n = length_at(p), left = r->file->n_bytes - LENGTH_BYTES;
     if (n > left)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: is no safetensors file, or truncated: a header of %" PRIu64 " bytes in %" PRIu64, r->label,
-                         n, left);
+        return weft_fail(r->err, WEFT_FORMAT,
+                         "%s: is no safetensors file, or truncated: a header of %" PRIu64 " bytes in %" PRIu64, r->label, n,
+                         left);
     if (n > WEFT__SAFETENSORS_HEADER_BYTES)
         return weft_fail(r->err, WEFT_LIMIT, "%s: its header of %" PRIu64 " bytes exceeds the limit of %u", r->label, n,
                          WEFT__SAFETENSORS_HEADER_BYTES);
-    if (n == 0 || p[LENGTH_BYTES] != '{') return weft_fail(r->err, WEFT_FORMAT, "%s: its header does not begin with '{'", r->label);
+    if (n == 0 || p[LENGTH_BYTES] != '{')
+        return weft_fail(r->err, WEFT_FORMAT, "%s: its header does not begin with '{'", r->label);
     r->data = LENGTH_BYTES + n;
     r->n_data = left - n;
     weft_status status = weft__json_parse((const char *)p + LENGTH_BYTES, (size_t)n, &header, r->err);

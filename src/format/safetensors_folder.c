@@ -42,8 +42,8 @@ typedef struct shards {
 } shards;
 
 /* The shard called s[0..n), opened when it is met for the first time. */
-static weft_status shard_of(weft__safetensors *st, const char *folder, shards *known, const char *s, size_t n, const weft_buffer **out,
-                            weft_error *err)
+static weft_status shard_of(weft__safetensors *st, const char *folder, shards *known, const char *s, size_t n,
+                            const weft_buffer **out, weft_error *err)
 {
     int64_t at = weft__names_find(&known->names, s, n);
     if (at < 0) {
@@ -59,17 +59,20 @@ static weft_status shard_of(weft__safetensors *st, const char *folder, shards *k
     return WEFT_OK;
 }
 
-static weft_status read_entry(weft__safetensors *st, const char *folder, shards *known, const weft__json_member *m, weft_error *err)
+static weft_status read_entry(weft__safetensors *st, const char *folder, shards *known, const weft__json_member *m,
+                              weft_error *err)
 {
     const char *s;
     size_t n;
     const weft_buffer *file = NULL;
     char tensor[WEFT__SHOW], shard[WEFT__SHOW];
     weft__show_name(tensor, m->key, m->key_len);
-    if (!weft__json_string(m->value, &s, &n)) return weft_fail(err, WEFT_FORMAT, "%s: the shard of '%s' is no string", INDEX, tensor);
+    if (!weft__json_string(m->value, &s, &n))
+        return weft_fail(err, WEFT_FORMAT, "%s: the shard of '%s' is no string", INDEX, tensor);
     weft__show_name(shard, s, n);
     if (!plain_name(s, n))
-        return weft_fail(err, WEFT_FORMAT, "%s: the shard '%s' of tensor '%s' is no plain file name; refused", INDEX, shard, tensor);
+        return weft_fail(err, WEFT_FORMAT, "%s: the shard '%s' of tensor '%s' is no plain file name; refused", INDEX, shard,
+                         tensor);
     weft_status status = shard_of(st, folder, known, s, n, &file, err);
     if (status) return status;
     const weft__tensor_desc *t = weft__tensor_find(&st->tensors, m->key);

@@ -10,8 +10,9 @@
 #include "format/safetensors.h"
 
 #define LABEL "case.safetensors"
-#define GOOD "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"__metadata__\":{\"format\":\"pt\"}," \
-             "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]}}"
+#define GOOD                                                                                                                     \
+    "{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,28]},\"__metadata__\":{\"format\":\"pt\"},"                   \
+    "\"b\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[0,4]}}"
 
 /* Header, then `n_data` bytes 0, 1, 2 ...; free(). */
 static unsigned char *file_of(const char *header, size_t n_header, size_t n_data, size_t *n)
@@ -116,14 +117,18 @@ static const struct {
     {T("F32", "[1]", 4, 8), 8, WEFT_FORMAT, "4 of the 8 bytes of tensor data belong to no tensor"},
     {T("F32", "[1]", 0, 4), 8, WEFT_FORMAT, "4 of the 8 bytes of tensor data belong to no tensor"},
     {"{}", 1, WEFT_FORMAT, "1 of the 1 bytes of tensor data belong to no tensor"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"u\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12,
-     WEFT_FORMAT, "tensors 't' and 'u' overlap"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-     WEFT_FORMAT, "overlap"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", 12,
-     WEFT_FORMAT, "4 of the 12 bytes"},
-    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8,
-     WEFT_FORMAT, "header: line 1"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},\"u\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,"
+     "12]}}",
+     12, WEFT_FORMAT, "tensors 't' and 'u' overlap"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,"
+     "4]}}",
+     4, WEFT_FORMAT, "overlap"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"u\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,"
+     "12]}}",
+     12, WEFT_FORMAT, "4 of the 12 bytes"},
+    {"{\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"t\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,"
+     "8]}}",
+     8, WEFT_FORMAT, "header: line 1"},
     {"{\"t\xff\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, WEFT_FORMAT, "header: line 1"},
     {"{\"t\\u0000\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, WEFT_FORMAT, "header: line 1"},
 };
@@ -138,7 +143,8 @@ static void malformed_files(void **state)
         unsigned char *p = file_of(malformed[i].header, strlen(malformed[i].header), malformed[i].n_data, &n);
         weft_status status = weft__safetensors_parse(p, n, LABEL, &st, &err);
         if (status != malformed[i].status || !strstr(err.message, malformed[i].expected) || !strstr(err.message, LABEL))
-            fail_msg("%s\nexpected %d '%s'\ngot %d '%s'", malformed[i].header, malformed[i].status, malformed[i].expected, status, err.message);
+            fail_msg("%s\nexpected %d '%s'\ngot %d '%s'", malformed[i].header, malformed[i].status, malformed[i].expected, status,
+                     err.message);
         assert_null(st);
         assert_int_equal(weft__alloc_live(), live);
         free(p);
@@ -199,7 +205,8 @@ static void random_damage(void **state)
         if (weft__safetensors_parse(q, n, LABEL, &st, NULL)) continue;
         const weft__tensor_set *set = weft__safetensors_tensors(st);
         for (size_t t = 0; t < set->n; t++)
-            for (uint64_t b = 0; b < set->items[t].n_bytes; b++) sum += ((const unsigned char *)weft__tensor_data(&set->items[t]))[b];
+            for (uint64_t b = 0; b < set->items[t].n_bytes; b++)
+                sum += ((const unsigned char *)weft__tensor_data(&set->items[t]))[b];
         weft__safetensors_close(&st);
     }
     assert_true(sum > 0);
@@ -259,8 +266,8 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "one.safetensors",
-                                        "two.safetensors"};
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                        "one.safetensors", "two.safetensors"};
     char path[512];
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -317,16 +324,19 @@ static void folders(void **state)
     refuse_index("{\"weight_map\":{\"a\":\"x\\\\y\"}}", WEFT_FORMAT, "is no plain file name");
     refuse_index("{\"weight_map\":{\"a\":\"three.safetensors\"}}", WEFT_NOT_FOUND, "three.safetensors");
     refuse_index("{\"weight_map\":{\"a\":\"two.safetensors\"}}", WEFT_FORMAT, "tensor 'a' is not in the shard 'two.safetensors'");
-    refuse_index("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"one.safetensors\"}}", WEFT_FORMAT, "tensor 'b' is not in the shard");
+    refuse_index("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"one.safetensors\"}}", WEFT_FORMAT,
+                 "tensor 'b' is not in the shard");
     put_tensors("two.safetensors", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4);
-    refuse_index("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}}", WEFT_FORMAT, "tensor 'a' is in another file too");
+    refuse_index("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\"}}", WEFT_FORMAT,
+                 "tensor 'a' is in another file too");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_file),     cmocka_unit_test(scalar),        cmocka_unit_test(malformed_files),
-        cmocka_unit_test(bad_lengths),   cmocka_unit_test(deep_header),   cmocka_unit_test(random_damage),
+        cmocka_unit_test(good_file),         cmocka_unit_test(scalar),
+        cmocka_unit_test(malformed_files),   cmocka_unit_test(bad_lengths),
+        cmocka_unit_test(deep_header),       cmocka_unit_test(random_damage),
         cmocka_unit_test(failing_allocator), cmocka_unit_test_setup_teardown(folders, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,8 @@ static void put_specs(proto *b, int kind, int squeeze, int escape)
 {
     proto trainer = {.n = 0}, normalizer = {.n = 0};
     put_number(&trainer, 3, kind);
-    put_number(&trainer, 4, 1000);  /* vocab_size: not needed */
-    put_number(&trainer, 43, -1);   /* pad: ten bytes of varint */
+    put_number(&trainer, 4, 1000); /* vocab_size: not needed */
+    put_number(&trainer, 43, -1);  /* pad: ten bytes of varint */
     put_bytes(b, 2, trainer.p, trainer.n);
     put_bytes(&normalizer, 1, "identity", 8);
     put_number(&normalizer, 4, squeeze);
@@ -104,7 +104,8 @@ static void refuse(const proto *b, weft_status status, const char *expected)
     weft_error err = {0};
     size_t live = weft__alloc_live();
     weft_status got = weft__spm_model_read(b->p, b->n, &m, &err);
-    if (got != status || !strstr(err.message, expected)) fail_msg("expected %d '%s', got %d '%s'", status, expected, got, err.message);
+    if (got != status || !strstr(err.message, expected))
+        fail_msg("expected %d '%s', got %d '%s'", status, expected, got, err.message);
     assert_null(m);
     assert_int_equal(weft__alloc_live(), live);
 }
@@ -201,7 +202,10 @@ static void failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_model), cmocka_unit_test(refusals), cmocka_unit_test(damage), cmocka_unit_test(failing_allocator),
+        cmocka_unit_test(good_model),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,16 @@
 /* llama.c: Llama and what shares its shape: Mistral (a window on every layer where the file says so), Mixtral (experts).
  * Pre-norm, grouped-query attention with adjacent-pair rope, SwiGLU. Llama 3's frequency factors come as rope_freqs.weight. */
+#include <string.h>
+
 #include "model/arch/arch.h"
 
 static weft_status hparams(const weft__source *src, weft__hparams *hp, weft_error *err)
 {
-    (void)src;
-    (void)err;
-    hp->rope.style = WEFT_ROPE_ADJACENT;
+    char style[16] = "";
+    weft_status st = weft__source_string(src, NULL, "weft.rope_style", 0, style, sizeof style, err);
+    if (st) return st;
+    /* GGUF has the rows of q and k in pairs; a Hugging Face folder, in halves. */
+    hp->rope.style = strcmp(style, "halves") ? WEFT_ROPE_ADJACENT : WEFT_ROPE_HALVES;
     for (int32_t l = 0; l < hp->n_layers; l++) hp->window_of[l] = hp->sliding_window;
     return WEFT_OK;
 }

@@ -1,0 +1,54 @@
+/* hf.h: a Hugging Face folder (config.json, safetensors, tokenizer files) as a model: metadata and tensors under the names
+ * that GGUF has for them, and the way to a GGUF file.
+ *
+ * Sources: the configuration classes and modelling files of transformers for what each field means and what it is when absent;
+ * the GGUF specification and llama.cpp's converter for keys, tensor names and the order of rows.
+ * Invariant: whatever the folder asks for and this engine does not compute is refused by name when it is opened: unknown
+ * tensors, activations, scalings, layer patterns. Thread safety: one thread opens and loads; afterwards any thread may read. */
+#ifndef WEFT_MODEL_HF_H
+#define WEFT_MODEL_HF_H
+
+#include "model/source.h"
+#include "text/tokenizer.h"
+#include "weft/backend.h"
+
+typedef struct weft__hf weft__hf;
+
+/* 1 when path is a folder. */
+int weft__hf_is_folder(const char *path);
+
+/* Reads config.json and the descriptions of all tensors; no weights yet. Fails with WEFT_NOT_FOUND (a file is missing),
+ * WEFT_FORMAT (malformed, a tensor missing or of another shape than config.json says), WEFT_UNSUPPORTED (naming the thing, and
+ * for the architecture those that are supported), WEFT_IO or WEFT_NO_MEMORY; the message names the folder. *out is NULL then. */
+weft_status weft__hf_open(const char *path, weft__hf **out, weft_error *err);
+void weft__hf_close(weft__hf **hf);
+
+/* The architecture's keys, as a GGUF file would have them, without the tokenizer. For Llama and its kin also weft.rope_style
+ * "halves": the rows of q and k stand as the folder has them, not paired as GGUF wants. */
+const weft__gguf *weft__hf_meta(const weft__hf *hf);
+/* Tensors under GGUF names. Until weft__hf_load those that must be computed have no buffer. */
+const weft__tensor_set *weft__hf_tensors(const weft__hf *hf);
+
+/* Computes in memory what does not stand in the files as the engine needs it: vectors in F32 (Gemma's norms with their 1
+ * added), the experts of a layer as one tensor, frequency factors. Once. progress may be NULL. */
+weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, weft_error *err);
+/* A view, valid as long as hf. Complete after weft__hf_load. */
+void weft__hf_source(const weft__hf *hf, weft__source *out);
+
+/* The folder's tokenizer: tokenizer.json, else tokenizer.model; template and roles from tokenizer_config.json and
+ * chat_template.jinja, tokens that end generation from generation_config.json and config.json. WEFT_NOT_FOUND: it has none. */
+weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tokenizer **out, weft_error *err);
+
+typedef struct weft__hf_convert_options {
+    int32_t dtype;             /* weft_dtype of the matrices; -1: as stored */
+    const char *pre;           /* name of the pre-tokenizer where it cannot be recognized; NULL: none given */
+    weft_progress_fn progress; /* may be NULL */
+    void *arg;
+} weft__hf_convert_options;
+
+/* Writes the model as a GGUF file, tensor by tensor; `out` appears only when it is complete. Vectors and routers are F32; a
+ * matrix whose rows are no multiple of the type's block keeps its stored type. A folder without a tokenizer gives a file
+ * without one. Fails with WEFT_UNSUPPORTED when the tokenizer has no counterpart in GGUF, and as weft__gguf_write does. */
+weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err);
+
+#endif
