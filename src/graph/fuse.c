@@ -82,6 +82,13 @@ static int32_t own_linear(const fuser *f, weft_tensor_id t, int32_t i)
     return p != WEFT_NONE && f->n_uses[t] == 1 && is_plain(&f->nodes[p]) && same_place(f, p, i) ? p : WEFT_NONE;
 }
 
+/* A fused node's output is called after the weight that makes it, which says more than "add" or "glu". */
+static void rename_output(fuser *f, weft_tensor_id t, weft_tensor_id after)
+{
+    weft_tensor *tensors = (weft_tensor *)f->g->tensors; /* of our own copy */
+    memcpy(tensors[t].name, tensors[after].name, sizeof tensors[t].name);
+}
+
 /* ---- norm in front ---- */
 
 static weft_node with_norm(const weft_node *linear, const weft_node *norm)
@@ -140,6 +147,7 @@ static void fuse_glu(fuser *f, int32_t i)
     fused.w[1] = f->nodes[b].w[0];
     fused.out[0] = glu->out[0];
     if (!wanted(f, &fused)) return;
+    rename_output(f, glu->out[0], f->nodes[a].out[0]);
     *glu = fused;
     f->nodes[a].op = f->nodes[b].op = DEAD;
 }
@@ -158,6 +166,7 @@ static int fuse_residual(fuser *f, int32_t i, int which)
     fused.attr.linear.residual = 1;
     fused.out[0] = add->out[0];
     if (!wanted(f, &fused)) return 0;
+    rename_output(f, add->out[0], f->nodes[a].out[0]);
     *add = fused;
     f->nodes[a].op = DEAD;
     return 1;

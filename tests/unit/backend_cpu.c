@@ -178,6 +178,25 @@ static void test_refused_rows(void **state)
     stage_close(&s);
 }
 
+/* The kernels keep keys in blocks of 16 tokens. */
+static void test_small_pages(void **state)
+{
+    (void)state;
+    stage s;
+    weft__provider *p;
+    weft__plan *plan;
+    stage_open(&s, 1);
+    weft_tensor_id x = weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "token_embd"), 1);
+    weft_kv_group g = {WEFT_KV_FULL, 0, 1, HEADS, DIM, DIM, 8, 0};
+    weft__op_kv_write(s.b, 0, x, x, (weft_attr_kv){weft__builder_kv_group(s.b, &g), 0});
+    stage_finish(&s);
+    assert_ok(weft__provider_open("cpu", "threads=1", &p, err));
+    weft__plan_options o = {.max_rows = 4, .max_wanted = 4, .providers = &p, .n_providers = 1};
+    assert_refused(WEFT_UNSUPPORTED, "kv_write", weft__plan_create(s.g, &o, &plan, err));
+    weft__provider_close(&p);
+    stage_close(&s);
+}
+
 /* ---- ops by themselves ---- */
 
 /* Runs rows that enter as embeddings [n][D] at positions pos; returns the graph's output. */
@@ -367,7 +386,7 @@ int main(void)
         cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),    cmocka_unit_test(test_measure),
         cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings), cmocka_unit_test(test_rope_formula),
         cmocka_unit_test(test_route),        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

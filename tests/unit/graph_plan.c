@@ -151,6 +151,8 @@ static void test_fuse_model(void **state)
     assert_int_equal(out->in[1], qkv->in[0]);
     assert_int_equal(gate_up->attr.linear.activation, WEFT_ACT_SILU);
     assert_int_equal(gate_up->n_out, 1);
+    assert_string_equal(f->tensors[gate_up->out[0]].name, "gate");
+    assert_string_equal(f->tensors[out->out[0]].name, "o");
     weft__graph_destroy(&f);
     stage_close(&s);
 }

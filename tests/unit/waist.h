@@ -103,7 +103,7 @@ static inline void stage_finish(stage *s)
 /* ---- running ---- */
 
 typedef struct store {
-    weft__provider *provider;
+    weft__provider *providers[2];
     weft__plan *plan;
     const weft_graph *g;
     weft_kv_binding kv[STAGE_GROUPS];
@@ -135,14 +135,18 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
     for (int s = 0; s < STAGE_SEQS; s++) t->views[s] = (weft_seq_view){t->tables[s], t->n_pages, NULL};
 }
 
+/* provider "cpu", or a plugin, which is opened with WEFT_TEST_OPTIONS and has the CPU beside it for what it cannot run; `options`
+ * are the CPU's. */
 static inline void store_open(store *t, const weft_graph *g, const char *provider, const char *options, int fused, uint32_t kv_dtype,
                               int32_t n_ctx, int32_t max_rows)
 {
     memset(t, 0, sizeof *t);
     t->g = g;
     t->max_rows = max_rows;
-    assert_ok(weft__provider_open(provider, options, &t->provider, err));
-    weft__plan_options o = {.max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = &t->provider, .n_providers = 1};
+    int n = 0;
+    if (strcmp(provider, "cpu")) assert_ok(weft__provider_open(provider, getenv("WEFT_TEST_OPTIONS"), &t->providers[n++], err));
+    assert_ok(weft__provider_open("cpu", options, &t->providers[n++], err));
+    weft__plan_options o = {.max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = t->providers, .n_providers = n};
     assert_ok(weft__plan_create(g, &o, &t->plan, err));
     store_pages(t, g, kv_dtype, n_ctx);
     t->token = weft__alloc_array((size_t)max_rows, sizeof *t->token);
@@ -154,7 +158,7 @@ static inline void store_open(store *t, const weft_graph *g, const char *provide
 static inline void store_close(store *t)
 {
     weft__plan_destroy(&t->plan);
-    weft__provider_close(&t->provider);
+    for (int i = 1; i >= 0; i--) weft__provider_close(&t->providers[i]);
     for (int32_t k = 0; k < t->g->n_kv_groups; k++) {
         weft__free(t->kv[k].data);
         for (int s = 0; s < STAGE_SEQS; s++) weft__free(t->pages[s][k]);
