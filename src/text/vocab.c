@@ -227,8 +227,8 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
         piece.len = 0;
         if (tok->types[i] == WEFT__TOKEN_BYTE) {
             weft__text_putc(&piece, (char)weft__byte_token(s, n));
-        } else if (tok->types[i] != WEFT__TOKEN_NORMAL && tok->types[i] != WEFT__TOKEN_UNUSED) {
-            weft__text_put(&piece, s, n);
+        } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOKEN_USER_DEFINED)) {
+            weft__text_put(&piece, s, n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
         } else if (tok->byte_level) {
             put_alphabet(&piece, s, n);
         } else if (tok->byte_fallback && weft__byte_token(s, n) >= 0 && tok->byte_id[weft__byte_token(s, n)] == (int32_t)i) {
