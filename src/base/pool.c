@@ -1,10 +1,10 @@
 /* pool.c: the thread team (pool.h).
  *
- * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so the caller
- * leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are written before `job` is
- * raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it in a counter and then looks again;
- * whoever changes the word looks at the counter afterwards; both sequentially consistent, so one of the two always notices the
- * other.
+ * Invariant: a worker runs a job once for each value of its `job` word; a job ends with a barrier of all who run it, so the
+ * caller leaves weft__pool_run only after everyone is done, and no worker can ever miss one. fn, arg and n are written before
+ * `job` is raised (release) and read after it was seen (acquire). Whoever is about to sleep announces it in a counter and then
+ * looks again; whoever changes the word looks at the counter afterwards; both sequentially consistent, so one of the two always
+ * notices the other.
  * Spinning and then sleeping, but never sched_yield: beside a busy process that hands over a whole time slice, while a sleeper
  * that is woken goes first.
  * Owner: the thread that calls weft__pool_run is thread 0. */
@@ -137,12 +137,15 @@ static void *worker_main(void *arg)
     }
 }
 
-/* Starts the workers with all signals blocked, so that signals reach the threads of the program that embeds us. */
+/* Starts the workers with signals blocked, so that these reach the threads of the program that embeds us; not those that a
+ * thread's own fault raises: with them blocked the program's handler would not be called. */
 static weft_status start_workers(weft__pool *pool, weft_error *err)
 {
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_SETMASK, &every, &before);
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&others, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     int code = 0;
     while (pool->n_started < pool->n_threads - 1) {
         worker *w = &pool->workers[pool->n_started];
@@ -187,7 +190,7 @@ static void log_places(const weft__pool *pool)
     char list[128];
     for (int i = 0; i < pool->n_threads && weft__log_enabled(WEFT__LOG_DEBUG); i++) {
         weft__placement_list(pool->places, i, list, sizeof list);
-        weft__log(WEFT__LOG_DEBUG, "thread %d: NUMA node %d, CPUs %s", i, weft__placement_of(pool->places, i)->node, *list ? list : "any");
+        weft__log(WEFT__LOG_DEBUG, "thread %d: NUMA node %d, CPUs %s", i, weft__pool_node(pool, i), *list ? list : "any");
     }
 }
 
@@ -281,11 +284,11 @@ int weft__pool_team(const weft__pool *pool)
     return pool->team.n;
 }
 
-void weft__pool_run_team(weft__pool *pool, int64_t kind, weft__pool_fn fn, void *arg)
+void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
 {
     uint64_t start = weft__clock_ns();
-    run(pool, pool->team.n, fn, arg);
-    if (pool->fixed) return;
+    run(pool, n, fn, arg);
+    if (pool->fixed || n != pool->team.n) return;
     /* What a worker adds after this, at the end of the job, counts for the next one. */
     uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);
     weft__team_job(&pool->team, kind, weft__clock_ns() - start, lost);

@@ -17,18 +17,19 @@
 typedef struct weft__pool weft__pool;
 typedef void (*weft__pool_fn)(void *arg, int thread, int n_threads);
 
-/* n_threads >= 1; 0 means weft__cpu_default_threads(). Fails with WEFT_NO_MEMORY, or WEFT_LIMIT when the system refuses threads. */
+/* n_threads >= 1; 0 means weft__cpu_default_threads(). Fails with WEFT_NO_MEMORY, or with WEFT_LIMIT when the system refuses
+ * threads. */
 weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err);
 void weft__pool_destroy(weft__pool **pool);
 int weft__pool_size(const weft__pool *pool);
 /* NUMA node beside thread i, 0 <= i < weft__pool_size; 0 where unknown. */
 int weft__pool_node(const weft__pool *pool, int thread);
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg);
-/* How many threads the next weft__pool_run_team will use: weft__pool_size, or fewer while cores are taken away by others. */
+/* How many threads a job is worth now: weft__pool_size, or fewer while others take cores away. WEFT_TEAM=fixed: always all. */
 int weft__pool_team(const weft__pool *pool);
-/* Runs fn on threads 0 .. weft__pool_team - 1 and measures what waiting for the last one cost. Jobs of one `kind` take about the
- * same time, otherwise it means nothing. WEFT_TEAM=fixed: always all threads. */
-void weft__pool_run_team(weft__pool *pool, int64_t kind, weft__pool_fn fn, void *arg);
+/* Runs fn on threads 0 .. n - 1, and if n is weft__pool_team, measures what waiting for the last one cost. Jobs of one `kind`
+ * take about the same time, otherwise it means nothing. */
+void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg);
 /* Waits until every thread of the running job has arrived; to be called by all of them, inside the job, equally often. What
  * any thread wrote before it is visible to all after it. */
 void weft__pool_barrier(weft__pool *pool, int thread);

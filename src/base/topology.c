@@ -70,7 +70,8 @@ static weft__topology machine;
 
 static void discover(void)
 {
-    if (!load(&machine, NULL)) weft__log(WEFT__LOG_WARN, "the machine's cores cannot be told apart; threads are not bound to them");
+    if (load(&machine, NULL)) return;
+    weft__log(WEFT__LOG_WARN, "the machine's cores cannot be told apart; threads are not bound to them");
 }
 
 const weft__topology *weft__topology_machine(void)
@@ -133,12 +134,11 @@ static hwloc_bitmap_t usable(const weft__topology *t)
     hwloc_const_bitmap_t all = hwloc_topology_get_allowed_cpuset(t->hw);
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     if (!set) return NULL;
-    if (t->allowed) {
-        hwloc_bitmap_and(set, all, t->allowed);
-    } else {
-        if (!hwloc_topology_is_thissystem(t->hw) || hwloc_get_cpubind(t->hw, set, HWLOC_CPUBIND_THREAD)) hwloc_bitmap_copy(set, all);
-        hwloc_bitmap_and(set, set, all);
-    }
+    int there = hwloc_topology_is_thissystem(t->hw), known = 1;
+    if (t->allowed) hwloc_bitmap_copy(set, t->allowed);
+    else known = there && !hwloc_get_cpubind(t->hw, set, HWLOC_CPUBIND_THREAD);
+    if (!known) hwloc_bitmap_copy(set, all);
+    hwloc_bitmap_and(set, set, all);
     if (hwloc_bitmap_iszero(set)) hwloc_bitmap_copy(set, all); /* the mask changed under us */
     return set;
 }
@@ -248,7 +248,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Adds to *set the cores that thread `place` may be bound to: its own or, unless `tight`, all like it. */
-static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__place *place, int tight, hwloc_bitmap_t set)
+static int find_cpus(const weft__placement *p, const core *cores, int n_cores, const weft__place *place, int tight,
+                     hwloc_bitmap_t set)
 {
     if (!set) return 0;
     for (int i = 0; i < n_cores; i++) {

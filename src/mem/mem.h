@@ -13,7 +13,8 @@ typedef enum weft__advice {
     WEFT__ADVICE_SEQUENTIAL, /* will be read once, front to back */
     WEFT__ADVICE_RANDOM,
     WEFT__ADVICE_WILLNEED, /* start reading it now */
-    WEFT__ADVICE_DONTNEED  /* its pages may be dropped; they are read again from the file when touched */
+    WEFT__ADVICE_DONTNEED, /* its pages may be dropped; they are read again from the file when touched */
+    WEFT__ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
 } weft__advice;
 
 /* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST or WEFT_DOMAIN_SHARED. Host buffers of a mebibyte and more are mapped from the

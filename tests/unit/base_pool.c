@@ -156,7 +156,7 @@ static void run_until(board *b, int n, int seconds)
     while (weft__pool_team(b->pool) != n && weft__clock_ns() < limit) {
         int team = weft__pool_team(b->pool);
         long resting = b->counts[team][0];
-        weft__pool_run_team(b->pool, 1, lag, b);
+        weft__pool_run_team(b->pool, team, 1, lag, b);
         assert_int_equal(b->counts[0][1], team);
         assert_int_equal(b->counts[team][0], resting); /* who was left out did not run */
     }
@@ -182,7 +182,7 @@ static void laggards_are_left_out(void **state)
     setenv("WEFT_TEAM", "fixed", 1);
     assert_int_equal(weft__pool_create(2, &b.pool, NULL), WEFT_OK);
     unsetenv("WEFT_TEAM");
-    for (int i = 0; i < 20; i++) weft__pool_run_team(b.pool, 1, lag, &b);
+    for (int i = 0; i < 20; i++) weft__pool_run_team(b.pool, weft__pool_team(b.pool), 1, lag, &b);
     assert_int_equal(weft__pool_team(b.pool), 2);
     weft__pool_destroy(&b.pool);
 }

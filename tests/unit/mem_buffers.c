@@ -18,6 +18,18 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 
+/* Linked in place of madvise: refuses with this reason; 0 refuses nothing. */
+static int advice_refusal, n_refused;
+int __real_madvise(void *at, size_t n, int advice);
+int __wrap_madvise(void *at, size_t n, int advice);
+int __wrap_madvise(void *at, size_t n, int advice)
+{
+    if (!advice_refusal) return __real_madvise(at, n, advice);
+    n_refused++;
+    errno = advice_refusal;
+    return -1;
+}
+
 #define SPEC(...) ((weft_buffer_spec){.size = sizeof(weft_buffer_spec), __VA_ARGS__})
 
 static void expect_text(const weft_error *err, const char *part)
@@ -122,6 +134,41 @@ static void mapped_file_and_advice(void **state)
     assert_int_equal(weft__mem_advise(b, UINT64_MAX, 2, WEFT__ADVICE_WILLNEED, &err), WEFT_ARGUMENT);
     expect_text(&err, "50001 bytes");
     weft_buffer_release(&b);
+}
+
+/* Huge pages are a wish: memory comes without them. Advice that somebody asked for says that it was refused. */
+static void refused_advice(void **state)
+{
+    (void)state;
+    char path[64];
+    make_file(path, 50001);
+    size_t live = weft__alloc_live();
+    static const uint32_t domains[] = {WEFT_DOMAIN_HOST, WEFT_DOMAIN_SHARED};
+    static const int reasons[] = {EINVAL, ENOMEM, EAGAIN};
+    for (int r = 0; r < 3; r++) {
+        weft_error err = {0};
+        weft_buffer *b;
+        advice_refusal = reasons[r];
+        for (int d = 0; d < 2; d++) {
+            weft_buffer_spec spec = SPEC(.domain = domains[d], .n_bytes = 5u << 20, .flags = WEFT_BUFFER_HUGE);
+            n_refused = 0;
+            assert_int_equal(weft__mem_create(&spec, &b, &err), WEFT_OK);
+            assert_int_equal(n_refused, 1);
+            memset(b->data, 0x5a, (size_t)b->n_bytes);
+            assert_int_equal(((unsigned char *)b->data)[b->n_bytes - 1], 0x5a);
+            weft_buffer_release(&b);
+        }
+        assert_int_equal(weft__mem_map(path, &b, &err), WEFT_OK);
+        for (int advice = WEFT__ADVICE_NORMAL; advice <= WEFT__ADVICE_SMALL; advice++) {
+            assert_int_equal(weft__mem_advise(b, 0, 50001, (weft__advice)advice, &err), WEFT_IO);
+            expect_text(&err, "was refused");
+        }
+        assert_int_equal(((unsigned char *)b->data)[50000], 50000 % 251);
+        weft_buffer_release(&b);
+        advice_refusal = 0;
+    }
+    assert_int_equal(weft__alloc_live(), live);
+    unlink(path);
 }
 
 /* Page faults while the first n bytes are read. */
@@ -280,7 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_sizes_and_alignments), cmocka_unit_test(refused_specs), cmocka_unit_test(mapped_file_and_advice),
-        cmocka_unit_test(dontneed_keeps_neighbours), cmocka_unit_test(refused_files), cmocka_unit_test(shared_between_processes),
+        cmocka_unit_test(dontneed_keeps_neighbours), cmocka_unit_test(refused_advice),
+        cmocka_unit_test(refused_files), cmocka_unit_test(shared_between_processes),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,7 @@ void weft__cpu_program_free(weft_program **pp)
     if (!p) return;
     *pp = NULL;
     weft__free(p->text);
-    for (int t = 0; p->scratch && t < p->n_threads; t++) weft_buffer_release(&p->scratch[t]);
+    for (int t = 0; p->scratch && t < p->backend->n_threads; t++) weft_buffer_release(&p->scratch[t]);
     weft_buffer_release(&p->shared);
     weft_buffer_release(&p->packed);
     weft_buffer_release(&p->arena);
@@ -172,7 +172,9 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
     size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->attn) +
                    weft__cpu_round(n->q) + weft__cpu_round(n->state) + weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) +
                    weft__cpu_round(n->experts) + weft__cpu_round(n->blocks);
-    weft_status st = new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err);
+    p->claims = weft__cpu_own(p, n->chunks * (size_t)p->n_threads, sizeof *p->claims);
+    weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
+                               : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
     for (int t = 0; t < p->n_threads && !st; t++) {
         weft__cpu_thread *th = &p->threads[t];
         if ((st = new_buffer(total, 0, &p->scratch[t], err))) break;
@@ -245,6 +247,45 @@ static void drop_source(const weft_weight *w)
     (void)weft__mem_advise(w->buffer, w->offset, n, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
 }
 
+/* ---- memory near the threads ---- */
+
+enum { HUGE_PAGE = 2 << 20, LARGE_SHARE = 8 << 20 };
+
+/* Asks for small pages in the huge page around `at`, or in n_bytes from there on. */
+static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
+{
+    uint64_t first = (uint64_t)(at - (uint8_t *)p->packed->data), last = first + n_bytes;
+    first &= ~(uint64_t)(HUGE_PAGE - 1); /* the buffer begins at one */
+    last = (last + HUGE_PAGE - 1) & ~(uint64_t)(HUGE_PAGE - 1);
+    if (last > p->packed->n_bytes) last = p->packed->n_bytes;
+    (void)weft__mem_advise(p->packed, first, last - first, WEFT__ADVICE_SMALL, NULL); /* a wish */
+}
+
+/* A page lies on the NUMA node of the thread that packs into it first. Where the shares of two nodes meet, a huge page would be
+ * far from one of them; so there are small ones, and everywhere if shares are so small that most huge pages would be shared. */
+static void part_nodes(weft_program *p, const pack_job *j)
+{
+    const weft__pool *pool = p->backend->pool;
+    int n = p->n_threads, nodes = 1;
+    for (int t = 1; t < n; t++) nodes += weft__pool_node(pool, t) != weft__pool_node(pool, t - 1);
+    if (nodes == 1) return;
+    for (int i = 0; i < j->n; i++) {
+        const weft__cpu_matrix *m = j->m[i];
+        int64_t n_experts = m->w->shape.d[2];
+        if (m->expert_stride / (size_t)nodes < LARGE_SHARE) {
+            small_pages(p, m->panels, (uint64_t)n_experts * m->expert_stride);
+            continue;
+        }
+        for (int64_t e = 0; e < n_experts; e++) {
+            for (int t = 0; t < n; t++) { /* before thread 0 lies what the last one packed */
+                if (weft__pool_node(pool, t) == weft__pool_node(pool, t ? t - 1 : n - 1)) continue;
+                size_t panel = (size_t)(j->split[i][(ptrdiff_t)t * j->stride[i]] / m->mm->panel_rows);
+                small_pages(p, m->panels + (size_t)e * m->expert_stride + panel * m->stride, 1);
+            }
+        }
+    }
+}
+
 static weft_status pack_weights(weft_program *p, const weft_compile_options *o, weft_error *err)
 {
     uint64_t done = 0, total = p->packed->n_bytes;
@@ -253,6 +294,7 @@ static weft_status pack_weights(weft_program *p, const weft_compile_options *o, 
         if (j.n == 0) continue;
         if (o->progress && o->progress(o->progress_arg, j.m[0]->w->name, (double)done / (double)total))
             return weft_fail(err, WEFT_CANCELLED, "cancelled while packing %s", j.m[0]->w->name);
+        part_nodes(p, &j);
         weft__pool_run(p->backend->pool, pack, &j);
         for (int k = 0; k < j.n; k++) {
             done += (uint64_t)j.m[k]->expert_stride * (uint64_t)j.m[k]->w->shape.d[2];

@@ -2,14 +2,16 @@
  *
  * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all steps and does
  * its share of each, and a barrier stands behind every step whose result others read. The share of a thread is a contiguous range
- * of panels, rows, heads or attention units, chosen from the shapes alone; no reduction is ever split between threads, so the
- * number of threads changes nothing but time.
+ * of panels, rows, heads or attention units, chosen from the shapes alone; where a step has many rows, whoever is done takes over
+ * blocks of outputs from the others. No reduction is ever split between threads, so their number, and who computes what, changes
+ * nothing but time.
  * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
  * from its beginning to the barrier at its end. Nothing is allocated after compile.
  * Owner: compile and run belong to one thread, the pool's thread 0. */
 #ifndef WEFT_BACKEND_CPU_H
 #define WEFT_BACKEND_CPU_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "base/pool.h"
@@ -145,9 +147,14 @@ typedef struct weft__cpu_thread {
     weft__cpu_block *blocks;
 } weft__cpu_thread;
 
-/* Bytes that the largest step needs of each. */
+/* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */
+typedef struct weft__cpu_claim {
+    _Alignas(WEFT__CPU_LINE) atomic_int next;
+} weft__cpu_claim;
+
+/* Bytes that the largest step needs of each; chunks of rows. */
 typedef struct weft__cpu_needs {
-    size_t row, act, glu, attn, q, state, range, slots, experts, blocks, shared;
+    size_t row, act, glu, attn, q, state, range, slots, experts, blocks, shared, chunks;
 } weft__cpu_needs;
 
 typedef struct weft__cpu_step weft__cpu_step;
@@ -166,13 +173,14 @@ struct weft_program {
     const weft__kernels *k;
     const weft_graph *graph;
     const weft_segment *segment;
-    int n_threads;
+    int n_threads;         /* of this step: backend->n_threads, or fewer while cores are taken away by others */
     weft__cpu_step *steps;
     int32_t n_steps;
     float **data; /* [n_tensors] */
     weft_buffer *arena, *packed, *shared;
-    weft_buffer **scratch;     /* [n_threads] */
-    weft__cpu_thread *threads; /* [n_threads] */
+    weft_buffer **scratch;     /* [backend->n_threads] */
+    weft__cpu_thread *threads; /* [backend->n_threads] */
+    weft__cpu_claim *claims;   /* [needs.chunks][backend->n_threads] */
     weft__cpu_needs needs;
     void *owned;           /* head of a list of blocks that live as long as the program */
     uint8_t **weight_panels; /* [n_weights] where a packed weight lies, or NULL */
@@ -223,6 +231,10 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
 weft_status weft__cpu_build_positions(weft_program *p, weft__cpu_step *s, weft_error *err); /* rope.c: rope, kv_write, rope_kv */
 weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_error *err); /* attention.c */
 weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *err);       /* moe.c */
+
+/* Divide the outputs of the step's matrices over p->n_threads. */
+void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
+void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
 
 /* The first step of a program that rotates: cos and sin of this step's positions. */
 void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread);

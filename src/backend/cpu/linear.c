@@ -4,6 +4,8 @@
  * barrier, which is what a decode step has most of. More rows are prepared together, then multiplied chunk by chunk. */
 #include "backend/cpu/cpu.h"
 
+enum { BLOCK = 128 }; /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel */
+
 static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset, int64_t row_in_step,
                         int64_t row, int64_t n, uint8_t *acts)
 {
@@ -28,21 +30,80 @@ static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t 
     }
 }
 
-/* This thread's outputs of n rows from `row` on, whose prepared forms are at acts. */
-static void multiply_rows(weft_program *p, const weft__cpu_linear *l, int thread, const uint8_t *acts, const size_t *offset, int64_t row,
-                          int64_t n)
+/* n rows from `row` on, whose prepared forms are at acts. */
+typedef struct rows_at {
+    const uint8_t *acts;
+    const size_t *offset;
+    int64_t row, n;
+} rows_at;
+
+/* Outputs that are computed together: of matrix i, or of gate and up (i 0). */
+typedef struct outputs {
+    int i;
+    int64_t first, last;
+} outputs;
+
+static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, outputs o, rows_at r)
 {
+    int64_t width = l->m[o.i].n;
+    float *y = p->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
-        int64_t first = l->split[thread], last = l->split[thread + 1], width = l->m[0].n;
-        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, first, last, acts, offset, n,
-                        p->data[l->out[0]] + row * width + first, width);
+        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset, r.n, y,
+                        width);
         return;
     }
-    for (int i = 0; i < l->n_mat; i++) {
-        int64_t first = l->split[thread * l->n_mat + i], last = l->split[(thread + 1) * l->n_mat + i], width = l->m[i].n;
-        if (first >= last) continue;
-        weft__cpu_multiply(&l->m[i], 0, first, last, acts, offset, n, p->data[l->out[i]] + row * width + first, width);
-        epilogue(p, l, i, first, last, row, n);
+    weft__cpu_multiply(&l->m[o.i], 0, o.first, o.last, r.acts, r.offset, r.n, y, width);
+    epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
+}
+
+/* Columns of l->split: outputs of gate and up are split together. */
+static int n_columns(const weft__cpu_linear *l)
+{
+    return l->activation == WEFT_ACT_NONE ? l->n_mat : 1;
+}
+
+static outputs share_of(const weft__cpu_linear *l, int thread, int i)
+{
+    const int64_t *split = l->split + thread * n_columns(l) + i;
+    return (outputs){i, split[0], split[n_columns(l)]};
+}
+
+static void multiply_share(weft_program *p, const weft__cpu_linear *l, int thread, rows_at r)
+{
+    for (int i = 0; i < n_columns(l); i++) {
+        outputs o = share_of(l, thread, i);
+        if (o.first < o.last) multiply(p, l, thread, o, r);
+    }
+}
+
+/* ---- blocks: with many rows, a share is large enough to be taken over in parts ---- */
+
+/* Block number b of a thread's share; 0 when it has fewer. */
+static int block_of(const weft__cpu_linear *l, int owner, int64_t b, outputs *o)
+{
+    for (int i = 0; i < n_columns(l); i++) {
+        *o = share_of(l, owner, i);
+        int64_t n = (o->last - o->first + BLOCK - 1) / BLOCK;
+        if (b < n) {
+            o->first += b * BLOCK;
+            if (o->first + BLOCK < o->last) o->last = o->first + BLOCK;
+            return 1;
+        }
+        b -= n;
+    }
+    return 0;
+}
+
+/* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, or a slower core,
+ * holds up one block instead of a share. In a decode step this would be of no use: all of a matrix takes less time than a thread
+ * stays off its core, so everybody waits for the one block that it left half done. */
+static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims, rows_at r)
+{
+    for (int k = 0; k < p->n_threads; k++) {
+        int owner = (thread + k) % p->n_threads;
+        atomic_int *next = &claims[owner].next;
+        outputs o;
+        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), &o)) multiply(p, l, thread, o, r);
     }
 }
 
@@ -54,7 +115,7 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     int64_t n = weft__cpu_rows(p, s);
     if (n <= in->tile) {
         for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, in->tile_offset, r, r, n, th->act);
-        multiply_rows(p, l, thread, th->act, in->tile_offset, 0, n);
+        multiply_share(p, l, thread, (rows_at){th->act, in->tile_offset, 0, n});
         return;
     }
     uint8_t *acts = p->shared->data;
@@ -65,9 +126,21 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
         prepare_row(p, l, th, in->chunk_offset, r, r - begin, rows, acts + (size_t)c * in->chunk_bytes);
     }
+    weft__cpu_claim *claims = p->claims;
+    for (int64_t c = 0; c * in->chunk < n; c++)
+        atomic_store_explicit(&claims[c * p->n_threads + thread].next, 0, memory_order_relaxed);
     weft__pool_barrier(p->backend->pool, thread);
-    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes)
-        multiply_rows(p, l, thread, acts, in->chunk_offset, begin, n - begin < in->chunk ? n - begin : in->chunk);
+    for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
+        int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
+        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows});
+    }
+}
+
+void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l)
+{
+    const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
+    for (int i = 0; i < l->n_mat; i++) m[i] = &l->m[i];
+    weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, p->n_threads, l->split);
 }
 
 weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
@@ -76,7 +149,6 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     const weft_attr_linear *a = &node->attr.linear;
     weft__cpu_linear *l = weft__cpu_own(p, 1, sizeof *l);
     weft__cpu_matrix *m[WEFT_LINEAR_MAX];
-    const weft__cpu_matrix *split[WEFT_LINEAR_MAX];
     int failed = 0;
     if (!l) goto no_memory;
     l->n_mat = a->n_mat;
@@ -88,19 +160,23 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     for (int i = 0; i < a->n_mat; i++) {
         weft_status st = weft__cpu_matrix_init(p, &l->m[i], node->w[i], err);
         if (st) return st;
+        if (BLOCK % l->m[i].mm->panel_rows)
+            return weft_fail(err, WEFT_INTERNAL, "panels of %d rows do not divide a block of %d", l->m[i].mm->panel_rows, BLOCK);
         l->m[i].bias = weft__cpu_vector(p, a->bias[i], &failed);
         l->out[i] = node->out[i < node->n_out ? i : 0];
-        split[i] = m[i] = &l->m[i];
+        m[i] = &l->m[i];
     }
     int64_t max_rows = s->rows == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
     weft__cpu_input_init(&l->input, m, a->n_mat, max_rows);
     l->split = weft__cpu_own(p, ((size_t)p->n_threads + 1) * (size_t)a->n_mat, sizeof *l->split);
     if (!l->split || failed) goto no_memory;
-    weft__cpu_split_outputs(split, a->n_mat, a->activation != WEFT_ACT_NONE, p->n_threads, l->split);
+    weft__cpu_split_linear(p, l);
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);
     weft__cpu_need(&p->needs.row, (size_t)l->input.k * sizeof(float));
     if (a->activation != WEFT_ACT_NONE) weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
-    weft__cpu_need(&p->needs.shared, (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk) * l->input.chunk_bytes);
+    size_t n_chunks = (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk);
+    weft__cpu_need(&p->needs.shared, n_chunks * l->input.chunk_bytes);
+    weft__cpu_need(&p->needs.chunks, n_chunks);
     s->run = run_linear;
     s->data = l;
     return WEFT_OK;

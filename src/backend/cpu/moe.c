@@ -212,6 +212,13 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
     return WEFT_OK;
 }
 
+void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m)
+{
+    const weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
+    weft__cpu_split_outputs(gate_up, 2, 1, p->n_threads, m->split_f);
+    weft__cpu_split_outputs(&down, 1, 1, p->n_threads, m->split_d);
+}
+
 static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_moe *m, weft_error *err)
 {
     const weft_node *n = s->node;
@@ -223,8 +230,7 @@ static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_m
     weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
     weft__cpu_input_init(&m->in_x, gate_up, 2, max_rows * m->attr.n_used);
     weft__cpu_input_init(&m->in_h, &down, 1, max_rows * m->attr.n_used);
-    weft__cpu_split_outputs((const weft__cpu_matrix *const *)gate_up, 2, 1, p->n_threads, m->split_f);
-    weft__cpu_split_outputs((const weft__cpu_matrix *const *)&down, 1, 1, p->n_threads, m->split_d);
+    weft__cpu_split_moe(p, m);
     return plan_scratch(p, m, max_rows, err);
 }
 

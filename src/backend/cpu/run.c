@@ -32,11 +32,24 @@ static void walk(void *arg, int thread, int n_threads)
     }
 }
 
+/* The steps that follow are done by n threads. Their number changes who computes an output, never how. */
+static void use_threads(weft_program *p, int n)
+{
+    p->n_threads = n;
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        const weft__cpu_step *s = &p->steps[i];
+        if (s->node && s->node->op == WEFT_OP_LINEAR) weft__cpu_split_linear(p, s->data);
+        if (s->node && s->node->op == WEFT_OP_MOE_FFN) weft__cpu_split_moe(p, s->data);
+    }
+}
+
 weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err)
 {
     weft_status st;
+    int n_threads = weft__pool_team(p->backend->pool);
+    if (n_threads != p->n_threads) use_threads(p, n_threads);
     if ((st = weft__cpu_accept(p, rows, b, err)) || (st = weft__cpu_tile_rows(p, err))) return st;
-    weft__pool_run(p->backend->pool, walk, p);
+    weft__pool_run_team(p->backend->pool, n_threads, rows->n_rows, walk, p);
     return WEFT_OK;
 }
 
