@@ -9,7 +9,8 @@ export WEFT_SHARED FUZZ_SECONDS
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels format format-check clean
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers \
+	format format-check clean
 
 all:
 	@scripts/setup build
@@ -28,6 +29,9 @@ help:
 	@echo 'make check-headers   each header compiles alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
+	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
+	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
+	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
 	@echo 'make format          clang-format over the tree; format-check only reports'
 	@echo 'make clean           removes the build folders'
 
@@ -53,6 +57,15 @@ check-kernels bench-kernels:
 	@scripts/setup build
 	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
 	@cmake --build --preset release -j $(JOBS) --target $@
+
+bench-check:
+	@scripts/setup
+	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+	@cmake --build --preset release -j $(JOBS) --target bench_instructions
+	@bench/check build/bench_instructions $(ARGS) || [ $$? = 77 ]
+
+bench-record bench-peers: all
+	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
 
 format:
 	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) -i

@@ -35,18 +35,22 @@ static weft_status measure(const bench_options *o, weft_model *model, batched_ro
 static void print(const bench_options *o, const weft_model_info *m, const batched_row *r, int first)
 {
     int64_t n_prompt = (int64_t)r->n_prompt * r->n_seqs, n_gen = (int64_t)r->n_gen * r->n_seqs, n_kv = n_prompt + n_gen;
-    double t = r->t_prompt + r->t_gen, s_prompt = n_prompt > 0 ? (double)n_prompt / r->t_prompt : 0, s_gen = n_gen > 0 ? (double)n_gen / r->t_gen : 0;
+    double t = r->t_prompt + r->t_gen, s_prompt = n_prompt > 0 ? (double)n_prompt / r->t_prompt : 0,
+           s_gen = n_gen > 0 ? (double)n_gen / r->t_gen : 0;
     if (o->format == BENCH_MD) {
-        printf("|%6d | %6d | %4d | %6lld | %8.3f | %8.2f | %8.3f | %8.2f | %8.3f | %8.2f |\n", r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv,
-               r->t_prompt, s_prompt, r->t_gen, s_gen, t, (double)n_kv / t);
+        printf("|%6d | %6d | %4d | %6lld | %8.3f | %8.2f | %8.3f | %8.2f | %8.3f | %8.2f |\n", r->n_prompt, r->n_gen, r->n_seqs,
+               (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, (double)n_kv / t);
         fflush(stdout);
         return;
     }
-    printf("%s{\"n_kv_max\": %lld, \"n_batch\": %d, \"n_ubatch\": %d, \"is_pp_shared\": 0, \"n_threads\": %d, \"n_threads_batch\": %d, "
-           "\"pp\": %d, \"tg\": %d, \"pl\": %d, \"n_kv\": %lld, \"t_pp\": %.6f, \"speed_pp\": %.6f, \"t_tg\": %.6f, \"speed_tg\": %.6f, "
+    printf("%s{\"n_kv_max\": %lld, \"n_batch\": %d, \"n_ubatch\": %d, \"is_pp_shared\": 0, \"n_threads\": %d, "
+           "\"n_threads_batch\": %d, "
+           "\"pp\": %d, \"tg\": %d, \"pl\": %d, \"n_kv\": %lld, \"t_pp\": %.6f, \"speed_pp\": %.6f, \"t_tg\": %.6f, "
+           "\"speed_tg\": %.6f, "
            "\"t\": %.6f, \"speed\": %.6f}%s",
-           o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads, m->n_threads, r->n_prompt,
-           r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, (double)n_kv / t, o->format == BENCH_JSONL ? "\n" : "");
+           o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads, m->n_threads,
+           r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, (double)n_kv / t,
+           o->format == BENCH_JSONL ? "\n" : "");
     fflush(stdout);
 }
 
@@ -54,8 +58,8 @@ void bench_batched_begin(enum bench_format format)
 {
     if (format == BENCH_JSON) printf("[\n");
     if (format != BENCH_MD) return;
-    printf("|%6s | %6s | %4s | %6s | %8s | %8s | %8s | %8s | %8s | %8s |\n", "PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s",
-           "T s", "S t/s");
+    printf("|%6s | %6s | %4s | %6s | %8s | %8s | %8s | %8s | %8s | %8s |\n", "PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s",
+           "T_TG s", "S_TG t/s", "T s", "S t/s");
     printf("|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|\n");
 }
 

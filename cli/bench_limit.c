@@ -12,8 +12,8 @@ static double over(double amount, double giga_per_second)
 }
 
 /* One step; where a unit is absent, the next one does its work. */
-static weft_status add_step(struct least *t, const weft_model *model, const weft_peaks *p, int32_t n_seqs, int32_t past, int32_t n_rows,
-                            int32_t n_wanted, uint32_t kv_dtype, weft_error *err)
+static weft_status add_step(struct least *t, const weft_model *model, const weft_peaks *p, int32_t n_seqs, int32_t past,
+                            int32_t n_rows, int32_t n_wanted, uint32_t kv_dtype, weft_error *err)
 {
     weft_step_cost c = {.size = sizeof c};
     weft_status st = weft_model_step_cost(model, n_seqs, past, n_rows, n_wanted, kv_dtype, &c, err);
@@ -21,7 +21,8 @@ static weft_status add_step(struct least *t, const weft_model *model, const weft
     t->read += over(c.weight_bytes + c.kv_bytes, p->read_gb_s);
     t->f32 += over(c.f32_ops, p->f32_fma_gflops);
     *(p->int8_dot_gops > 0 ? &t->int8 : &t->f32) += over(c.int8_ops, p->int8_dot_gops > 0 ? p->int8_dot_gops : p->f32_fma_gflops);
-    *(p->bf16_dot_gflops > 0 ? &t->bf16 : &t->f32) += over(c.bf16_ops, p->bf16_dot_gflops > 0 ? p->bf16_dot_gflops : p->f32_fma_gflops);
+    *(p->bf16_dot_gflops > 0 ? &t->bf16 : &t->f32) +=
+        over(c.bf16_ops, p->bf16_dot_gflops > 0 ? p->bf16_dot_gflops : p->f32_fma_gflops);
     return WEFT_OK;
 }
 
@@ -42,7 +43,7 @@ weft_status bench_find_limit(bench_row *r, const weft_model *model, const weft_p
     r->limit_read_ts = t.read > 0 ? tokens / t.read : 0;
     r->limit_compute_ts = compute > 0 ? tokens / compute : 0;
     r->limit_ts = t.read > compute ? r->limit_read_ts : r->limit_compute_ts;
-    r->limit_name = t.read > compute                     ? "read"
+    r->limit_name = t.read > compute                      ? "read"
                     : t.int8 >= t.bf16 && t.int8 >= t.f32 ? "int8 dot"
                     : t.bf16 >= t.f32                     ? "bf16 dot"
                                                           : "f32 FMA";

@@ -70,7 +70,10 @@ static weft_status collect(profile *p, weft_model *model, weft_error *err)
             if ((st = weft_model_profile_op(model, k, &op, err))) return st;
             entry *e = find_entry(p, op.layer, op.op, op.name, op.type);
             if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a profile");
-            add(e, &(entry){.n = 1, .ns = (double)(op.end_ns - op.begin_ns), .wait_ns = (double)(op.end_ns - op.done_ns), .bytes = op.bytes,
+            add(e, &(entry){.n = 1,
+                            .ns = (double)(op.end_ns - op.begin_ns),
+                            .wait_ns = (double)(op.end_ns - op.done_ns),
+                            .bytes = op.bytes,
                             .ops = op.ops});
         }
     }
@@ -116,21 +119,24 @@ static void print_line(const profile *p, const char *what, const char *type, con
 {
     char gb_s[32], gops[32];
     double steps = (double)p->n_steps;
-    printf("| %-36s | %-6s | %5.4g | %9.4f | %5.1f %% | %13.4f | %8s | %8s |\n", what, type, (double)e->n / steps, e->ns / steps / 1e6,
-           100 * e->ns / p->step_ns, e->wait_ns / steps / 1e6, rate(gb_s, e->bytes, e->ns), rate(gops, e->ops, e->ns));
+    printf("| %-36s | %-6s | %5.4g | %9.4f | %5.1f %% | %13.4f | %8s | %8s |\n", what, type, (double)e->n / steps,
+           e->ns / steps / 1e6, 100 * e->ns / p->step_ns, e->wait_ns / steps / 1e6, rate(gb_s, e->bytes, e->ns),
+           rate(gops, e->ops, e->ns));
 }
 
 static void print_head(const char *what)
 {
     printf("| %-36s | type   | calls | ms / step |   share | of it waiting |     GB/s |     GOPS |\n", what);
-    printf("| ------------------------------------ | ------ | ----: | --------: | ------: | ------------: | -------: | -------: |\n");
+    printf("| ------------------------------------ | ------ | ----: | --------: | ------: | ------------: | -------: | -------: "
+           "|\n");
 }
 
 static void print_md(const profile *p, const profile *ops, const profile *layers)
 {
     char what[160];
     entry between = {.ns = p->step_ns - total_ns(p)};
-    printf("\n%s: %lld steps of up to %d rows, %.4f ms each\n\n", p->test, (long long)p->n_steps, p->n_rows, p->step_ns / (double)p->n_steps / 1e6);
+    printf("\n%s: %lld steps of up to %d rows, %.4f ms each\n\n", p->test, (long long)p->n_steps, p->n_rows,
+           p->step_ns / (double)p->n_steps / 1e6);
     print_head("op");
     for (size_t i = 0; i < ops->n; i++) {
         const entry *e = &ops->items[i];
@@ -150,7 +156,9 @@ static void print_md(const profile *p, const profile *ops, const profile *layers
 
 static void put_measures(weft__text *t, const profile *p, const entry *e)
 {
-    weft__text_printf(t, "\"n\": %lld, \"ns\": %.0f, \"wait_ns\": %.0f, \"share\": %.6f, \"bytes\": %.0f, \"ops\": %.0f, \"gb_s\": %.4f, \"gops\": %.4f",
+    weft__text_printf(t,
+                      "\"n\": %lld, \"ns\": %.0f, \"wait_ns\": %.0f, \"share\": %.6f, \"bytes\": %.0f, \"ops\": %.0f, \"gb_s\": "
+                      "%.4f, \"gops\": %.4f",
                       (long long)e->n, e->ns, e->wait_ns, e->ns / p->step_ns, e->bytes, e->ops, e->ns > 0 ? e->bytes / e->ns : 0,
                       e->ns > 0 ? e->ops / e->ns : 0);
 }
@@ -172,15 +180,18 @@ static void put_ops(weft__text *t, const profile *p, const entry *items, size_t 
     weft__text_puts(t, "]");
 }
 
-static void print_json(enum bench_format format, int is_first, const bench_row *r, const profile *p, const profile *ops, const profile *layers)
+static void print_json(enum bench_format format, int is_first, const bench_row *r, const profile *p, const profile *ops,
+                       const profile *layers)
 {
     weft__text t = {0};
-    weft__text_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ", format == BENCH_JSON && !is_first ? ",\n" : "", weft_version());
+    weft__text_printf(&t, "%s{\"weft_version\": \"%s\", \"model_filename\": ", format == BENCH_JSON && !is_first ? ",\n" : "",
+                      weft_version());
     weft__json_write_string(&t, r->model_file, strlen(r->model_file));
-    weft__text_printf(&t, ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ", p->test,
-                      r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->info.n_threads);
-    weft__text_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps, p->step_ns,
-                      p->step_ns - total_ns(p));
+    weft__text_printf(
+        &t, ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ",
+        p->test, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->info.n_threads);
+    weft__text_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
+                      p->step_ns, p->step_ns - total_ns(p));
     put_ops(&t, p, ops->items, ops->n, 0, 1);
     weft__text_puts(&t, ", \"layers\": [");
     for (size_t i = 0; i < layers->n; i++) {
@@ -215,7 +226,8 @@ static weft_status measure(const bench_options *o, weft_model *model, const benc
     return st;
 }
 
-weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace, int *n_rows, weft_error *err)
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace, int *n_rows,
+                          weft_error *err)
 {
     profile p = {0}, ops = {0}, layers = {0};
     bench_name(r, p.test);

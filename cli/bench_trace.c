@@ -79,8 +79,8 @@ static void put_op(bench_trace *t, int pid, uint64_t zero, const weft_profile_op
     snprintf(name, sizeof name, "%s%s%s", op->op, strcmp(op->op, op->name) ? " " : "", strcmp(op->op, op->name) ? op->name : "");
     put_event(t, "X", pid, ROW_OPS, name);
     put_times(t, zero, op->begin_ns, op->end_ns);
-    fprintf(t->file, ", \"cat\": \"%s\", \"args\": {\"layer\": %d, \"type\": \"%s\", \"bytes\": %.0f, \"ops\": %.0f", op->op, op->layer, op->type,
-            op->bytes, op->ops);
+    fprintf(t->file, ", \"cat\": \"%s\", \"args\": {\"layer\": %d, \"type\": \"%s\", \"bytes\": %.0f, \"ops\": %.0f", op->op,
+            op->layer, op->type, op->bytes, op->ops);
     if (ns > 0) fprintf(t->file, ", \"GB/s\": %.3f, \"GOPS\": %.3f", op->bytes / ns, op->ops / ns);
     fprintf(t->file, "}}");
     if (op->end_ns - op->done_ns < WAIT_SHOWN_NS) return;

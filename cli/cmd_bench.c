@@ -114,7 +114,8 @@ static weft_status bench_grid(struct grid *g, weft_error *err)
     return st;
 }
 
-static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *n_rows, weft_error *err)
+static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *n_rows,
+                                 weft_error *err)
 {
     struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .n_rows = *n_rows};
     g.first.size = sizeof g.first;
@@ -147,7 +148,8 @@ static weft_status bench_all(const bench_options *o, const char *path, weft_erro
 static weft_status write_model(const bench_options *o, weft_error *err)
 {
     progress bar = {0};
-    weft_status st = weft_synthetic_write(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), o->write, progress_update, &bar, err);
+    uint32_t dtype = (uint32_t)weft_dtype_from_name(o->type);
+    weft_status st = weft_synthetic_write(o->synthetic, dtype, o->write, progress_update, &bar, err);
     progress_end(&bar);
     return st;
 }
@@ -173,6 +175,8 @@ static const char *check_options(bench_options *o, int n_models)
     if (o->trace) o->profile = 1;
     if (o->roofline + o->batched + o->profile > 1) return "give one of --roofline, --batched and --profile";
     if ((o->batched || o->profile) && o->format == BENCH_CSV) return "--batched and --profile print md, json or jsonl";
+    int deep = o->n_depth.n > 1 || o->n_depth.items[0] > 0;
+    if (o->batched && deep) return "--batched begins with an empty context: leave out -d";
     if (o->write && !o->synthetic) return "--write needs --synthetic SHAPE";
     return NULL;
 }

@@ -5,11 +5,13 @@
 #include "base/alloc.h"
 #include "engine/handles.h"
 
-weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted, uint32_t kv_dtype,
-                                 weft_step_cost *out, weft_error *err)
+weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted,
+                                 uint32_t kv_dtype, weft_step_cost *out, weft_error *err)
 {
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_step_cost has %u bytes; this build has %zu", out->size, sizeof *out);
-    if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX || n_past > INT32_MAX - n_rows)
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_step_cost has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX ||
+        n_past > INT32_MAX - n_rows)
         return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens", n_seqs, n_rows, n_past);
     const weft_graph *g = weft__plan_graph(m->plan);
     weft__seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
@@ -49,12 +51,18 @@ int32_t weft_model_profile_n_steps(const weft_model *m)
 weft_status weft_model_profile_step(const weft_model *m, int32_t index, weft_profile_step *out, weft_error *err)
 {
     const weft__profile *f = weft__plan_profile(m->plan);
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_profile_step has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_profile_step has %u bytes; this build has %zu", out->size, sizeof *out);
     if (!f || index < 0 || index >= f->n_steps)
         return weft_fail(err, WEFT_NOT_FOUND, "step %d of a profile of %d", index, f ? f->n_steps : 0);
     const weft__profile_step *s = &f->steps[index];
-    *out = (weft_profile_step){.size = out->size, .n_rows = s->n_rows, .n_wanted = s->n_wanted, .first_op = s->first, .n_ops = s->n,
-                               .begin_ns = s->begin_ns, .end_ns = s->end_ns};
+    *out = (weft_profile_step){.size = out->size,
+                               .n_rows = s->n_rows,
+                               .n_wanted = s->n_wanted,
+                               .first_op = s->first,
+                               .n_ops = s->n,
+                               .begin_ns = s->begin_ns,
+                               .end_ns = s->end_ns};
     return WEFT_OK;
 }
 
@@ -94,11 +102,22 @@ weft_status weft_model_profile_op(const weft_model *m, int32_t index, weft_profi
 {
     const weft__profile *f = weft__plan_profile(m->plan);
     const weft_graph *g = weft__plan_graph(m->plan);
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_profile_op has %u bytes; this build has %zu", out->size, sizeof *out);
-    if (!f || index < 0 || index >= f->n_ops) return weft_fail(err, WEFT_NOT_FOUND, "op %d of a profile of %d", index, f ? f->n_ops : 0);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_profile_op has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (!f || index < 0 || index >= f->n_ops)
+        return weft_fail(err, WEFT_NOT_FOUND, "op %d of a profile of %d", index, f ? f->n_ops : 0);
     const weft__profile_op *o = &f->ops[index];
-    *out = (weft_profile_op){.size = out->size, .layer = -1, .step = o->step, .op = "positions", .type = "", .name = "positions",
-                             .begin_ns = o->begin_ns, .done_ns = o->done_ns, .end_ns = o->end_ns, .bytes = o->bytes, .ops = o->ops};
+    *out = (weft_profile_op){.size = out->size,
+                             .layer = -1,
+                             .step = o->step,
+                             .op = "positions",
+                             .type = "",
+                             .name = "positions",
+                             .begin_ns = o->begin_ns,
+                             .done_ns = o->done_ns,
+                             .end_ns = o->end_ns,
+                             .bytes = o->bytes,
+                             .ops = o->ops};
     if (o->node == WEFT_NONE) return WEFT_OK;
     const weft_node *n = &g->nodes[o->node];
     out->layer = n->layer;

@@ -74,7 +74,8 @@ weft_status weft__profile_begin(weft__plan *p, weft_error *err)
     weft__profile *f = p->profile;
     size_t ops = (size_t)f->n_ops + (size_t)p->n_segments * (size_t)f->log.capacity, steps = (size_t)f->n_steps + 1;
     if (ops > INT32_MAX) return weft_fail(err, WEFT_LIMIT, "a profile of %d steps is as long as it can be", f->n_steps);
-    if (!weft__grow(&f->ops, &f->ops_capacity, ops, sizeof *f->ops) || !weft__grow(&f->steps, &f->steps_capacity, steps, sizeof *f->steps))
+    if (!weft__grow(&f->ops, &f->ops_capacity, ops, sizeof *f->ops) ||
+        !weft__grow(&f->steps, &f->steps_capacity, steps, sizeof *f->steps))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to record step %d", f->n_steps);
     f->n_pending = f->log.n = f->log.n_lost = 0;
     f->begin_ns = weft__clock_ns();
@@ -87,8 +88,11 @@ void weft__profile_segment(weft__plan *p)
     for (int32_t i = 0; i < f->log.n; i++) {
         const weft_profile_event *e = &f->log.events[i];
         int known = e->node >= 0 && e->node < p->graph->n_nodes;
-        f->ops[f->n_ops + f->n_pending++] = (weft__profile_op){.node = known ? e->node : WEFT_NONE, .step = f->n_steps,
-                                                               .begin_ns = e->begin_ns, .done_ns = e->done_ns, .end_ns = e->end_ns};
+        f->ops[f->n_ops + f->n_pending++] = (weft__profile_op){.node = known ? e->node : WEFT_NONE,
+                                                               .step = f->n_steps,
+                                                               .begin_ns = e->begin_ns,
+                                                               .done_ns = e->done_ns,
+                                                               .end_ns = e->end_ns};
     }
     f->log.n = 0;
 }
@@ -116,8 +120,12 @@ void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_bindi
         op->bytes = c.bytes;
         op->ops = c.int8_ops + c.bf16_ops + c.f32_ops + c.attention_ops;
     }
-    f->steps[f->n_steps++] = (weft__profile_step){.n_rows = rows->n_rows, .n_wanted = rows->n_wanted, .first = f->n_ops,
-                                                  .n = f->n_pending, .begin_ns = f->begin_ns, .end_ns = end};
+    f->steps[f->n_steps++] = (weft__profile_step){.n_rows = rows->n_rows,
+                                                  .n_wanted = rows->n_wanted,
+                                                  .first = f->n_ops,
+                                                  .n = f->n_pending,
+                                                  .begin_ns = f->begin_ns,
+                                                  .end_ns = end};
     f->n_ops += f->n_pending;
     f->n_pending = 0;
 }

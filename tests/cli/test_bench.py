@@ -2,12 +2,16 @@
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 
-from common import EMULATED, weft
+from common import EMULATED, WEFT, weft
 
 N_LAYERS = 2  # of the shape "tiny"
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
 def bench(*args, shape="tiny"):
@@ -113,7 +117,7 @@ class Profile(unittest.TestCase):
 class Modes(unittest.TestCase):
     def test_what_does_not_go_together_is_refused(self):
         for args, why in ((("--batched", "--profile"), b"one of"), (("--roofline", "--trace", "x"), b"one of"),
-                          (("--profile", "-o", "csv"), b"md, json or jsonl")):
+                          (("--profile", "-o", "csv"), b"md, json or jsonl"), (("--batched", "-d", "8"), b"leave out -d")):
             p = weft("bench", "--synthetic", "tiny", *args)
             self.assertEqual(p.returncode, 2, args)
             self.assertIn(why, p.stderr)
@@ -125,7 +129,7 @@ class Modes(unittest.TestCase):
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        rows = json.loads(bench("-p", "64", "-n", "4", "-d", "0,512", "-b", "1,4", "-r", "1", "--roofline", "-o", "json"))
+        rows = json.loads(bench("-p", "0", "-n", "4", "-d", "0,512", "-b", "1,4", "-r", "1", "--roofline", "-o", "json"))
         cls.rows = {(r["n_prompt"], r["n_depth"], r["n_parallel"]): r for r in rows}
 
     def test_the_lower_limit_binds(self):
@@ -165,6 +169,82 @@ class Write(unittest.TestCase):
         p = weft("bench", "--synthetic", "?", "-p", "1")
         names = re.search(r"known: (.*)", p.stderr.decode()).group(1).split(", ")
         self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny"])
+
+
+# Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates.
+FAKE = """#!{python}
+import json, sys
+option = lambda name: sys.argv[sys.argv.index(name) + 1]
+assert open(option("-m"), "rb").read(4) == b"GGUF"
+if "-npl" in sys.argv:
+    print("some table")
+    print(json.dumps({{"pl": int(option("-npl")), "speed_tg": 40.0}}))
+else:
+    print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
+"""
+
+
+@unittest.skipIf(EMULATED, "these scripts run programs of this machine")
+class Scripts(unittest.TestCase):
+    def script(self, name, *args, **environment):
+        return subprocess.run([sys.executable, os.path.join("bench", name), *args], capture_output=True, text=True, timeout=600,
+                              env={**os.environ, **environment})
+
+    def test_peers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("llama-bench", "llama-batched-bench"):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(FAKE.format(python=sys.executable))
+                os.chmod(os.path.join(folder, name), 0o755)
+            p = self.script("peers", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-p", "32", "-n", "4", "-d", "16", "-b", "3", "-t", "1",
+                            "-r", "2", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(os.path.join(folder, "out", "peers.json")) as file:
+                rows = json.load(file)["rows"]
+            with open(os.path.join(folder, "out", "peers.md")) as file:
+                table = file.read()
+            drawing = ElementTree.parse(os.path.join(folder, "out", "peers.svg")).getroot()
+        self.assertEqual([r["name"] for r in rows], ["pp32", "tg4", "tg4 @ d16", "tg4 x3"])
+        self.assertEqual([r["median"]["llama.cpp"] for r in rows], [1000, 10, 10, 40])
+        for r in rows:
+            self.assertEqual(len(r["samples"]["weft"]), 2)
+            self.assertAlmostEqual(r["ratio"], r["median"]["weft"] / r["median"]["llama.cpp"])
+            self.assertIn(f"| q4_0 | {r['name']} |", table)
+        self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
+        self.assertGreaterEqual(len(drawing.findall("{http://www.w3.org/2000/svg}rect")), 2 * len(rows))
+
+    def test_peers_without_llama_bench_is_skipped(self):
+        p = self.script("peers", WEFT[-1], PATH="/nowhere")
+        self.assertEqual(p.returncode, 77)
+        self.assertIn("llama-bench", p.stdout)
+
+    def test_check_fails_when_a_count_rises(self):
+        with open("bench/history/instructions.json") as file:
+            record = json.load(file)
+        name = max(record["counts"], key=record["counts"].get)
+        with tempfile.TemporaryDirectory() as folder:
+            now = os.path.join(folder, "now.json")
+            for factor, status, word in ((1, 0, ""), (1.015, 0, ""), (1.03, 1, "MORE: " + name), (0.9, 0, "less: " + name)):
+                changed = {**record, "counts": {**record["counts"], name: int(factor * record["counts"][name])}}
+                with open(now, "w") as file:
+                    json.dump(changed, file)
+                p = self.script("check", "unused", "--counts", now)
+                self.assertEqual(p.returncode, status, p.stdout)
+                self.assertIn(word, p.stdout)
+            with open(now, "w") as file:
+                json.dump({**record, "compiler": "another"}, file)
+            p = self.script("check", "unused", "--counts", now)
+            self.assertEqual(p.returncode, 77)
+            self.assertIn("another", p.stdout)
+
+    @unittest.skipIf(SANITIZED, "it measures the machine eight times, which takes minutes under a sanitizer")
+    def test_record(self):
+        p = self.script("record", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-r", "1", "-o", "-")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        record = json.loads(p.stdout)
+        self.assertEqual([r["test"] for r in record["rows"]], ["pp512", "tg32", "tg32 @ d1024", "tg16 x4", "tg16 x16"])
+        for r in record["rows"]:
+            self.assertAlmostEqual(r["share"], r["median_ts"] / r["limit_ts"], places=2)
 
 
 if __name__ == "__main__":

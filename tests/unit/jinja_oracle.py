@@ -81,7 +81,7 @@ def oracle(env, source, context):
 class Driver:
     def __init__(self, path):
         env = dict(os.environ, TZ="UTC")
-        self.process = subprocess.Popen([path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        self.process = subprocess.Popen(os.environ.get("WEFT_EMULATOR", "").split() + [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 
     def ask(self, job):
         self.process.stdin.write(json.dumps(dict(job, now=NOW), ensure_ascii=False).encode() + b"\n")
