@@ -42,7 +42,9 @@ extern "C" {
     X(CANCELLED, 9, "cancelled")                                                                                                 \
     X(NOT_FOUND, 10, "not found")                                                                                                \
     X(EXISTS, 11, "already exists")                                                                                              \
-    X(INTERNAL, 12, "internal error")
+    X(INTERNAL, 12, "internal error")                                                                                            \
+    X(BUSY, 13, "busy; try again later")                                                                                         \
+    X(TIMEOUT, 14, "the time ran out")
 
 typedef enum weft_status {
 #define WEFT_STATUS_ENUM(name, value, text) WEFT_##name = (value),

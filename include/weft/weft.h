@@ -72,6 +72,8 @@ WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *
                                    int32_t *ids, size_t capacity, size_t *n, weft_error *err);
 /* The token's own text as the vocabulary spells it; *length without NUL. NULL when id is out of range. */
 WEFT_API const char *weft_token_piece(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
+/* The bytes that the token stands for (" the", "\n"), which may be part of a character. NULL when id is out of range. */
+WEFT_API const char *weft_token_bytes(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
 WEFT_API int weft_token_is_end(const weft_tokenizer *tokenizer, int32_t id); /* end of sequence, of turn, of message */
 
 /* Turns ids into text as they come; never emits half a character. */

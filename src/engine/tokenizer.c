@@ -63,6 +63,13 @@ const char *weft_token_piece(const weft_tokenizer *t, int32_t id, size_t *length
     return s.data;
 }
 
+const char *weft_token_bytes(const weft_tokenizer *t, int32_t id, size_t *length)
+{
+    weft__slice s = weft__tokenizer_piece(t->t, id);
+    *length = s.len;
+    return s.data;
+}
+
 int weft_token_is_end(const weft_tokenizer *t, int32_t id)
 {
     return weft__tokenizer_is_end(t->t, id);
