@@ -1,21 +1,82 @@
-/* candidates.c: lazily sorted candidates: a heap gives up its largest only as far as a filter asks, so that a vocabulary of 128 k
- * costs one pass and a few dozen sift-downs.
+/* candidates.c: lazily sorted candidates, so that a vocabulary of 128 k costs a few passes that vectorize.
  *
- * The sorted part stands at the front; the heap occupies [n_sorted, n) in reverse (its root is the last item), so that taking the
- * root and appending it to the sorted part are both local. */
+ * Logits are counted into buckets by their distance from the largest. Buckets are loaded as far as a filter asks, a few hundred
+ * candidates at a time, and a heap gives these up in order. The sorted part stands at the front; the heap occupies
+ * [n_sorted, n_loaded) in reverse (its root is the last item), so that taking the root and appending it to the sorted part are both
+ * local. Everything loaded comes before everything that is not: a bucket holds a range of logits. */
 #include "sample/candidates.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { LANES = 8, BLOCK = 512 /* weights at once */, LOAD = 256 /* candidates at once, at least */ };
+
+static const float PER_UNIT = 32; /* buckets to one unit of logit */
+
+/* Of a logit that is neither NaN nor -infinity. Grows as the logit falls; what is 32 or more below the largest shares the last. */
+static int32_t bucket_of(float logit, float largest)
+{
+    float distance = logit == largest ? 0 : (largest - logit) * PER_UNIT;
+    return distance < WEFT__CANDIDATE_BUCKETS - 1 ? (int32_t)distance : WEFT__CANDIDATE_BUCKETS - 1;
+}
+
+/* ---- softmax weights ---- */
+
+/* exp(x), x <= 0, to two units in the last place, by a polynomial: without branches, so that compilers vectorize it, and the same on
+ * every machine. From -87 down it is 0, and so it is for NaN. e^f on [-ln(2)/2, ln(2)/2]: minimax coefficients near 1/k!. */
+static inline float exp_negative(float x)
+{
+    float bounded = x > -87.0f ? x : -87.0f;
+    float t = bounded * 1.44269504f, n = (float)(int32_t)(t - 0.5f); /* nearest: t <= 0 */
+    float f = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;     /* ln 2 in two parts */
+    float p = 1.0f + f * (1.0f + f * (0.5f + f * (0.16666667f + f * (0.041666530f + f * (0.0083333311f + f * 0.0013981999f)))));
+    uint32_t bits = (uint32_t)((int32_t)n + 127) << 23;
+    float power;
+    memcpy(&power, &bits, sizeof power);
+    float y = p * power;
+    return x > -87.0f ? y : 0.0f;
+}
+
+/* Weight of a logit against the largest; +infinity takes all. NaN weighs nothing. */
+static inline float weight(float logit, float largest, float temperature)
+{
+    float x = (logit - largest) / temperature;
+    return exp_negative(logit == largest ? 0.0f : x);
+}
+
+/* Sum of the weights of all in play; in a fixed order whatever is loaded. */
+static double total_weight(const weft__candidates *c, float temperature)
+{
+    double total = 0;
+    if (c->n == c->n_sorted) {
+        for (int32_t i = 0; i < c->n; i++) total += (double)weight(c->items[i].logit, c->largest, temperature);
+        return total;
+    }
+    for (int32_t begin = 0; begin < c->n_logits; begin += BLOCK) {
+        float w[BLOCK], largest = c->largest;
+        int32_t n = c->n_logits - begin < BLOCK ? c->n_logits - begin : BLOCK;
+        const float *logits = c->logits + begin;
+        for (int32_t i = 0; i < n; i++) w[i] = weight(logits[i], largest, temperature);
+        memset(w + n, 0, (size_t)(BLOCK - n) * sizeof *w);
+        double lanes[LANES] = {0};
+        for (int32_t i = 0; i < BLOCK; i += LANES)
+            for (int k = 0; k < LANES; k++) lanes[k] += (double)w[i + k];
+        for (int k = 0; k < LANES; k++) total += lanes[k];
+    }
+    return total;
+}
+
+/* ---- order ---- */
 
 static int before(weft__candidate a, weft__candidate b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-/* Heap index h lies at items[n - 1 - h]. */
+/* Heap index h lies at items[n_loaded - 1 - h]. */
 static void sift_down(weft__candidates *c, int32_t size, int32_t h)
 {
-    weft__candidate *last = c->items + c->n - 1;
+    weft__candidate *last = c->items + c->n_loaded - 1;
     weft__candidate moving = *(last - h);
     for (int64_t child; (child = 2 * (int64_t)h + 1) < size; h = (int32_t)child) {
         if (child + 1 < size && before(*(last - child - 1), *(last - child))) child++;
@@ -25,20 +86,54 @@ static void sift_down(weft__candidates *c, int32_t size, int32_t h)
     *(last - h) = moving;
 }
 
+static float largest_of(const float *logits, int32_t n)
+{
+    float lanes[LANES], largest = -INFINITY;
+    int32_t i = 0;
+    for (int k = 0; k < LANES; k++) lanes[k] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) lanes[k] = logits[i + k] > lanes[k] ? logits[i + k] : lanes[k]; /* false for NaN */
+    for (; i < n; i++) lanes[0] = logits[i] > lanes[0] ? logits[i] : lanes[0];
+    for (int k = 0; k < LANES; k++) largest = lanes[k] > largest ? lanes[k] : largest;
+    return largest;
+}
+
 void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n)
 {
-    int32_t kept = 0;
-    for (int32_t i = 0; i < n; i++)
-        if (logits[i] > -INFINITY) items[kept++] = (weft__candidate){logits[i], i}; /* false for NaN too */
-    *c = (weft__candidates){items, kept, 0};
-    for (int32_t h = kept / 2 - 1; h >= 0; h--) sift_down(c, kept, h);
+    *c = (weft__candidates){.logits = logits, .n_logits = n, .largest = largest_of(logits, n), .items = items};
+    for (int32_t i = 0; i < n; i++) {
+        if (!(logits[i] > -INFINITY)) continue; /* false for NaN too */
+        c->in_bucket[bucket_of(logits[i], c->largest)]++;
+        c->n++;
+    }
+}
+
+/* The heap is empty: loads the next buckets, as many as make LOAD candidates or as many as were loaded before. */
+static void load(weft__candidates *c)
+{
+    int32_t first = c->next_bucket, n = 0, wanted = c->n_loaded > LOAD ? c->n_loaded : LOAD;
+    while (c->next_bucket < WEFT__CANDIDATE_BUCKETS && n < wanted) n += c->in_bucket[c->next_bucket++];
+    /* Only what lies between these is looked at closely: the bounds of the range, with room for rounding. */
+    float low = c->next_bucket == WEFT__CANDIDATE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
+    weft__candidate *end = c->items + c->n_loaded;
+    for (int32_t i = 0; n > 0; i++) {
+        if (!(c->logits[i] >= low) || c->logits[i] == -INFINITY) continue;
+        int32_t bucket = bucket_of(c->logits[i], c->largest);
+        if (bucket < first || bucket >= c->next_bucket) continue;
+        *end++ = (weft__candidate){c->logits[i], i};
+        n--;
+    }
+    c->n_loaded = (int32_t)(end - c->items);
+    int32_t size = c->n_loaded - c->n_sorted;
+    for (int32_t h = size / 2 - 1; h >= 0; h--) sift_down(c, size, h);
 }
 
 weft__candidate weft__candidates_at(weft__candidates *c, int32_t i)
 {
     while (c->n_sorted <= i) {
-        int32_t size = c->n - c->n_sorted;
-        weft__candidate *last = c->items + c->n - 1, *end = c->items + c->n_sorted;
+        if (c->n_sorted == c->n_loaded) load(c);
+        int32_t size = c->n_loaded - c->n_sorted;
+        weft__candidate *last = c->items + c->n_loaded - 1, *end = c->items + c->n_sorted;
         weft__candidate root = *last;
         *last = *end; /* the last leaf takes the root's place, and its slot becomes the end of the sorted part */
         *end = root;
@@ -48,11 +143,13 @@ weft__candidate weft__candidates_at(weft__candidates *c, int32_t i)
     return c->items[i];
 }
 
+/* ---- filters ---- */
+
 /* After this only the k largest are left, all sorted. */
 static void keep_first(weft__candidates *c, int32_t k)
 {
     weft__candidates_at(c, k - 1);
-    c->n = c->n_sorted = k;
+    c->n = c->n_sorted = c->n_loaded = k;
 }
 
 void weft__candidates_top_k(weft__candidates *c, int32_t k)
@@ -60,21 +157,13 @@ void weft__candidates_top_k(weft__candidates *c, int32_t k)
     if (k > 0 && k < c->n) keep_first(c, k);
 }
 
-/* Weight of a logit against the largest, for softmax sums; +infinity takes all. */
-static double weight(float logit, float largest, float temperature)
-{
-    return logit == largest ? 1.0 : exp(((double)logit - largest) / temperature);
-}
-
 void weft__candidates_top_p(weft__candidates *c, float p)
 {
     if (!(p < 1.0f) || c->n < 2) return;
-    float largest = weft__candidates_at(c, 0).logit;
-    double total = 0, sum = 0;
-    for (int32_t i = 0; i < c->n; i++) total += weight(c->items[i].logit, largest, 1.0f);
+    double total = total_weight(c, 1.0f), sum = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        sum += weight(weft__candidates_at(c, i).logit, largest, 1.0f);
-        if (sum >= p * total) {
+        sum += (double)weight(weft__candidates_at(c, i).logit, c->largest, 1.0f);
+        if (sum >= (double)p * total) {
             keep_first(c, i + 1);
             return;
         }
@@ -84,20 +173,17 @@ void weft__candidates_top_p(weft__candidates *c, float p)
 void weft__candidates_min_p(weft__candidates *c, float p)
 {
     if (!(p > 0.0f) || c->n < 2) return;
-    float largest = weft__candidates_at(c, 0).logit;
     int32_t k = 1;
-    while (k < c->n && weight(weft__candidates_at(c, k).logit, largest, 1.0f) >= p) k++;
+    while (k < c->n && weight(weft__candidates_at(c, k).logit, c->largest, 1.0f) >= p) k++;
     keep_first(c, k);
 }
 
 int32_t weft__candidates_draw(weft__candidates *c, float temperature, double u)
 {
-    float largest = weft__candidates_at(c, 0).logit;
-    double total = 0, sum = 0;
-    for (int32_t i = 0; i < c->n; i++) total += weight(c->items[i].logit, largest, temperature);
+    double total = total_weight(c, temperature), sum = 0;
     for (int32_t i = 0; i < c->n; i++) {
         weft__candidate item = weft__candidates_at(c, i);
-        sum += weight(item.logit, largest, temperature);
+        sum += (double)weight(item.logit, c->largest, temperature);
         if (u * total < sum) return item.id;
     }
     return weft__candidates_at(c, 0).id; /* rounding only: u is below 1 */

@@ -7,17 +7,24 @@
 
 #include <stdint.h>
 
+enum { WEFT__CANDIDATE_BUCKETS = 1024 };
+
 typedef struct weft__candidate {
     float logit;
     int32_t id;
 } weft__candidate;
 
 typedef struct weft__candidates {
-    weft__candidate *items; /* items[0..n_sorted) are the largest, in order; the rest is a heap of those not yet sorted */
-    int32_t n, n_sorted;
+    const float *logits; /* [n_logits], borrowed */
+    int32_t n_logits;
+    float largest;
+    weft__candidate *items; /* items[0..n_sorted) are the largest, in order; to n_loaded a heap; the others are not loaded yet */
+    int32_t n, n_sorted, n_loaded;
+    int32_t next_bucket; /* the first that is not loaded */
+    int32_t in_bucket[WEFT__CANDIDATE_BUCKETS];
 } weft__candidates;
 
-/* Takes the finite and +infinite of n logits; NaN and -infinity are left out. items has room for n. */
+/* Takes the finite and +infinite of n logits, which must stay as they are; NaN and -infinity are left out. items has room for n. */
 void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n);
 /* The item of rank i (0 the largest), i < c->n; sorts as far as needed. */
 weft__candidate weft__candidates_at(weft__candidates *c, int32_t i);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/random.h"
 #include "sample/candidates.h"
 #include "weft/weft.h"
@@ -45,16 +46,17 @@ static int by_rank(const void *a, const void *b)
 static void filters_equal_a_plain_sort(void **state)
 {
     (void)state;
-    enum { N = 257 };
-    float logits[N];
-    weft__candidate items[N], sorted[N];
+    enum { N = 3000 };
+    static float logits[N];
+    static weft__candidate items[N], sorted[N];
     weft__rng rng;
     weft__rng_seed(&rng, 7);
     for (int round = 0; round < 200; round++) {
         int n = 1 + (int)weft__rng_below(&rng, N);
         for (int i = 0; i < n; i++) {
-            logits[i] = (float)(4 * weft__rng_normal(&rng));
-            if (round % 3 == 0) logits[i] = floorf(logits[i]); /* many equals */
+            logits[i] = (float)((round % 4 == 1 ? 40 : 4) * weft__rng_normal(&rng)); /* some too far away to matter */
+            if (round % 3 == 0) logits[i] = floorf(logits[i]);                        /* many equals */
+            if (round % 7 == 6) logits[i] += 1e6f;                                    /* coarse */
             sorted[i] = (weft__candidate){logits[i], i};
         }
         qsort(sorted, (size_t)n, sizeof *sorted, by_rank);
@@ -209,6 +211,60 @@ static void refuses_what_makes_no_sense(void **state)
     weft_sampler_free(&s);
 }
 
+/* The largest first, whatever the rest is. */
+static void infinities_and_nothing_else(void **state)
+{
+    (void)state;
+    const float logits[6] = {1, INFINITY, NAN, -INFINITY, INFINITY, 3e38f};
+    static const int32_t order[4] = {1, 4, 5, 0};
+    weft__candidate items[6];
+    weft__candidates c;
+    weft__candidates_fill(&c, items, logits, 6);
+    assert_int_equal(c.n, 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(weft__candidates_at(&c, i).id, order[i]);
+    assert_int_equal(weft__candidates_draw(&c, 1, 0.49), 1); /* all the weight is theirs */
+    assert_int_equal(weft__candidates_draw(&c, 1, 0.51), 4);
+}
+
+/* Logits as models have them: a wide bulk, and a few dozen that stand out. A pick takes less than 1 ms; the least of several, as
+ * neighbours disturb. */
+static void a_large_vocabulary_takes_less_than_a_millisecond(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED) || !defined(NDEBUG)
+    skip();
+#endif
+    enum { V = 128256 };
+    float *logits = weft__alloc_array(V, sizeof *logits), *copy = weft__alloc_array(V, sizeof *copy);
+    weft__rng rng;
+    weft__rng_seed(&rng, 3);
+    for (int i = 0; i < V; i++) logits[i] = (float)(2.5 * weft__rng_normal(&rng) + (weft__rng_below(&rng, 4000) == 0 ? 14 : 0));
+    for (int kind = 0; kind < 4; kind++) {
+        static const char *const names[] = {"greedy", "top-k 40, top-p, min-p, penalties", "top-p", "nothing"};
+        weft_sampler_params p = plain();
+        weft_sampler *s;
+        uint64_t least = UINT64_MAX;
+        if (kind == 0) p.temperature = 0;
+        if (kind == 1) p.top_k = 40, p.top_p = 0.95f, p.min_p = 0.05f, p.repeat_penalty = 1.1f;
+        if (kind == 2) p.top_p = 0.95f;
+        assert_int_equal(weft_sampler_new(V, &p, &s, NULL), WEFT_OK);
+        for (int i = 0; i < 30; i++) {
+            int32_t token;
+            memcpy(copy, logits, V * sizeof *copy);
+            uint64_t begin = weft__clock_ns();
+            assert_int_equal(weft_sampler_pick(s, copy, &token, NULL), WEFT_OK);
+            uint64_t t = weft__clock_ns() - begin;
+            if (t < least) least = t;
+            assert_int_equal(weft_sampler_accept(s, token, NULL), WEFT_OK);
+        }
+        print_message("  %s: %.3f ms\n", names[kind], (double)least / 1e6);
+        assert_true(least < 1000000);
+        weft_sampler_free(&s);
+    }
+    weft__free(logits);
+    weft__free(copy);
+}
+
 static int fail_nth(void *arg, size_t n_bytes)
 {
     (void)n_bytes;
@@ -241,7 +297,8 @@ int main(void)
         cmocka_unit_test(filters_equal_a_plain_sort),      cmocka_unit_test(greedy_takes_the_first_of_equals),
         cmocka_unit_test(draws_follow_the_distribution),   cmocka_unit_test(penalties_see_the_window_only),
         cmocka_unit_test(bias_forbids_and_lifts),          cmocka_unit_test(refuses_what_makes_no_sense),
-        cmocka_unit_test(every_failing_allocation_is_an_error),
+        cmocka_unit_test(every_failing_allocation_is_an_error), cmocka_unit_test(infinities_and_nothing_else),
+        cmocka_unit_test(a_large_vocabulary_takes_less_than_a_millisecond),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
