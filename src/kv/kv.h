@@ -1,9 +1,11 @@
 /* kv.h: pages of keys and values, and the block tables of sequences.
  *
- * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one block
- * table per group. Pages carry reference counts, so that sequences can share a prefix.
- * Invariant: a page is on the free list exactly when its count is 0; a sequence holds pages for all its positions, except that
- * sliding-window groups may have dropped those that no later position can see.
+ * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one
+ * block table per group. Pages carry reference counts, so that sequences, and the prefix tree (prefix.h), can share a prefix.
+ * A sequence writes a page only while nobody else holds it: weft__kv_seq_reserve copies it first (copy-on-write).
+ * Invariant: a page is on the free list exactly when its count is 0, and idle exactly when the prefix tree alone holds it; a
+ * sequence holds pages for all its positions, except that sliding-window groups may have dropped those that no later position can
+ * see.
  * Owner: the engine thread. Nothing here is thread-safe. */
 #ifndef WEFT_KV_KV_H
 #define WEFT_KV_KV_H
@@ -19,11 +21,16 @@ weft_status weft__kv_pool_create(const weft_kv_group *groups, int n_groups, cons
 void weft__kv_pool_destroy(weft__kv_pool **pool);
 const weft_kv_binding *weft__kv_pool_bindings(const weft__kv_pool *pool); /* [n_groups] */
 int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
+/* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at once, and
+ * O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
+int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
+/* Pages copied so far because somebody else held them too. */
+uint64_t weft__kv_pool_copies(const weft__kv_pool *pool);
 
 /* Pages that one sequence of n_ctx tokens needs in a group when steps have at most max_rows rows. */
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows);
 
-/* A page with count 1, or -1 when none is free. */
+/* A page with count 1; evicts from the prefix tree, if there is one, when none is free; -1 when that does not help either. */
 int32_t weft__kv_page_take(weft__kv_pool *pool, int group);
 void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page);
 void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page);
@@ -32,13 +39,19 @@ void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page);
 weft_status weft__kv_seq_create(weft__kv_pool *pool, int32_t n_ctx, weft__kv_seq **out, weft_error *err);
 void weft__kv_seq_destroy(weft__kv_seq **seq);
 int32_t weft__kv_seq_length(const weft__kv_seq *seq);
-/* Makes room for n more tokens (pages taken, windows dropped); the length is unchanged until weft__kv_seq_advance. On failure
- * (WEFT_LIMIT: context or pool full) the sequence is as before. */
+/* Makes room for n more tokens (pages taken, windows dropped, a shared last page copied); the length is unchanged until
+ * weft__kv_seq_advance. On failure (WEFT_LIMIT: context or pool full) the sequence is as before. */
 weft_status weft__kv_seq_reserve(weft__kv_seq *seq, int32_t n, weft_error *err);
+/* Pages that reserving n more tokens takes in a group at most, the copy of a shared page included. */
+int32_t weft__kv_seq_pages_for(const weft__kv_seq *seq, int group, int32_t n);
 void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n);
 /* Forgets all but the first n tokens; returns how many are kept: n, or 0 when a window needed for continuing at n is gone. */
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n);
-/* Valid until the next reserve or trim. */
+/* Makes `seq`, empty and of the same pool, share the first n tokens of `from`, without copying anything; whichever of the two
+ * writes into a shared page first copies it. Returns the tokens shared: n, or 0 when `from` is shorter, seq's context is too
+ * small, or a window needed for continuing at n is gone. */
+int32_t weft__kv_seq_fork(weft__kv_seq *seq, const weft__kv_seq *from, int32_t n);
+/* Valid until the next reserve, trim or insertion into the prefix tree. */
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq);
 
 #endif

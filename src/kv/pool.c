@@ -17,7 +17,12 @@ static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint3
         return weft_fail(err, WEFT_LIMIT, "KV group %d: the size of %d pages overflows; use a smaller context (-c)", g, n_pages);
     gp->count = weft__alloc_zero((size_t)n_pages, sizeof *gp->count);
     gp->free = weft__alloc_array((size_t)n_pages, sizeof *gp->free);
-    if (!gp->count || !gp->free) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tables of %d KV pages", n_pages);
+    gp->owner = weft__alloc_zero((size_t)n_pages, sizeof *gp->owner);
+    gp->next = weft__alloc_array((size_t)n_pages, sizeof *gp->next);
+    gp->prev = weft__alloc_array((size_t)n_pages, sizeof *gp->prev);
+    if (!gp->count || !gp->free || !gp->owner || !gp->next || !gp->prev)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for the tables of %d KV pages", n_pages);
+    gp->idle_head = gp->idle_tail = -1;
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, n_bytes, 64, WEFT_BUFFER_ZERO | WEFT_BUFFER_HUGE};
     weft_status st = weft__mem_create(&spec, &gp->buffer, err);
     if (st) return weft_fail_within(err, st, "KV cache of %.1f MB (use a smaller context, -c)", (double)n_bytes / 1e6);
@@ -60,6 +65,9 @@ void weft__kv_pool_destroy(weft__kv_pool **p)
     if (!pool) return;
     for (int g = 0; pool->groups && g < pool->n_groups; g++) {
         weft_buffer_release(&pool->groups[g].buffer);
+        weft__free(pool->groups[g].prev);
+        weft__free(pool->groups[g].next);
+        weft__free(pool->groups[g].owner);
         weft__free(pool->groups[g].free);
         weft__free(pool->groups[g].count);
     }
@@ -89,10 +97,37 @@ int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t
     return (int32_t)((tokens + group->page_tokens - 1) / group->page_tokens);
 }
 
+int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group)
+{
+    return pool->groups[group].n_free + pool->groups[group].n_idle;
+}
+
+uint64_t weft__kv_pool_copies(const weft__kv_pool *pool)
+{
+    return pool->n_copies;
+}
+
+static void idle_enter(struct weft__kv_group_pool *gp, int32_t page)
+{
+    gp->next[page] = -1;
+    gp->prev[page] = gp->idle_tail;
+    *(gp->idle_tail < 0 ? &gp->idle_head : &gp->next[gp->idle_tail]) = page;
+    gp->idle_tail = page;
+    gp->n_idle++;
+}
+
+static void idle_leave(struct weft__kv_group_pool *gp, int32_t page)
+{
+    int32_t next = gp->next[page], prev = gp->prev[page];
+    *(prev < 0 ? &gp->idle_head : &gp->next[prev]) = next;
+    *(next < 0 ? &gp->idle_tail : &gp->prev[next]) = prev;
+    gp->n_idle--;
+}
+
 int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
 {
     struct weft__kv_group_pool *gp = &pool->groups[group];
-    if (gp->n_free == 0) return -1;
+    if (gp->n_free == 0 && !(pool->reclaim && pool->reclaim(pool->reclaim_arg, group))) return -1;
     int32_t page = gp->free[--gp->n_free];
     gp->count[page] = 1;
     return page;
@@ -100,11 +135,30 @@ int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
 
 void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page)
 {
-    pool->groups[group].count[page]++;
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (gp->count[page]++ == 1 && gp->owner[page]) idle_leave(gp, page);
 }
 
 void weft__kv_page_release(weft__kv_pool *pool, int group, int32_t page)
 {
     struct weft__kv_group_pool *gp = &pool->groups[group];
     if (--gp->count[page] == 0) gp->free[gp->n_free++] = page;
+    else if (gp->count[page] == 1 && gp->owner[page]) idle_enter(gp, page);
+}
+
+int weft__kv_page_own(weft__kv_pool *pool, int group, int32_t page, void *node)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (gp->owner[page]) return 0;
+    gp->owner[page] = node;
+    gp->count[page]++;
+    return 1;
+}
+
+void weft__kv_page_disown(weft__kv_pool *pool, int group, int32_t page)
+{
+    struct weft__kv_group_pool *gp = &pool->groups[group];
+    if (gp->count[page] == 1) idle_leave(gp, page);
+    gp->owner[page] = NULL;
+    weft__kv_page_release(pool, group, page);
 }

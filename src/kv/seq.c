@@ -1,16 +1,9 @@
 /* seq.c: one sequence: a block table per group, its length, and which pages a sliding window has let go.
  * Owner: the engine thread. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "kv/pool.h"
-
-struct weft__kv_seq {
-    weft__kv_pool *pool;
-    int32_t n_ctx, length;
-    int32_t **pages;   /* [n_groups][capacity]; -1: dropped */
-    int32_t *n_pages;  /* entries in use, dropped ones included */
-    int32_t *n_gone;   /* leading entries that were dropped */
-    int32_t *capacity; /* entries of each table */
-};
 
 weft_status weft__kv_seq_create(weft__kv_pool *pool, int32_t n_ctx, weft__kv_seq **out, weft_error *err)
 {
@@ -27,8 +20,7 @@ weft_status weft__kv_seq_create(weft__kv_pool *pool, int32_t n_ctx, weft__kv_seq
     seq->capacity = weft__alloc_zero(n_groups, sizeof *seq->capacity);
     if (!seq->pages || !seq->n_pages || !seq->n_gone || !seq->capacity) goto no_memory;
     for (size_t g = 0; g < n_groups; g++) {
-        int32_t page_tokens = pool->groups[g].spec.page_tokens;
-        seq->capacity[g] = (int32_t)(((int64_t)n_ctx + page_tokens - 1) / page_tokens);
+        seq->capacity[g] = weft__kv_entries(&pool->groups[g].spec, n_ctx);
         seq->pages[g] = weft__alloc_array((size_t)seq->capacity[g], sizeof **seq->pages);
         if (!seq->pages[g]) goto no_memory;
     }
@@ -39,10 +31,10 @@ no_memory:
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the block tables of %d tokens", n_ctx);
 }
 
-/* Returns the pages from entry `first` on. */
+/* Returns the pages from entry `first` on, the last one first: so a prefix is evicted from its end. */
 static void release_from(weft__kv_seq *seq, int g, int32_t first)
 {
-    for (int32_t i = first; i < seq->n_pages[g]; i++)
+    for (int32_t i = seq->n_pages[g] - 1; i >= first; i--)
         if (seq->pages[g][i] >= 0) weft__kv_page_release(seq->pool, g, seq->pages[g][i]);
     if (first < seq->n_pages[g]) seq->n_pages[g] = first;
 }
@@ -71,39 +63,61 @@ int32_t weft__kv_seq_length(const weft__kv_seq *seq)
 /* Lets go of the pages of a window group that no position >= seq->length can see. */
 static void drop_window(weft__kv_seq *seq, int g)
 {
-    const weft_kv_group *spec = &seq->pool->groups[g].spec;
-    if (spec->window <= 0) return;
-    int32_t oldest = seq->length - spec->window + 1; /* what the next row sees first */
-    while (seq->n_gone[g] < seq->n_pages[g] && (int64_t)(seq->n_gone[g] + 1) * spec->page_tokens <= oldest) {
+    int32_t first = weft__kv_first_entry(&seq->pool->groups[g].spec, seq->length);
+    while (seq->n_gone[g] < seq->n_pages[g] && seq->n_gone[g] < first) {
         int32_t *page = &seq->pages[g][seq->n_gone[g]++];
         weft__kv_page_release(seq->pool, g, *page);
         *page = -1;
     }
 }
 
+/* The entry that holds positions on both sides of the length, when somebody else holds its page too; or -1. */
+static int32_t shared_last(const weft__kv_seq *seq, int g)
+{
+    const struct weft__kv_group_pool *gp = &seq->pool->groups[g];
+    if (seq->length % gp->spec.page_tokens == 0) return -1;
+    int32_t last = seq->length / gp->spec.page_tokens;
+    return gp->count[seq->pages[g][last]] > 1 ? last : -1;
+}
+
+/* Makes room for n > 0 tokens in one group; 0 when the pool is full. */
+static int reserve_group(weft__kv_seq *seq, int g, int32_t n)
+{
+    weft__kv_pool *pool = seq->pool;
+    int32_t need = weft__kv_entries(&pool->groups[g].spec, seq->length + n), shared = shared_last(seq, g), page;
+    while (seq->n_pages[g] < need) {
+        if ((page = weft__kv_page_take(pool, g)) < 0) return 0;
+        seq->pages[g][seq->n_pages[g]++] = page;
+    }
+    if (shared < 0) return 1;
+    if ((page = weft__kv_page_take(pool, g)) < 0) return 0;
+    memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]),
+           pool->bindings[g].page_bytes);
+    weft__kv_page_release(pool, g, seq->pages[g][shared]);
+    seq->pages[g][shared] = page;
+    pool->n_copies++;
+    return 1;
+}
+
 weft_status weft__kv_seq_reserve(weft__kv_seq *seq, int32_t n, weft_error *err)
 {
     weft__kv_pool *pool = seq->pool;
+    int ok = 1;
     if (n < 0 || n > seq->n_ctx - seq->length)
         return weft_fail(err, WEFT_LIMIT, "the context of %d tokens is full (%d used, %d more asked); use a larger -c", seq->n_ctx,
                          seq->length, n);
     for (int g = 0; g < pool->n_groups; g++) drop_window(seq, g);
-    for (int g = 0; g < pool->n_groups; g++) {
-        int32_t page_tokens = pool->groups[g].spec.page_tokens;
-        int32_t need = (int32_t)(((int64_t)seq->length + n + page_tokens - 1) / page_tokens);
-        while (seq->n_pages[g] < need) {
-            int32_t page = weft__kv_page_take(pool, g);
-            if (page < 0) goto full;
-            seq->pages[g][seq->n_pages[g]++] = page;
-        }
-    }
-    return WEFT_OK;
-full:
-    for (int g = 0; g < pool->n_groups; g++) {
-        int32_t page_tokens = pool->groups[g].spec.page_tokens;
-        release_from(seq, g, (int32_t)(((int64_t)seq->length + page_tokens - 1) / page_tokens));
-    }
+    for (int g = 0; n > 0 && g < pool->n_groups && ok; g++) ok = reserve_group(seq, g, n);
+    if (ok) return WEFT_OK;
+    /* A copy made of a shared page stays: it holds the same. */
+    for (int g = 0; g < pool->n_groups; g++) release_from(seq, g, weft__kv_entries(&pool->groups[g].spec, seq->length));
     return weft_fail(err, WEFT_LIMIT, "no free KV page for %d more tokens", n);
+}
+
+int32_t weft__kv_seq_pages_for(const weft__kv_seq *seq, int group, int32_t n)
+{
+    int32_t more = weft__kv_entries(&seq->pool->groups[group].spec, seq->length + n) - seq->n_pages[group];
+    return (more > 0 ? more : 0) + (n > 0 && shared_last(seq, group) >= 0);
 }
 
 void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n)
@@ -111,20 +125,39 @@ void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n)
     seq->length += n;
 }
 
+/* Is everything there that a sequence of n tokens needs for continuing? */
+static int continues_at(const weft__kv_seq *seq, int32_t n)
+{
+    for (int g = 0; g < seq->pool->n_groups; g++)
+        if (seq->n_gone[g] > weft__kv_first_entry(&seq->pool->groups[g].spec, n)) return 0;
+    return 1;
+}
+
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
 {
     weft__kv_pool *pool = seq->pool;
     if (n >= seq->length) return seq->length;
-    if (n < 0) n = 0;
+    if (n < 0 || !continues_at(seq, n)) n = 0;
     for (int g = 0; g < pool->n_groups; g++) {
-        const weft_kv_group *spec = &pool->groups[g].spec;
-        int64_t oldest = spec->window > 0 ? (int64_t)n - spec->window + 1 : 0;
-        if ((int64_t)seq->n_gone[g] * spec->page_tokens > (oldest > 0 ? oldest : 0)) n = 0;
-    }
-    for (int g = 0; g < pool->n_groups; g++) {
-        int32_t page_tokens = pool->groups[g].spec.page_tokens;
-        release_from(seq, g, (int32_t)(((int64_t)n + page_tokens - 1) / page_tokens));
+        release_from(seq, g, weft__kv_entries(&pool->groups[g].spec, n));
         if (n == 0) seq->n_gone[g] = 0;
+    }
+    seq->length = n;
+    return n;
+}
+
+int32_t weft__kv_seq_fork(weft__kv_seq *seq, const weft__kv_seq *from, int32_t n)
+{
+    if (n < 1 || n > from->length || n > seq->n_ctx || !continues_at(from, n)) return 0;
+    for (int g = 0; g < seq->pool->n_groups; g++) {
+        const weft_kv_group *spec = &seq->pool->groups[g].spec;
+        int32_t first = weft__kv_first_entry(spec, n), end = weft__kv_entries(spec, n);
+        for (int32_t i = 0; i < end; i++) {
+            seq->pages[g][i] = i < first ? -1 : from->pages[g][i];
+            if (i >= first) weft__kv_page_retain(seq->pool, g, seq->pages[g][i]);
+        }
+        seq->n_pages[g] = end;
+        seq->n_gone[g] = first;
     }
     seq->length = n;
     return n;
