@@ -51,7 +51,7 @@ int main(int argc, char **argv)
         if (!strcmp(argv[1], COMMANDS[i].name)) {
             int rc = COMMANDS[i].run(argc - 1, argv + 1);
             if (fflush(stdout) || ferror(stdout)) {
-                fprintf(stderr, "weft %s: writing to standard output failed\n", argv[1]);
+                fprintf(stderr, "weft %s: writing to standard output failed\n", COMMANDS[i].name);
                 return EXIT_FAILED;
             }
             return rc;

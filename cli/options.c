@@ -132,7 +132,7 @@ int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 {
     char letters[2 * MAX_OPTIONS + 4];
     struct option longs[MAX_OPTIONS + 2];
-    char name[64];
+    static char name[64]; /* argv[0] from here on */
     make_tables(spec, letters, longs);
     snprintf(name, sizeof name, "weft %s", spec->name);
     argv[0] = name; /* getopt prints it in its messages */

@@ -57,6 +57,7 @@ class Usage(unittest.TestCase):
         with open("/dev/full", "wb") as full:
             p = subprocess.run(WEFT + ["devices"], stdout=full, stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(p.returncode, 1)
+        self.assertEqual(p.stderr, b"weft devices: writing to standard output failed\n")
 
 
 @unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
