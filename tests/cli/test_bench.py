@@ -8,7 +8,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from common import EMULATED, WEFT, weft
+from common import EMULATED, WEFT, leave_out, main, weft
 
 N_LAYERS = 2  # of the shape "tiny"
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
@@ -125,7 +125,7 @@ class Modes(unittest.TestCase):
         self.assertEqual(p.returncode, 2)
 
 
-@unittest.skipIf(EMULATED, "measuring under emulation says nothing")
+@leave_out(EMULATED, "measuring under emulation says nothing")
 class Limits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -184,7 +184,7 @@ else:
 """
 
 
-@unittest.skipIf(EMULATED, "these scripts run programs of this machine")
+@leave_out(EMULATED, "these scripts run programs of this machine")
 class Scripts(unittest.TestCase):
     def script(self, name, *args, **environment):
         return subprocess.run([sys.executable, os.path.join("bench", name), *args], capture_output=True, text=True, timeout=600,
@@ -237,7 +237,7 @@ class Scripts(unittest.TestCase):
             self.assertEqual(p.returncode, 77)
             self.assertIn("another", p.stdout)
 
-    @unittest.skipIf(SANITIZED, "it measures the machine eight times, which takes minutes under a sanitizer")
+    @leave_out(SANITIZED, "it measures the machine eight times, which takes minutes under a sanitizer")
     def test_record(self):
         p = self.script("record", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-r", "1", "-o", "-")
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -248,4 +248,4 @@ class Scripts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    main()

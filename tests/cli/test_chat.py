@@ -5,7 +5,7 @@ import re
 import tempfile
 import unittest
 
-from common import HAVE_MODELS, STORIES, shared, weft
+from common import HAVE_MODELS, STORIES, main, needs, shared, weft
 
 TEMPLATE = shared("templates", "Qwen-Qwen2.5-7B-Instruct.jinja")
 
@@ -19,7 +19,7 @@ def stats(err):
     return [tuple(map(int, m)) for m in re.findall(r"context (\d+) of \d+ tokens; last answer: (\d+) reused, (\d+) read", err)]
 
 
-@unittest.skipUnless(HAVE_MODELS and os.path.exists(TEMPLATE), "no reference models; set WEFT_SHARED")
+@needs(HAVE_MODELS and os.path.exists(TEMPLATE), "no reference models; set WEFT_SHARED")
 class Chat(unittest.TestCase):
     def test_the_prefix_is_never_read_again(self):
         p, _, err = chat(["Hello there", "/stats", "tell me more", "/stats", "and more", "/stats"])
@@ -88,4 +88,4 @@ class Chat(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    main()

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from common import EMULATED, HAVE_MODELS, STORIES, WEFT, shared, weft
+from common import EMULATED, STORIES, WEFT, check_report, leave_out, main, needs, needs_models, shared, weft
 
 LLAMA_SPM = shared("tokenizers", "ggml-vocab-llama-spm.gguf")
 
@@ -51,16 +51,15 @@ class Usage(unittest.TestCase):
         self.assertEqual(p.returncode, 0)
         self.assertEqual(json.loads(p.stdout)[0]["name"], "cpu")
 
+    @leave_out(not os.path.exists("/dev/full"), "no /dev/full")
     def test_full_disk_is_an_error(self):
-        if not os.path.exists("/dev/full"):
-            self.skipTest("no /dev/full")
         with open("/dev/full", "wb") as full:
             p = subprocess.run(WEFT + ["devices"], stdout=full, stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(p.returncode, 1)
         self.assertEqual(p.stderr, b"weft devices: writing to standard output failed\n")
 
 
-@unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
+@needs_models
 class Run(unittest.TestCase):
     def test_json_object(self):
         p = weft("run", STORIES, "Once upon a time", "-n", "12", "--temp", "0", "--json")
@@ -116,6 +115,7 @@ class Run(unittest.TestCase):
         first = p.stdout.read(20)  # it streams
         p.send_signal(signal.SIGINT)
         out, err = p.communicate(timeout=120)
+        check_report(err)
         self.assertEqual(p.returncode, 0, err)
         self.assertEqual(len(first), 20)
         self.assertIn(b"cancelled", err)
@@ -149,9 +149,8 @@ class Run(unittest.TestCase):
         self.assertIn(b"token_embd.weight", text)
         self.assertIn(b"64 x 512", text)
 
+    @needs(os.path.exists(LLAMA_SPM), "no tokenizer files; set WEFT_SHARED")
     def test_vocabulary_only_file(self):
-        if not os.path.exists(LLAMA_SPM):
-            self.skipTest("no tokenizer files")
         self.assertEqual(weft("tokenize", LLAMA_SPM, "Hello world").stdout, b"1 15043 3186\n")
         self.assertEqual(weft("tokenize", LLAMA_SPM, "--no-bos", stdin=b"Hello world").stdout, b"15043 3186\n")
         pieces = weft("tokenize", LLAMA_SPM, "Hello world", "--pieces").stdout.decode()
@@ -188,7 +187,7 @@ class Bench(unittest.TestCase):
         csv = self.bench("-o", "csv").splitlines()
         self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
 
-    @unittest.skipIf(EMULATED, "measuring under emulation says nothing")
+    @leave_out(EMULATED, "measuring under emulation says nothing")
     def test_roofline_names_a_limit_and_a_share(self):
         rows = json.loads(self.bench("-o", "json", "--roofline"))
         for row in rows:
@@ -206,4 +205,4 @@ class Bench(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    main()

@@ -15,13 +15,10 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
+from common import EMULATED, STORIES, WEFT, check_report, main, needs, needs_models, run  # noqa: E402
 from pull_server import PullServer, entry, tree  # noqa: E402
 
-WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
-SHARED = os.environ.get("WEFT_SHARED") or "../shared"
-STORIES = os.path.join(SHARED, "models", "stories260K.gguf")
 TOKEN = "hf_secretsecretsecret"
-EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
 
 
 def some(cases):
@@ -50,8 +47,7 @@ class Case(unittest.TestCase):
                 "WEFT_PULL_RETRIES": "2", **more}
 
     def weft(self, *args, **more):
-        return subprocess.run(WEFT + list(args), stdin=subprocess.DEVNULL, capture_output=True, timeout=120,
-                              env=self.environment(**more))
+        return run(WEFT + list(args), stdin=subprocess.DEVNULL, timeout=120, env=self.environment(**more))
 
     def start(self, *args):
         return subprocess.Popen(WEFT + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -164,7 +160,7 @@ class Good(Case):
             for change, want in (({"WEFT_CACHE": d + "/w"}, "w/models"), ({"WEFT_CACHE": "", "XDG_CACHE_HOME": d + "/x"},
                                                                           "x/weft/models"),
                                  ({"WEFT_CACHE": "", "XDG_CACHE_HOME": "relative", "HOME": d + "/h"}, "h/.cache/weft/models")):
-                p = subprocess.run(WEFT + ["pull", "owner/name"], env={**base, **change}, capture_output=True, timeout=60)
+                p = run(WEFT + ["pull", "owner/name"], env={**base, **change}, timeout=60)
                 self.assertEqual(p.returncode, 0, p.stderr)
                 self.assertEqual(p.stdout.decode().strip(), f"{d}/{want}/owner/name/model-Q4_K_M.gguf")
 
@@ -278,7 +274,7 @@ class Token(Case):
         p = self.refused("owner/name", "terms", HF_TOKEN=TOKEN, WEFT_LOG="debug")
         self.assertNotIn(TOKEN.encode(), p.stderr)
 
-    @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate")
+    @needs(shutil.which("openssl"), "no openssl to make a certificate")
     def test_https_to_http_is_refused(self):
         with tempfile.TemporaryDirectory() as d:
             key, cert = d + "/key.pem", d + "/cert.pem"
@@ -647,14 +643,12 @@ class Refusals(Case):
         self.server.url = "http://127.0.0.1:9"
         for name in ("WEFT_PULL_TIMEOUT", "WEFT_PULL_RETRIES"):
             for value in some(("x", "-1", "1.5", "99999999999999999999")):
-                self.assertIn(name.encode(), subprocess.run(WEFT + ["pull", "owner/name"],
-                                                            env={**self.environment(), name: value}, capture_output=True).stderr)
+                self.assertIn(name.encode(), run(WEFT + ["pull", "owner/name"], env={**self.environment(), name: value}).stderr)
 
     def test_cache_that_cannot_be_written(self):
         with open(os.path.join(self.cache, "file"), "w"):
             pass
-        p = subprocess.run(WEFT + ["pull", "owner/name"], env={**self.environment(), "WEFT_CACHE": self.cache + "/file"},
-                           capture_output=True)
+        p = run(WEFT + ["pull", "owner/name"], env={**self.environment(), "WEFT_CACHE": self.cache + "/file"})
         self.assertEqual(p.returncode, 1)
         self.assertIn((self.cache + "/file").encode(), p.stderr)
 
@@ -706,6 +700,7 @@ class Together(Case):
         gate.set()
         for p in (a, b):
             out, err = p.communicate(timeout=60)
+            check_report(err)
             self.assertEqual(p.returncode, 0, err)
             with open(out.decode().strip(), "rb") as f:
                 self.assertEqual(f.read(), BIG)
@@ -718,6 +713,7 @@ class Together(Case):
         self.wait_for(lambda: self.part_has(1_000_000))
         p.send_signal(signal_number)
         out, err = p.communicate(timeout=60)
+        check_report(err)
         gate.set()
         self.assertEqual(self.files(), ["owner/name/model.gguf.part"])
         self.server.log.clear()
@@ -748,10 +744,10 @@ class Together(Case):
         self.wait_for(lambda: len([p for p in self.server.paths() if "/api/" in p]) == 2)
         time.sleep(0.3)
         b.send_signal(signal.SIGINT)
-        b.communicate(timeout=60)
+        check_report(b.communicate(timeout=60)[1])
         self.assertEqual(b.returncode, 1)
         gate.set()
-        a.communicate(timeout=60)
+        check_report(a.communicate(timeout=60)[1])
         self.assertEqual(a.returncode, 0)
 
 
@@ -844,7 +840,7 @@ class Cache(Case):
             self.pulled("owner/second", MODEL)
 
 
-@unittest.skipUnless(os.path.exists(STORIES), "no reference models; set WEFT_SHARED")
+@needs_models
 class Use(Case):
     def setUp(self):
         super().setUp()
@@ -869,9 +865,9 @@ class Use(Case):
             os.makedirs(d + "/owner")
             with open(d + "/owner/stories", "wb") as f:
                 f.write(b"no model")
-            p = subprocess.run(WEFT + ["info", "owner/stories"], cwd=d, env=self.environment(), capture_output=True, timeout=60)
+            p = run(WEFT + ["info", "owner/stories"], cwd=d, env=self.environment(), timeout=60)
             self.assertEqual(p.returncode, 1)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

@@ -6,7 +6,7 @@ import struct
 import tempfile
 import unittest
 
-from common import HAVE_MODELS, STORIES, TINY_LLAMA, shared, weft
+from common import HAVE_MODELS, STORIES, TINY_LLAMA, main, needs, needs_models, shared, weft
 
 TEXT = shared("golden", "stories.txt")
 BASE = shared("golden", "stories260K.klbase")
@@ -37,7 +37,7 @@ def figures(text):
     return {re.sub(r"\s+", " ", name): float(value) for name, value in found}
 
 
-@unittest.skipUnless(HAVE_MODELS and os.path.exists(SUMMARY), "no reference models; set WEFT_SHARED")
+@needs(HAVE_MODELS and os.path.exists(SUMMARY), "no reference models; set WEFT_SHARED")
 class Perplexity(unittest.TestCase):
     def test_final_estimate_agrees_to_four_digits(self):
         p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256")
@@ -99,7 +99,7 @@ class Perplexity(unittest.TestCase):
         self.assertEqual(weft("eval", "perplexity", STORIES).returncode, 2)
 
 
-@unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
+@needs_models
 class Quantize(unittest.TestCase):
     def types_of(self, path):
         return {t["name"]: t["type"] for t in json.loads(weft("info", path, "--json").stdout)["tensors"]}
@@ -205,4 +205,4 @@ class Quantize(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    main()

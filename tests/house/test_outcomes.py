@@ -1,0 +1,101 @@
+"""Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
+tested is no pass. usage: test_outcomes.py"""
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CLI = os.path.join(ROOT, "tests", "cli")
+PROGRAM = """
+import sys, unittest
+sys.path.insert(0, %r)
+import common
+class A(unittest.TestCase):
+    def test_plain(self):
+        self.assertEqual(common.weft().returncode, 1)
+    @common.needs(%r, "no such thing; buy one")
+    def test_needy(self):
+        self.assertTrue(%r)
+    @common.leave_out(True, "not here")
+    def test_not_here(self):
+        self.fail()
+common.main()
+"""
+
+
+class Outcomes(unittest.TestCase):
+    def run_program(self, says="weft: a plain error", present=True, holds=True, args=()):
+        """Exit status and output of a test program whose `weft` prints `says` and exits with 1."""
+        with tempfile.TemporaryDirectory() as d:
+            fake, program = os.path.join(d, "weft"), os.path.join(d, "program.py")
+            with open(fake, "w") as f:
+                f.write(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n")
+            os.chmod(fake, 0o755)
+            with open(program, "w") as f:
+                f.write(PROGRAM % (CLI, present, holds))
+            p = subprocess.run([sys.executable, program, fake, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                               text=True, env={k: v for k, v in os.environ.items() if k != "WEFT_EMULATOR"})
+        return p.returncode, p.stdout
+
+    def test_passed_and_failed(self):
+        status, output = self.run_program()
+        self.assertEqual(status, 0, output)
+        self.assertIn("Ran 2 tests", output)
+        self.assertIn("left out: test_not_here", output)
+        self.assertEqual(self.run_program(holds=False)[0], 1)
+
+    def test_a_report_is_no_error_message(self):
+        for report in ("==1==ERROR: AddressSanitizer: heap-use-after-free", "WARNING: ThreadSanitizer: data race",
+                       "a.c:1:2: runtime error: signed integer overflow", "ERROR: LeakSanitizer: detected memory leaks"):
+            status, output = self.run_program(report)
+            self.assertEqual(status, 1, report)
+            self.assertIn(report, output)
+
+    def test_what_was_skipped_is_no_pass(self):
+        status, output = self.run_program(present=False)
+        self.assertEqual(status, 77, output)
+        self.assertRegex(output, r"SKIP: test_needy.*: no such thing; buy one")
+        self.assertEqual(self.run_program("AddressSanitizer", present=False)[0], 1)  # a failure stays one
+
+    def test_the_rest_counts_by_itself(self):
+        status, output = self.run_program(present=False, args=["--no-material"])
+        self.assertEqual((status, "Ran 1 test " in output), (0, True), output)
+        self.assertEqual(self.run_program(present=False, args=["--material"])[0], 77)
+        self.assertEqual(self.run_program(args=["--material"])[0], 0)
+        self.assertEqual(self.run_program(args=["-k", "nothing"])[0], 1)
+
+
+class Runner(unittest.TestCase):
+    def setUp(self):
+        loader = importlib.machinery.SourceFileLoader("runner", os.path.join(ROOT, "scripts", "test"))
+        self.runner = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner", loader))
+        sys.dont_write_bytecode = True
+        loader.exec_module(self.runner)
+
+    def test_tests_that_were_not_built_are_failures(self):
+        whole = "CMOCKA_FOUND:INTERNAL=1\nPYTHON3:FILEPATH=/usr/bin/python3\n"
+        for cache, failures in ((whole, 0), (whole.replace("=1", "="), 1), ("PYTHON3:FILEPATH=PYTHON3-NOTFOUND\n", 2)):
+            with tempfile.TemporaryDirectory() as self.runner.ROOT:
+                os.mkdir(self.runner.folder("asan"))
+                with open(os.path.join(self.runner.folder("asan"), "CMakeCache.txt"), "w") as f:
+                    f.write(cache)
+                self.runner.counts["failed"] = 0
+                self.runner.check_complete("asan")
+            self.assertEqual(self.runner.counts["failed"], failures, cache)
+
+    def test_reports_have_an_exit_status_of_their_own(self):
+        seen = {}
+        self.runner.suite = lambda preset, prefix=(), **environment: seen.update(environment)
+        for stage in ("asan", "tsan"):
+            self.runner.STAGES[stage]()
+        self.assertEqual(sorted(seen), ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"])
+        for options in seen.values():
+            self.assertIn("exitcode=99", options.split(":"))
+
+
+if __name__ == "__main__":
+    unittest.main()
