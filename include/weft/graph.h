@@ -38,7 +38,9 @@ typedef int32_t weft_weight_id;
     X(PICK_ROWS, 10, "pick_rows")  /* x [D,R] -> [D,W]: the rows that want logits, in order */                                   \
     X(ROPE_KV, 11, "rope_kv")      /* F: q, k, v -> rotated q, order token; attr.rope_kv */                                      \
     X(MOE_ROUTE, 12, "moe_route")  /* router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights */           \
-    X(MOE_FFN, 13, "moe_ffn")      /* x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe */
+    /* x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe. With a second output: also act(gate x) * up x of each \
+     * chosen expert, [n_used*F,R] in order of rank. */                                                                          \
+    X(MOE_FFN, 13, "moe_ffn")
 
 typedef enum weft_opcode {
 #define WEFT_OP_ENUM(name, value, text) WEFT_OP_##name = (value),

@@ -317,7 +317,7 @@ typedef struct weft_imatrix_params {
 
 WEFT_API void weft_imatrix_params_default(weft_imatrix_params *params);
 /* Runs the model over tokens[n] and writes the mean square of every input of every matrix to `out`, in llama-imatrix's GGUF form.
- * The inner inputs of routed experts (ffn_down_exps) are not collected. *n_chunks receives the chunks used. */
+ * Each chunk's first token becomes BOS where the vocabulary puts one before texts. *n_chunks receives the chunks used. */
 WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
                                           const char *out, int32_t *n_chunks, weft_error *err);
 

@@ -14,13 +14,16 @@ struct watched {
     const weft_weight *w;
     int32_t input, route; /* indices of outputs; route -1: not routed */
     int32_t n_used, n_experts;
+    int per_rank; /* each chosen expert has an input of its own: n_used of them side by side */
     double *sums;   /* [experts][k] */
     double *counts; /* [experts] */
 };
 
 struct collector {
     weft_model *model;
-    weft_graph graph; /* the model's, with other outputs */
+    weft_graph graph; /* the model's, with other outputs; these three are its own */
+    weft_node *nodes;
+    weft_tensor *tensors;
     weft_tensor_id *outputs;
     float **data; /* [n_outputs] [ROWS, width] */
     struct watched *watched;
@@ -28,6 +31,7 @@ struct collector {
     weft__plan *plan;
     weft__kv_pool *pool;
     weft__kv_seq *seq;
+    int32_t bos; /* what every chunk begins with; -1: its own first token */
 };
 
 void weft_imatrix_params_default(weft_imatrix_params *p)
@@ -48,6 +52,8 @@ static void collector_free(struct collector *c)
     weft__free(c->watched);
     weft__free(c->data);
     weft__free(c->outputs);
+    weft__free(c->tensors);
+    weft__free(c->nodes);
 }
 
 /* The output index of tensor t, added if need be. */
@@ -59,38 +65,62 @@ static int32_t watch_tensor(struct collector *c, weft_tensor_id t)
     return c->graph.n_outputs++;
 }
 
-static weft_status watch(struct collector *c, weft_weight_id id, int32_t input, int32_t route, const weft_attr_moe *moe, weft_error *err)
+/* Watches the matrices of weight `id`; `like` says how its input is found. */
+static weft_status watch(struct collector *c, weft_weight_id id, struct watched like, weft_error *err)
 {
     const weft_weight *w = &c->graph.weights[id];
     for (int32_t i = 0; i < c->n_watched; i++)
         if (!strcmp(c->watched[i].w->name, w->name)) return WEFT_OK; /* another range of the same matrix's rows */
     struct watched *x = &c->watched[c->n_watched];
-    *x = (struct watched){.w = w, .input = input, .route = route, .n_used = moe ? moe->n_used : 0, .n_experts = moe ? moe->n_experts : 1};
+    *x = like;
+    x->w = w;
     x->sums = weft__alloc_zero((size_t)x->n_experts * (size_t)w->shape.d[0], sizeof *x->sums);
     x->counts = weft__alloc_zero((size_t)x->n_experts, sizeof *x->counts);
     c->n_watched++;
     return x->sums && x->counts ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the sums of %s", w->name);
 }
 
+/* Gate and up see the row itself, down what they make of it: a second output of the node, which is added here. */
+static weft_status watch_experts(struct collector *c, weft_node *n, weft_error *err)
+{
+    const weft_attr_moe *moe = &n->attr.moe;
+    weft_tensor *hidden = &c->tensors[c->graph.n_tensors];
+    *hidden = c->tensors[n->out[0]];
+    snprintf(hidden->name, sizeof hidden->name, "blk.%d.ffn_experts", n->layer);
+    hidden->shape.d[0] = moe->n_used * c->graph.weights[n->w[2]].shape.d[0];
+    n->n_out = 2;
+    n->out[1] = c->graph.n_tensors++;
+    struct watched x = {.input = watch_tensor(c, n->in[0]), .route = watch_tensor(c, n->in[1]), .n_used = moe->n_used, .n_experts = moe->n_experts};
+    weft_status st;
+    if ((st = watch(c, n->w[0], x, err)) || (st = watch(c, n->w[1], x, err))) return st;
+    x.input = watch_tensor(c, n->out[1]);
+    x.per_rank = 1;
+    return watch(c, n->w[2], x, err);
+}
+
 /* Finds the matrices, except the output's: only rows whose logits are wanted reach it. */
 static weft_status watch_all(struct collector *c, weft_error *err)
 {
     const weft_graph *g = c->model->graph;
-    size_t most = 3 * (size_t)g->n_nodes + 1;
+    size_t n_nodes = (size_t)g->n_nodes, most = 3 * n_nodes + 1;
     weft_status st = WEFT_OK;
     c->graph = *g;
     c->graph.n_outputs = 0;
     c->outputs = weft__alloc_array(most, sizeof *c->outputs);
     c->watched = weft__alloc_zero(most, sizeof *c->watched);
-    if (!c->outputs || !c->watched) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an importance matrix");
+    c->nodes = weft__alloc_array(n_nodes, sizeof *c->nodes);
+    c->tensors = weft__alloc_array((size_t)g->n_tensors + n_nodes, sizeof *c->tensors);
+    if (!c->outputs || !c->watched || !c->nodes || !c->tensors) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an importance matrix");
+    memcpy(c->nodes, g->nodes, n_nodes * sizeof *c->nodes);
+    memcpy(c->tensors, g->tensors, (size_t)g->n_tensors * sizeof *c->tensors);
+    c->graph.nodes = c->nodes;
+    c->graph.tensors = c->tensors;
     c->graph.outputs = c->outputs;
     for (int32_t i = 0; i < g->n_nodes && !st; i++) {
-        const weft_node *n = &g->nodes[i];
+        weft_node *n = &c->nodes[i];
         if (n->op == WEFT_OP_LINEAR && g->tensors[n->in[0]].shape.d[1] == WEFT_ROWS)
-            st = watch(c, n->w[0], watch_tensor(c, n->in[0]), -1, NULL, err);
-        if (n->op != WEFT_OP_MOE_FFN) continue;
-        int32_t input = watch_tensor(c, n->in[0]), route = watch_tensor(c, n->in[1]);
-        for (int k = 0; k < 2 && !st; k++) st = watch(c, n->w[k], input, route, &n->attr.moe, err);
+            st = watch(c, n->w[0], (struct watched){.input = watch_tensor(c, n->in[0]), .route = -1, .n_experts = 1}, err);
+        if (n->op == WEFT_OP_MOE_FFN) st = watch_experts(c, n, err);
     }
     return st;
 }
@@ -135,27 +165,41 @@ static void accumulate(struct collector *c, int32_t n_rows)
                 continue;
             }
             const float *route = c->data[x->route] + (int64_t)r * 2 * x->n_used;
-            for (int32_t u = 0; u < x->n_used; u++) add_row(x, (int32_t)route[u], in + r * k);
+            for (int32_t u = 0; u < x->n_used; u++)
+                add_row(x, (int32_t)route[u], x->per_rank ? in + (r * x->n_used + u) * k : in + r * k);
         }
     }
 }
 
 static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t n, weft_error *err)
 {
-    int32_t pos[ROWS], seq[ROWS] = {0};
+    int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0};
     uint8_t want[ROWS] = {0};
     weft_status st = WEFT_OK;
     weft__kv_seq_trim(c->seq, 0);
     for (int32_t at = 0, k; at < n && !st; at += k) {
         k = n - at < ROWS ? n - at : ROWS;
         if ((st = weft__kv_seq_reserve(c->seq, k, err))) break;
-        for (int32_t i = 0; i < k; i++) pos[i] = at + i;
+        for (int32_t i = 0; i < k; i++) token[i] = tokens[at + i], pos[i] = at + i;
+        if (at == 0 && c->bos >= 0) token[0] = c->bos;
         weft_seq_view view = weft__kv_seq_view(c->seq);
-        weft_rows rows = {.size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = tokens + at, .pos = pos, .seq = seq, .want = want, .seqs = &view};
+        weft_rows rows = {.size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = token, .pos = pos, .seq = seq, .want = want, .seqs = &view};
         if ((st = weft__plan_run(c->plan, &rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
         weft__kv_seq_advance(c->seq, k);
         accumulate(c, k);
     }
+    return st;
+}
+
+/* What the vocabulary puts before an empty text. */
+static weft_status find_bos(struct collector *c, weft_error *err)
+{
+    weft__ids ids = {0};
+    c->bos = -1;
+    if (!c->model->tokenizer) return WEFT_OK;
+    weft_status st = weft__tokenizer_encode(c->model->tokenizer->t, "", 0, WEFT__ENCODE_SPECIAL, &ids, err);
+    if (!st && ids.n > 0 && ids.data[0] == weft__tokenizer_role(c->model->tokenizer->t, WEFT__ROLE_BOS)) c->bos = ids.data[0];
+    weft__ids_free(&ids);
     return st;
 }
 
@@ -214,7 +258,8 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     if (total < 1) return weft_fail(err, WEFT_ARGUMENT, "%lld tokens are less than one chunk of %d; use a longer text", (long long)n, chunk);
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab) return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
-    weft_status st = prepare(&c, chunk, p, err);
+    weft_status st = find_bos(&c, err);
+    if (!st) st = prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {
         st = run_chunk(&c, tokens + i * chunk, chunk, err);
         if (!st && p->progress && p->progress(p->progress_arg, "importance matrix", (double)(i + 1) / (double)total)) st = weft_fail(err, WEFT_CANCELLED, "cancelled");

@@ -259,7 +259,7 @@ static void check_moe_route(inspection *s)
 static void check_moe_ffn(inspection *s)
 {
     const weft_attr_moe *a = &s->n->attr.moe;
-    counts(s, 2, 1, 3);
+    counts(s, 2, s->n->n_out == 2 ? 2 : 1, 3);
     check_moe_attr(s);
     EXPECT(s, a->activation > WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d", a->activation);
     weight_is(s, s->n->w[0], 0, -1, -1, a->n_experts);
@@ -267,6 +267,7 @@ static void check_moe_ffn(inspection *s)
     int64_t d = in(s, 0)->shape.d[0], f = s->g->weights[s->n->w[0]].shape.d[1];
     is_like(s, in(s, 1), 2 * (int64_t)a->n_used, in(s, 0));
     is_like(s, out(s, 0), d, in(s, 0));
+    if (s->n->n_out == 2) is_like(s, out(s, 1), a->n_used * f, in(s, 0));
     weight_is(s, s->n->w[0], 0, d, f, a->n_experts);
     weight_is(s, s->n->w[1], 0, d, f, a->n_experts);
     weight_is(s, s->n->w[2], 0, f, d, a->n_experts);

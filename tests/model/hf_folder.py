@@ -292,10 +292,12 @@ def window_of(c, layer):
     return window if kind in ("mistral", "mixtral", "phi3") else None
 
 
-def attention(c, w, l, h, length):
+def attention(c, w, l, h, length, seen):
     hd, nq, nk, t = c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"], len(h)
     p = f"model.layers.{l}.self_attn."
     gemma = c["model_type"] in GEMMAS
+    for x in ("qkv",) if c["model_type"] == "phi3" else "qkv":
+        seen(p + x + "_proj", h)
     if c["model_type"] == "phi3":
         q, k, v = np.split(h @ w[p + "qkv_proj.weight"].T, [nq * hd, (nq + nk) * hd], -1)
     else:
@@ -318,16 +320,18 @@ def attention(c, w, l, h, length):
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
     out = np.einsum("hij,jhd->ihd", weights, v).reshape(t, nq * hd)
+    seen(p + "o_proj", out)
     return out @ w[p + "o_proj.weight"].T + w.get(p + "o_proj.bias", 0)
 
 
-def feed_forward(c, w, l, h):
+def feed_forward(c, w, l, h, seen):
     kind, p = c["model_type"], f"model.layers.{l}."
     if kind in ("mixtral", "qwen3_moe"):
         mixtral = kind == "mixtral"
         block = p + ("block_sparse_moe." if mixtral else "mlp.")
         gate, up, down = ("w1", "w3", "w2") if mixtral else ("gate_proj", "up_proj", "down_proj")
         router = h @ w[block + "gate.weight"].T
+        seen(block + "gate", h)
         prob = np.exp(router - router.max(-1, keepdims=True))
         prob /= prob.sum(-1, keepdims=True)
         out = np.zeros_like(h)
@@ -335,18 +339,27 @@ def feed_forward(c, w, l, h):
             top = np.argsort(-prob[t], kind="stable")[:c["num_experts_per_tok"]]
             for e in top:
                 q = block + f"experts.{e}."
-                y = (silu(h[t] @ w[q + gate + ".weight"].T) * (h[t] @ w[q + up + ".weight"].T)) @ w[q + down + ".weight"].T
+                hidden = silu(h[t] @ w[q + gate + ".weight"].T) * (h[t] @ w[q + up + ".weight"].T)
+                seen(q + gate, h[t:t + 1])
+                seen(q + up, h[t:t + 1])
+                seen(q + down, hidden[None])
+                y = hidden @ w[q + down + ".weight"].T
                 out[t] += y * prob[t][e] / prob[t][top].sum()
         return out
+    for x in ("gate_up",) if kind == "phi3" else ("gate", "up"):
+        seen(p + f"mlp.{x}_proj", h)
     if kind == "phi3":
         g, u = np.split(h @ w[p + "mlp.gate_up_proj.weight"].T, 2, -1)
     else:
         g, u = h @ w[p + "mlp.gate_proj.weight"].T, h @ w[p + "mlp.up_proj.weight"].T
-    return ((gelu(g) if kind in GEMMAS else silu(g)) * u) @ w[p + "mlp.down_proj.weight"].T
+    hidden = (gelu(g) if kind in GEMMAS else silu(g)) * u
+    seen(p + "mlp.down_proj", hidden)
+    return hidden @ w[p + "mlp.down_proj.weight"].T
 
 
-def forward(c, w, tokens, length=None):
-    """Logits [T, V]. `length` chooses LongRoPE's factors; the whole context by default."""
+def forward(c, w, tokens, length=None, seen=lambda name, rows: None):
+    """Logits [T, V]. `length` chooses LongRoPE's factors; the whole context by default. seen(name, x [n, k]): what matrix `name`
+    of a layer is multiplied with."""
     gemma, eps = c["model_type"] in GEMMAS, c["rms_norm_eps"]
     length = length or c["max_position_embeddings"]
     x = w["model.embed_tokens.weight"][tokens]
@@ -358,13 +371,13 @@ def forward(c, w, tokens, length=None):
         def norm(x, name):
             return rms_norm(x, w[p + name + ".weight"], eps, gemma)
 
-        a = attention(c, w, l, norm(x, "input_layernorm"), length)
+        a = attention(c, w, l, norm(x, "input_layernorm"), length, seen)
         if gemma:
             x = x + norm(a, "post_attention_layernorm")
-            x = x + norm(feed_forward(c, w, l, norm(x, "pre_feedforward_layernorm")), "post_feedforward_layernorm")
+            x = x + norm(feed_forward(c, w, l, norm(x, "pre_feedforward_layernorm"), seen), "post_feedforward_layernorm")
         else:
             x = x + a
-            x = x + feed_forward(c, w, l, norm(x, "post_attention_layernorm"))
+            x = x + feed_forward(c, w, l, norm(x, "post_attention_layernorm"), seen)
     x = rms_norm(x, w["model.norm.weight"], eps, gemma)
     logits = x @ w.get("lm_head.weight", w["model.embed_tokens.weight"]).T
     cap = c.get("final_logit_softcapping")

@@ -5,6 +5,7 @@ usage: hf_reference.py build/weft [unittest options]. Exit status 77: NumPy is m
 import copy
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -19,6 +20,7 @@ except ImportError:
     sys.exit(77)
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import gguf_file  # noqa: E402
 import hf_folder as hf  # noqa: E402
 
 try:
@@ -44,6 +46,7 @@ BASE = {"vocab_size": hf.V, "hidden_size": hf.D, "intermediate_size": hf.F, "num
         "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
         "tie_word_embeddings": False, "hidden_act": "silu", "bos_token_id": 0, "eos_token_id": 1}
 LLAMA3_ROPE = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}
+SHARP_YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 16, "beta_fast": 4.0, "beta_slow": 0.5}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
 GEMMA2 = {"model_type": "gemma2", "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 16, "sliding_window": 8,
           "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "tie_word_embeddings": True}
@@ -115,6 +118,9 @@ CASES = [
          arch="llama"),
     Case("mixtral", "MixtralForCausalLM", {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": None},
          dtype="BF16", tokenizer="spm-json", arch="llama"),
+    Case("mixtral-window", "MixtralForCausalLM", {"model_type": "mixtral", "num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": 7,
+         "rope_scaling": {**YARN, "factor": 2.0}, "rope_theta": 500.0}, tokenizer="spm-json", arch="llama"),
+    Case("llama-yarn", "LlamaForCausalLM", {"model_type": "llama", "rope_scaling": SHARP_YARN, "head_dim": 32}),
     Case("qwen2", "Qwen2ForCausalLM", {"model_type": "qwen2", "tie_word_embeddings": True, "rope_scaling": YARN, "use_sliding_window": False,
          "sliding_window": 8}, tokenizer="qwen"),
     Case("qwen3", "Qwen3ForCausalLM", {"model_type": "qwen3", "head_dim": 32}, dtype="BF16", tokenizer="qwen"),
@@ -132,6 +138,9 @@ CASES = [
     Case("gemma3-eyes-new", "Gemma3ForConditionalGeneration", GEMMA3, tokenizer="spm-json-bare", arch="gemma3", rewrite=nested,
          rename=lambda n: n.replace("model.", "model.language_model.", 1), extra={"model." + n: a for n, a in EYES.items()}),
 ]
+
+
+NAMED = {case.name: case for case in CASES}
 
 
 class Folder(unittest.TestCase):
@@ -182,12 +191,19 @@ class Logits(Folder):
             self.assertLess(nmse(stored, expected), 1e-8, "converted, types as stored")
         self.assertLess(nmse(self.logits(self.convert("--type", "bf16", name="bf16.gguf"), tokens), expected), 2e-3, "converted to BF16")
         self.assertLess(nmse(self.logits(self.convert("--type", "q8_0", name="q8.gguf"), tokens), expected), 2e-2, "converted to Q8_0")
+        self.check_that_it_shows(case, weights, tokens, expected)
         if case.name == "phi3-long":
             short = hf.forward(case.config, weights, tokens, length=32)
             self.assertGreater(nmse(short, expected), 1e-4)
             for model in (self.folder, f32):
                 self.assertLess(nmse(self.logits(model, tokens, "-c", "32"), short), 1e-8, "short factors")
         self.check_files(case, f32)
+
+    def check_that_it_shows(self, case, weights, tokens, expected):
+        """Without the window, or the scaling of rope, these tokens give other logits: so the comparisons above see both."""
+        for field in ("sliding_window", "rope_scaling"):
+            if case.config.get(field) and not (field == "sliding_window" and case.config["model_type"] == "qwen2"):
+                self.assertGreater(nmse(hf.forward({**case.config, field: None}, weights, tokens), expected), 1e-4, field)
 
     def check_files(self, case, f32):
         for text in TEXTS:
@@ -213,9 +229,6 @@ class Logits(Folder):
         self.assertEqual(names, {t["name"]: t["shape"] for t in folder["tensors"]})
         self.assertEqual("output.weight" in names, not case.config["tie_word_embeddings"])
 
-    def check_transformers(self, case, weights):
-        pass
-
 
 def add_case(case):
     def test(self):
@@ -239,7 +252,7 @@ class Transformers(Folder):
                 os.mkdir(self.folder)
                 weights = case.write(self.folder)
                 tokens = tokens_for(case)
-                model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, torch_dtype=torch.float32, attn_implementation="eager")
+                model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32, attn_implementation="eager")
                 theirs = model(torch.tensor([tokens])).logits[0].double().numpy()
                 length = 32 if case.name == "phi3-long" else None  # chosen there by the tokens at hand
                 ours = hf.forward(case.config, weights, tokens, length)
@@ -247,15 +260,74 @@ class Transformers(Folder):
                 print(case.name, nmse(ours, theirs))
 
 
+class Importance(Folder):
+    """weft imatrix against the inputs of every matrix in the plain forward pass."""
+    WORDS = "hello world the theater in her nation on another thing he ran and the world 1234 then "
+    PLACES = [(r"self_attn\.(qkv|q|k|v)_proj", r"attn_\1"), (r"self_attn\.o_proj", "attn_output"), (r"block_sparse_moe\.gate|mlp\.gate", "ffn_gate_inp"),
+              (r"mlp\.gate_up_proj", "ffn_up"), (r"mlp\.(gate|up|down)_proj", r"ffn_\1"), (r"mlp\.experts\.(\d+)\.(gate|up|down)_proj", r"ffn_\2_exps"),
+              (r"block_sparse_moe\.experts\.(\d+)\.w1", "ffn_gate_exps"), (r"block_sparse_moe\.experts\.(\d+)\.w3", "ffn_up_exps"),
+              (r"block_sparse_moe\.experts\.(\d+)\.w2", "ffn_down_exps")]
+
+    def place(self, name):
+        """("blk.1.ffn_up_exps.weight", expert) of a matrix of the folder."""
+        layer, rest = re.fullmatch(r"model\.layers\.(\d+)\.(.*)", name).groups()
+        for pattern, ours in self.PLACES:
+            m = re.fullmatch(pattern, rest)
+            if m:
+                return f"blk.{layer}.{m.expand(ours)}.weight", int(m[1]) if "exps" in ours else 0
+        raise KeyError(name)
+
+    def check(self, case, chunk=16):
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
+        weights = case.write(self.folder)
+        text, out = self.path("text"), self.path("matrix")
+        with open(text, "w") as f:
+            f.write(self.WORDS * 3)
+        p = weft("imatrix", self.folder, "-f", text, "-o", out, "-c", str(chunk))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        ids = [int(i) for i in self.tokenize(self.folder, self.WORDS * 3).split()]
+        bos = [int(i) for i in self.tokenize(self.folder, "").split()]
+        sums, counts = {}, {}
+
+        def seen(name, rows):
+            at = self.place(name)
+            sums[at] = sums.get(at, 0) + (rows ** 2).sum(0)
+            counts[at] = counts.get(at, 0) + len(rows)
+
+        n_chunks = len(ids) // chunk
+        self.assertGreater(n_chunks, 2)
+        for i in range(n_chunks):
+            hf.forward(case.config, weights, bos + ids[i * chunk + len(bos):(i + 1) * chunk], seen=seen)
+        meta, tensors = gguf_file.read(out)
+        self.assertEqual((meta["imatrix.chunk_count"], meta["imatrix.chunk_size"]), (n_chunks, chunk))
+        for (name, expert), expected in sums.items():
+            # Keys and values are rounded to f16 there, and a near tie may send a token to another expert.
+            moved = abs(tensors[name + ".counts"][expert, 0] - counts[name, expert])
+            self.assertLessEqual(moved, 2 if "exps" in name else 0, (case.name, name, expert))
+            error = np.sqrt(nmse(tensors[name + ".in_sum2"][expert], expected))
+            self.assertLess(error, 0.2 if moved else 0.01, (case.name, name, expert))
+        self.assertEqual({n[:-len(".counts")] for n in tensors if n.endswith(".counts")}, {name for name, _ in sums})
+        for name, a in tensors.items():  # what no token went to
+            if name.endswith(".counts"):
+                for expert in np.flatnonzero(a[:, 0] == 0):
+                    self.assertNotIn((name[:-len(".counts")], expert), sums)
+
+    def test_sums_of_squares(self):
+        for name in ("llama", "mixtral", "mixtral-window", "qwen3moe", "phi3", "gemma2", "llama-tied"):
+            with self.subTest(name):
+                self.check(NAMED[name])
+
+
 class Features(Folder):
     def test_run_and_ends(self):
-        CASES[0].write(self.folder)
+        NAMED["llama"].write(self.folder)
         p = weft("run", self.folder, "hello", "-n", "4", "--temp", "0", "--json")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual(json.loads(p.stdout)["prompt_tokens"], 2)  # BOS and one word
 
     def test_folder_without_tokenizer(self):
-        CASES[0].write(self.folder)
+        NAMED["llama"].write(self.folder)
         os.unlink(os.path.join(self.folder, "tokenizer.json"))
         self.logits(self.folder, [1, 2])
         meta = json.loads(weft("info", "--json", self.convert()).stdout)["metadata"]
@@ -265,7 +337,7 @@ class Features(Folder):
         self.assertIn(b"neither tokenizer.json nor tokenizer.model", p.stderr)
 
     def test_tokens_beyond_the_embedding_are_left_out(self):
-        case = CASES[11]
+        case = NAMED["gemma2"]
         case.write(self.folder)
         path = os.path.join(self.folder, "tokenizer.json")
         with open(path) as f:
@@ -277,7 +349,7 @@ class Features(Folder):
         self.logits(self.folder, [1, 2])
 
     def test_unknown_pre_tokenizer(self):
-        CASES[5].write(self.folder)
+        NAMED["qwen2"].write(self.folder)
         path = os.path.join(self.folder, "tokenizer.json")
         with open(path) as f:
             t = json.load(f)
@@ -295,7 +367,7 @@ class Features(Folder):
         self.assertEqual(meta["tokenizer.ggml.pre"], "gpt-2")
 
     def test_rows_that_are_no_multiple_of_the_block_keep_their_type(self):
-        CASES[1].write(self.folder)
+        NAMED["llama-tied"].write(self.folder)
         tensors = {t["name"]: t["type"] for t in json.loads(weft("info", "--json", self.convert("--type", "q4_k")).stdout)["tensors"]}
         self.assertEqual(tensors["blk.0.attn_q.weight"], "BF16")
         tensors = {t["name"]: t["type"] for t in json.loads(weft("info", "--json", self.convert("--type", "q4_0")).stdout)["tensors"]}
@@ -303,7 +375,7 @@ class Features(Folder):
         self.assertEqual(tensors["blk.0.attn_norm.weight"], "F32")
 
     def test_usage(self):
-        CASES[0].write(self.folder)
+        NAMED["llama"].write(self.folder)
         self.assertEqual(weft("convert", self.folder).returncode, 2)
         self.assertEqual(weft("convert", self.folder, self.path("x"), "--type", "q9").returncode, 2)
         gguf = self.convert()
@@ -350,10 +422,10 @@ def weights(edit):
 
 LLAMA = Case("plain", "LlamaForCausalLM", {"model_type": "llama"})
 QWEN2 = Case("plain", "Qwen2ForCausalLM", {"model_type": "qwen2"}, tokenizer="qwen")
-MOE = CASES[8]
-GEMMA = CASES[11]
-PHI = CASES[10]
-MIXTRAL = CASES[4]
+MOE = NAMED["qwen3moe"]
+GEMMA = NAMED["gemma2"]
+PHI = NAMED["phi3-long"]
+MIXTRAL = NAMED["mixtral"]
 JSON_ERROR = "line 1"
 # (case, what is done to its folder, words of the message)
 REFUSED = [
@@ -411,9 +483,9 @@ REFUSED = [
     (GEMMA, change(query_pre_attn_scalar=8), "query_pre_attn_scalar is 8"),
     (GEMMA, change(attn_logit_softcapping=0), "Gemma 2 without soft-caps"),
     (GEMMA, change(layer_types=["full_attention", "sliding_attention"]), "layer 0 is not sliding_attention"),
-    (CASES[12], change(sliding_window_pattern=4), "sliding_window_pattern 4 is not supported"),
-    (CASES[12], change(rope_local_base_freq=20000.0), "rope_local_base_freq"),
-    (CASES[13], change(text_config=None), "text_config is missing"),
+    (NAMED["gemma3"], change(sliding_window_pattern=4), "sliding_window_pattern 4 is not supported"),
+    (NAMED["gemma3"], change(rope_local_base_freq=20000.0), "rope_local_base_freq"),
+    (NAMED["gemma3-eyes"], change(text_config=None), "text_config is missing"),
     (LLAMA, weights(lambda t: t.pop("lm_head.weight")), "tensor lm_head.weight is missing"),
     (LLAMA, weights(lambda t: t.update({"model.extra.weight": np.ones(3)})), "tensor model.extra.weight has no place"),
     (LLAMA, weights(lambda t: t.update({"model.norm.weight": np.ones((64, 1))})), "tensor model.norm.weight is [64, 1]; config.json says [64]"),
@@ -425,10 +497,10 @@ REFUSED = [
     (LLAMA, replace("tokenizer.json", b"{}"), "tokenizer.json: there is no model"),
     (LLAMA, replace("tokenizer_config.json", b"nope"), "tokenizer_config.json: line 1"),
     (LLAMA, replace("generation_config.json", b"nope"), "generation_config.json: line 1"),
-    (CASES[1], replace("tokenizer.model", b"\x0a\xff"), "tokenizer.model: "),
-    (CASES[1], replace("tokenizer_config.json", b'{"added_tokens_decoder": {"x": {"content": "y"}}}'), "an entry has no id"),
-    (CASES[1], replace("tokenizer_config.json", b'{"added_tokens_decoder": {"9999999": {"content": "y"}}}'), "far beyond the vocabulary"),
-    (CASES[1], replace("added_tokens.json", b'{"<pad>": "x"}'), "added_tokens.json: an entry has no id"),
+    (NAMED["llama-tied"], replace("tokenizer.model", b"\x0a\xff"), "tokenizer.model: "),
+    (NAMED["llama-tied"], replace("tokenizer_config.json", b'{"added_tokens_decoder": {"x": {"content": "y"}}}'), "an entry has no id"),
+    (NAMED["llama-tied"], replace("tokenizer_config.json", b'{"added_tokens_decoder": {"9999999": {"content": "y"}}}'), "far beyond the vocabulary"),
+    (NAMED["llama-tied"], replace("added_tokens.json", b'{"<pad>": "x"}'), "added_tokens.json: an entry has no id"),
     (LLAMA, change(vocab_size=280), "config.json says [280, 64]"),
 ]
 

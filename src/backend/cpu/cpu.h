@@ -75,7 +75,7 @@ typedef struct weft__cpu_moe {
     weft_attr_moe attr;
     weft__cpu_input in_x, in_h;
     weft__cpu_matrix gate, up, down;
-    weft_tensor_id x, route, out;
+    weft_tensor_id x, route, out, out_hidden; /* the last: WEFT_NONE unless asked for */
     int64_t *split_f, *split_d;     /* [n_threads + 1]: of the F hidden values, and of the D outputs */
     size_t act_x, hidden, act_h, y; /* offsets in the shared scratch */
     size_t x_offset[WEFT_LINEAR_MAX], tile_x, tile_h; /* where each form of x begins in act_x; bytes of a tile */

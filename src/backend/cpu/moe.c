@@ -156,6 +156,15 @@ static void run_gates(weft_program *p, const weft__cpu_moe *m, int64_t n_rows, i
     }
 }
 
+/* The hidden values to whoever asked for them: this thread's share of the rows, each row's in order of rank. */
+static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden, int64_t n_rows, int thread)
+{
+    int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, p->n_threads) * used;
+    float *out = p->data[m->out_hidden];
+    for (int64_t i = weft__cpu_share(n_rows, thread, p->n_threads) * used; i < last; i++)
+        memcpy(out + i * f, hidden + th->slot_of[i] * f, (size_t)f * sizeof *out);
+}
+
 static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_moe *m = s->data;
@@ -166,6 +175,7 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
     int32_t n_blocks = group_slots(m, p->data[m->route], n_rows, th);
     run_gates(p, m, n_rows, n_blocks, hidden, thread);
     weft__pool_barrier(p->backend->pool, thread);
+    if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
     prepare(&m->in_h, m->in_h.chunk_offset, m->tile_h, th, n_blocks, hidden, NULL, act_h, thread, p->n_threads);
     weft__pool_barrier(p->backend->pool, thread);
     if (first >= last) return;
@@ -249,6 +259,7 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
     m->x = s->node->in[0];
     m->route = s->node->in[1];
     m->out = s->node->out[0];
+    m->out_hidden = s->node->n_out > 1 ? s->node->out[1] : WEFT_NONE;
     s->run = run_moe;
     s->data = m;
     return build_experts(p, s, m, err);
