@@ -9,6 +9,7 @@
 #include "prompt.h"
 #include "quality.h"
 #include "terminal.h"
+#include "whole_file.h"
 
 enum { PIECE = 64 }; /* scored tokens whose logits are held at once */
 static const char MAGIC[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
@@ -28,13 +29,15 @@ struct scoring {
     int32_t *tokens;                       /* [n_chunks * n_ctx] */
     float *logits;                         /* [PIECE, n_vocab] */
     uint16_t *record;
-    FILE *base;
+    FILE *against;   /* --kl-against */
+    whole_file base; /* --kl-base */
     quality_sums sums;
 };
 
 static void scoring_free(struct scoring *s)
 {
-    if (s->base) fclose(s->base);
+    whole_file_abandon(&s->base);
+    if (s->against) fclose(s->against);
     quality_free(&s->sums);
     free(s->record);
     free(s->logits);
@@ -45,7 +48,7 @@ static void scoring_free(struct scoring *s)
 
 static weft_status read_exactly(struct scoring *s, void *out, size_t size, size_t n, weft_error *err)
 {
-    if (fread(out, size, n, s->base) == n) return WEFT_OK;
+    if (fread(out, size, n, s->against) == n) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "%s: the file ends early", s->o->kl_against);
 }
 
@@ -56,7 +59,7 @@ static weft_status open_against(struct scoring *s, weft_error *err)
     char magic[sizeof MAGIC];
     int32_t head[3];
     weft_status st;
-    if (!(s->base = fopen(path, "rb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if (!(s->against = fopen(path, "rb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     if ((st = read_exactly(s, magic, 1, sizeof magic, err))) return st;
     if (memcmp(magic, MAGIC, sizeof MAGIC)) return weft_fail(err, WEFT_FORMAT, "%s: not a base file (--kl-base writes one)", path);
     if ((st = read_exactly(s, head, sizeof *head, 3, err))) return st;
@@ -94,13 +97,13 @@ static weft_status read_tokens(struct scoring *s, weft_error *err)
 
 static weft_status begin_base(struct scoring *s, weft_error *err)
 {
-    const char *path = s->o->kl_base;
     int32_t head[3] = {s->n_ctx, s->n_vocab, s->n_chunks};
     size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
-    if (!(s->base = fopen(path, "wb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    if (fwrite(MAGIC, 1, sizeof MAGIC, s->base) != sizeof MAGIC || fwrite(head, sizeof *head, 3, s->base) != 3 ||
-        fwrite(s->tokens, sizeof *s->tokens, n, s->base) != n)
-        return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    weft_status st = whole_file_open(&s->base, s->o->kl_base, err);
+    if (st) return st;
+    FILE *f = s->base.f;
+    if (fwrite(MAGIC, 1, sizeof MAGIC, f) != sizeof MAGIC || fwrite(head, sizeof *head, 3, f) != 3 || fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
+        return whole_file_failed(&s->base, err);
     return WEFT_OK;
 }
 
@@ -113,8 +116,7 @@ static weft_status score(struct scoring *s, const float *logits, int32_t next, w
         return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record) ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     }
     quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));
-    if (s->o->kl_base && fwrite(s->record, sizeof *s->record, n, s->base) != n)
-        return weft_fail(err, WEFT_IO, "%s: %s", s->o->kl_base, strerror(errno));
+    if (s->o->kl_base && fwrite(s->record, sizeof *s->record, n, s->base.f) != n) return whole_file_failed(&s->base, err);
     return WEFT_OK;
 }
 
@@ -188,11 +190,8 @@ static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
 
 static weft_status finish(struct scoring *s, weft_error *err)
 {
-    if (s->o->kl_base) {
-        FILE *f = s->base;
-        s->base = NULL;
-        if (fclose(f)) return weft_fail(err, WEFT_IO, "%s: %s", s->o->kl_base, strerror(errno));
-    }
+    weft_status st = s->o->kl_base ? whole_file_finish(&s->base, err) : WEFT_OK;
+    if (st) return st;
     if (s->o->json) quality_print_json(&s->sums, s->n_ctx, s->n_chunks, s->o->kl_against != NULL);
     else if (s->o->kl_against) quality_print_summary(&s->sums);
     else quality_print_final(&s->sums);

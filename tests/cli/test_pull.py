@@ -858,6 +858,15 @@ class Use(Case):
         self.assertEqual(self.weft("info", "owner/stories:Q4_0").returncode, 1)
         p = self.weft("run", "owner/stories", "Once", "-n", "4", "--temp", "0")
         self.assertEqual(p.returncode, 0, p.stderr)
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        text, matrix, out = (os.path.join(folder, name) for name in ("text", "matrix", "out.gguf"))
+        with open(text, "w") as f:
+            f.write("Once upon a time there was a little girl. " * 8)
+        for command in (["imatrix", "owner/stories", "-f", text, "-o", matrix, "-c", "16"], ["eval", "perplexity", "owner/stories", "-f", text, "-c", "16"],
+                        ["quantize", "owner/stories", out, "Q4_0", "--imatrix", matrix]):
+            p = self.weft(*command)
+            self.assertEqual(p.returncode, 0, p.stderr)
 
     def test_an_existing_file_comes_first(self):
         self.assertEqual(self.weft("pull", "owner/stories").returncode, 0)

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import resource
 import struct
 import tempfile
 import unittest
@@ -78,6 +79,28 @@ class Perplexity(unittest.TestCase):
         self.assertEqual(set(theirs) - {"PPL"} - set(ours), set())  # every figure of theirs is there
         self.assertAlmostEqual(json.loads(again.stdout)["kld_mean"], ours["Mean KLD"], delta=1e-6)
 
+    def test_a_base_file_appears_when_it_is_complete(self):
+        """A disk that fills up half-way leaves what was there before, and nothing else."""
+        def small_disk():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (400000, 400000))
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "base")
+            with open(path, "w") as f:
+                f.write("precious")
+            args = ("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", path)
+            p = weft(*args, preexec_fn=small_disk, restore_signals=False)  # so that SIGXFSZ stays ignored
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"base: File too large", p.stderr)
+            self.assertEqual(os.listdir(d), ["base"])
+            with open(path) as f:
+                self.assertEqual(f.read(), "precious")
+            self.assertEqual(weft(*args).returncode, 0)
+            self.assertEqual(os.listdir(d), ["base"])
+            self.assertEqual(read_base(path)[0], 256)
+            p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", os.path.join(d, "no", "base"))
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"No such file", p.stderr)
+
     def test_bad_input_is_named(self):
         with tempfile.TemporaryDirectory() as d:
             with open(BASE, "rb") as f:
@@ -103,6 +126,17 @@ class Perplexity(unittest.TestCase):
 class Quantize(unittest.TestCase):
     def types_of(self, path):
         return {t["name"]: t["type"] for t in json.loads(weft("info", path, "--json").stdout)["tensors"]}
+
+    def bytes_of(self, path, name):
+        """A tensor's bytes. The file is one run of tensors to its end, in the order of the listing, each padded to 32."""
+        with open(path, "rb") as f:
+            data = f.read()
+        at = len(data)
+        for t in reversed(json.loads(weft("info", path, "--json").stdout)["tensors"]):
+            at -= (t["bytes"] + 31) // 32 * 32
+            if t["name"] == name:
+                return data[at:at + t["bytes"]]
+        raise KeyError(name)
 
     def test_every_type_loads_and_is_as_large_as_the_reference(self):
         with tempfile.TemporaryDirectory() as d:
@@ -198,8 +232,12 @@ class Quantize(unittest.TestCase):
             self.assertEqual(weft("imatrix", moe, "-f", TEXT, "-o", matrix, "-c", "64", "--chunks", "2").returncode, 0)
             shapes = {t["name"]: t["shape"] for t in json.loads(weft("info", matrix, "--json").stdout)["tensors"]}
             self.assertEqual(shapes["blk.0.ffn_gate_exps.weight.in_sum2"], [256, 4])
+            self.assertEqual(shapes["blk.2.ffn_down_exps.weight.in_sum2"], [512, 4])
+            p = weft("quantize", moe, out, "Q4_K_S")
+            plain = self.bytes_of(out, "blk.1.ffn_down_exps.weight")
             p = weft("quantize", moe, out, "Q4_K_S", "--imatrix", matrix)
             self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertNotEqual(plain, self.bytes_of(out, "blk.1.ffn_down_exps.weight"))
             self.assertEqual(self.types_of(out)["blk.0.ffn_gate_inp.weight"], "F16")
             self.assertEqual(len(json.loads(weft("run", out, "a", "-n", "3", "--json", "--ignore-eos").stdout)["tokens"]), 3)
 
