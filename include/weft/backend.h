@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions appended. */
-#define WEFT_ABI_VERSION 0x00010001u
+#define WEFT_ABI_VERSION 0x00010002u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own */
@@ -64,10 +64,24 @@ typedef struct weft_segment {
 /* Called now and then while a program is compiled (weights are packed). fraction in [0, 1]. Returning non-zero cancels. */
 typedef int (*weft_progress_fn)(void *arg, const char *what, double fraction);
 
+/* The packed weights of a program (from 1.2), as it hands them out and as another one takes them, in this process or a later one. */
+typedef struct weft_image {
+    uint32_t size;
+    int32_t n_weights;  /* of the graph */
+    const char *layout; /* printable; names everything but the weights that the bytes depend on: the provider's own to compare */
+    const void *data;   /* 64-byte aligned */
+    uint64_t n_bytes;
+    const uint64_t *offset; /* [n_weights] where a weight begins in data; UINT64_MAX: it is not packed */
+    const uint8_t *own;     /* [n_weights] 1: the weight's own bytes are read, too; not asked of an image that is taken */
+} weft_image;
+
 typedef struct weft_compile_options {
     uint32_t size, reserved;
     weft_progress_fn progress; /* may be NULL */
     void *progress_arg;
+    /* From 1.2: weights that were packed before, or NULL. data outlives the program, the rest the call. A weight whose buffer is
+     * WEFT_DOMAIN_MAPPED without data has its bytes only here. WEFT_UNSUPPORTED when the layout is not the provider's. */
+    const weft_image *image;
 } weft_compile_options;
 
 /* One op of one run, as the thread that leads the run saw it: from begin to done it did its own share; from done to end it waited
@@ -109,6 +123,9 @@ typedef struct weft_backend_api {
     /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer. Runs without a
      * log must not become slower. */
     void (*profile)(weft_program *program, weft_profile_log *log);
+    /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed weights, borrowed
+     * until program_free. out->size set by the caller. */
+    weft_status (*image)(weft_program *program, weft_image *out, weft_error *err);
 } weft_backend_api;
 
 /* The only symbol of a plugin. host_abi is the core's WEFT_ABI_VERSION. NULL: the plugin refuses this core. */
@@ -121,7 +138,9 @@ WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_i
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 112, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 120, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_compile_options) == 32, "plugin ABI: weft_compile_options");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_image) == 48, "plugin ABI: weft_image");
 
 #ifdef __cplusplus
 }

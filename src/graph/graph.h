@@ -57,6 +57,7 @@ typedef struct weft__plan_options {
     int n_providers;
     weft_progress_fn progress;
     void *progress_arg;
+    const weft_image *image; /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
 } weft__plan_options;
 
 /* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a program for
@@ -68,6 +69,10 @@ weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_k
                            weft_error *err);
 /* Lines of text: order, fusion, segments, kernels, arena bytes with and without reuse. Caller frees with weft__free. */
 char *weft__plan_describe(const weft__plan *plan);
+
+/* The plan's packed weights, by the weights of its graph; they live with the plan. *provider: the name of the one that packed them.
+ * WEFT_UNSUPPORTED, naming the provider, where it cannot hand them out, or where there are several. */
+weft_status weft__plan_image(const weft__plan *plan, weft_image *out, const char **provider, weft_error *err);
 
 /* The graph as it runs: fused and in order. Lives with the plan. */
 const weft_graph *weft__plan_graph(const weft__plan *plan);

@@ -74,12 +74,37 @@ static int pass_on(void *arg, const char *what, double fraction)
     return s->o->progress(s->o->progress_arg, what, (s->index + fraction) / s->n);
 }
 
+/* Packed weights are one provider's, and it must know them. */
+static weft_status check_image(const weft__plan *p, weft_error *err)
+{
+    for (int32_t i = 0; i < p->n_segments; i++) {
+        const weft_backend_api *api = p->segments[i].provider->api;
+        if (!api->image) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s knows no packed weights", api->name);
+    }
+    if (p->n_segments == 1) return WEFT_OK;
+    return weft_fail(err, WEFT_UNSUPPORTED, "the model is divided into %d segments; packed weights are those of one", p->n_segments);
+}
+
+weft_status weft__plan_image(const weft__plan *p, weft_image *out, const char **provider, weft_error *err)
+{
+    weft_status st = check_image(p, err);
+    if (st) return st;
+    const weft_backend_api *api = p->segments[0].provider->api;
+    *provider = api->name;
+    *out = (weft_image){.size = sizeof *out};
+    st = api->image(p->segments[0].program, out, err);
+    return st ? weft_fail_within(err, st, "provider %s", api->name) : WEFT_OK;
+}
+
 static weft_status compile(weft__plan *p, const weft__plan_options *o, weft_error *err)
 {
+    weft_status checked = o->image ? check_image(p, err) : WEFT_OK;
+    if (checked) return checked;
     for (int32_t i = 0; i < p->n_segments; i++) {
         weft__plan_segment *seg = &p->segments[i];
         share s = {o, i, p->n_segments};
-        weft_compile_options options = {.size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s};
+        weft_compile_options options = {.size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s,
+                                        .image = o->image};
         const weft_backend_api *api = seg->provider->api;
         weft_status st = api->compile(seg->provider->backend, p->graph, &seg->s, &options, &seg->program, err);
         if (st) return weft_fail_within(err, st, "provider %s", api->name);

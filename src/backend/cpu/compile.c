@@ -89,14 +89,14 @@ static weft_status make_tables(weft_program *p, weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
 
-static weft_status make_memory(weft_program *p, weft_error *err)
+/* Memory for packed weights, or the image that has them. */
+static weft_status make_packed(weft_program *p, const weft_image *image, weft_error *err)
 {
     uint64_t n, limit = weft__cpu_memory_bytes();
     weft_status st;
-    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err))) return weft_fail_within(err, st, "activations");
-    for (int32_t t = 0; t < p->graph->n_tensors; t++) {
-        uint64_t offset = p->segment->arena_offset[t];
-        if (offset != UINT64_MAX) p->data[t] = (float *)((uint8_t *)p->arena->data + offset);
+    if (image) {
+        if ((st = weft__cpu_take_image(p, image, err))) return st;
+        return weft__mem_borrow(image->data, image->n_bytes, WEFT_BUFFER_READONLY, &p->packed, err);
     }
     if ((st = weft__cpu_packed_bytes(p, &n, err))) return st;
     if (limit && n > limit)
@@ -104,6 +104,17 @@ static weft_status make_memory(weft_program *p, weft_error *err)
                          (double)n / 1e9, (double)limit / 1e9);
     if ((st = new_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err))) return weft_fail_within(err, st, "packed weights");
     return WEFT_OK;
+}
+
+static weft_status make_memory(weft_program *p, const weft_image *image, weft_error *err)
+{
+    weft_status st;
+    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err))) return weft_fail_within(err, st, "activations");
+    for (int32_t t = 0; t < p->graph->n_tensors; t++) {
+        uint64_t offset = p->segment->arena_offset[t];
+        if (offset != UINT64_MAX) p->data[t] = (float *)((uint8_t *)p->arena->data + offset);
+    }
+    return make_packed(p, image, err);
 }
 
 /* ---- steps ---- */
@@ -356,7 +367,7 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
 {
     weft_status st;
     *out = NULL;
-    if (g->size < sizeof *g || s->size < sizeof *s || o->size < sizeof *o)
+    if (g->size < sizeof *g || s->size < sizeof *s || o->size < offsetof(weft_compile_options, image))
         return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version", g->size, s->size, o->size);
     weft_program *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program");
@@ -365,11 +376,13 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->graph = g;
     p->segment = s;
     p->n_threads = b->n_threads;
-    if ((st = make_tables(p, err)) || (st = make_memory(p, err)) || (st = build_steps(p, err)) || (st = make_scratch(p, err)) ||
+    const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
+    if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) || (st = make_scratch(p, err)) ||
         (st = pack_weights(p, o, err)) || (st = describe(p, err))) {
         weft__cpu_program_free(&p);
         return st;
     }
+    p->image = NULL; /* the caller's */
     *out = p;
     return WEFT_OK;
 }

@@ -178,6 +178,7 @@ struct weft_program {
     int32_t n_steps;
     float **data; /* [n_tensors] */
     weft_buffer *arena, *packed, *shared;
+    const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft_buffer **scratch;     /* [backend->n_threads] */
     weft__cpu_thread *threads; /* [backend->n_threads] */
     weft__cpu_claim *claims;   /* [needs.chunks][backend->n_threads] */
@@ -245,6 +246,10 @@ weft_status weft__cpu_tile_rows(weft_program *p, weft_error *err);
 
 /* Describes weight id as a matrix; its panels lie in p->packed (reserved here, filled by weft__cpu_pack) or where they are. */
 weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_weight_id id, weft_error *err);
+/* Accepts an image whose layout is ours, before the weights are looked at. */
+weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_error *err);
+/* Where the image has the n_bytes of weight id, which it must have. */
+weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, uint64_t n_bytes, uint8_t **out, weft_error *err);
 /* Bytes that all weights of the segment need when packed. */
 weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err);
 /* Which forms the n matrices (the first n_mat of them) read; sets each one's `act`. */
@@ -282,6 +287,7 @@ void weft__cpu_program_free(weft_program **p);
 const char *weft__cpu_program_describe(weft_program *p);
 weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
 void weft__cpu_profile(weft_program *p, weft_profile_log *log);
+weft_status weft__cpu_image(weft_program *p, weft_image *out, weft_error *err);
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err);
 
 #endif

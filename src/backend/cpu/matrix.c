@@ -62,6 +62,8 @@ weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_wei
     const weft__matmul *mm = weft__matmul_find(w->dtype, p->backend->tiers);
     uint64_t total;
     *m = (weft__cpu_matrix){.mm = mm, .w = w, .k = w->shape.d[0], .n = w->shape.d[1]};
+    if (!w->buffer->data && !(mm->panel_bytes && p->image))
+        return weft_fail(err, WEFT_ARGUMENT, "weight %s has no bytes, and none that are packed", w->name);
     if (!mm->panel_bytes) {
         m->panels = (const uint8_t *)w->buffer->data + w->offset;
         m->stride = w->row_bytes;
@@ -70,7 +72,11 @@ weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_wei
     }
     m->stride = mm->panel_bytes(m->k);
     m->expert_stride = (size_t)ceil_div(m->n, mm->panel_rows) * m->stride;
-    if (!p->weight_panels[id]) {
+    if (!p->weight_panels[id] && p->image) {
+        if (!panel_total(w, mm, &total)) return weft_fail(err, WEFT_LIMIT, "weight %s is larger than can be counted", w->name);
+        weft_status st = weft__cpu_panels_of_image(p, id, total, &p->weight_panels[id], err);
+        if (st) return st;
+    } else if (!p->weight_panels[id]) {
         if (!panel_total(w, mm, &total) || total > p->packed->n_bytes - p->n_packed)
             return weft_fail(err, WEFT_INTERNAL, "weight %s does not fit the memory counted for it", w->name);
         p->weight_panels[id] = (uint8_t *)p->packed->data + p->n_packed;

@@ -95,12 +95,19 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
     return WEFT_OK;
 }
 
-/* The weight can be read here and there is a kernel for its type; absent ones are fine. */
-static int can_read(const weft_backend *b, const weft_graph *g, weft_weight_id id)
+/* There is a kernel for the weight's type, and the weight can be read here or may come packed; absent ones are fine. */
+static int can_multiply(const weft_backend *b, const weft_graph *g, weft_weight_id id)
 {
     if (id == WEFT_NONE) return 1;
     const weft_weight *w = &g->weights[id];
-    return w->buffer->data && weft__matmul_find(w->dtype, b->tiers) != NULL;
+    return (w->buffer->data || w->buffer->domain == WEFT_DOMAIN_MAPPED) && weft__matmul_find(w->dtype, b->tiers) != NULL;
+}
+
+/* The same for one whose own bytes are needed. */
+static int can_read(const weft_backend *b, const weft_graph *g, weft_weight_id id)
+{
+    if (id == WEFT_NONE) return 1;
+    return g->weights[id].buffer->data && can_multiply(b, g, id);
 }
 
 /* The KV group that a node writes or reads, or NULL. */
@@ -117,8 +124,9 @@ int weft__cpu_supports(weft_backend *b, const weft_graph *g, const weft_node *n)
     if (n->op >= WEFT_OP_COUNT) return 0;
     const weft_kv_group *group = group_of(g, n);
     if (group && group->page_tokens % PAGE_BLOCK) return 0; /* kernels store keys in blocks of tokens */
+    int multiplies = n->op == WEFT_OP_LINEAR || n->op == WEFT_OP_MOE_FFN;
     for (int i = 0; i < n->n_w; i++)
-        if (!can_read(b, g, n->w[i])) return 0;
+        if (!(multiplies ? can_multiply : can_read)(b, g, n->w[i])) return 0;
     if (n->op == WEFT_OP_LINEAR) {
         const weft_attr_linear *a = &n->attr.linear;
         for (int i = 0; i < a->n_mat; i++)
@@ -162,6 +170,7 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .measure = weft__cpu_measure,
         .program_describe = weft__cpu_program_describe,
         .profile = weft__cpu_profile,
+        .image = weft__cpu_image,
     };
     return host_abi >> 16 == WEFT_ABI_VERSION >> 16 ? &api : NULL;
 }
