@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -69,6 +70,21 @@ weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
         return io_failed(o, "reserving its space", errno, err);
 #endif
     return WEFT_OK;
+}
+
+weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err)
+{
+    char label[WEFT__SHOW * 2];
+    struct statvfs disk;
+    char *folder = weft__strdup(path);
+    if (!folder) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__show_path(label, path));
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0; /* keeps "/" itself */
+    int known = statvfs(slash ? folder : ".", &disk) == 0;
+    weft__free(folder);
+    if (!known || n_bytes / disk.f_frsize < disk.f_bavail) return WEFT_OK; /* what else is wrong, opening it will tell */
+    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
+                     weft__show_path(label, path), (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
 }
 
 static weft_status write_through(weft__out *o, const unsigned char *p, size_t n, weft_error *err)

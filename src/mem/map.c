@@ -12,9 +12,11 @@
 #include "mem/mem.h"
 
 #ifdef MADV_NOHUGEPAGE
+#define HUGE_PAGES MADV_HUGEPAGE
 #define NO_HUGE_PAGES MADV_NOHUGEPAGE
 #else
-#define NO_HUGE_PAGES MADV_NORMAL /* this system has none */
+#define HUGE_PAGES MADV_NORMAL /* this system has none */
+#define NO_HUGE_PAGES MADV_NORMAL
 #endif
 
 static void map_release(weft_buffer *b)
@@ -64,7 +66,7 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
 
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err)
 {
-    static const int to_system[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED, MADV_DONTNEED, NO_HUGE_PAGES};
+    static const int to_system[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED, MADV_DONTNEED, HUGE_PAGES, NO_HUGE_PAGES};
     unsigned long long from = offset, n = n_bytes;
     if ((unsigned)advice >= sizeof to_system / sizeof *to_system)
         return weft_fail(err, WEFT_ARGUMENT, "unknown advice %d", (int)advice);

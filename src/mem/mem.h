@@ -14,6 +14,7 @@ typedef enum weft__advice {
     WEFT__ADVICE_RANDOM,
     WEFT__ADVICE_WILLNEED, /* start reading it now */
     WEFT__ADVICE_DONTNEED, /* its pages may be dropped; they are read again from the file when touched */
+    WEFT__ADVICE_HUGE,     /* huge pages here, as many as the system gives */
     WEFT__ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
 } weft__advice;
 
