@@ -1,9 +1,9 @@
 /* pool.c: pages of one kind per group, counted references, a free list per group as a stack.
  * Owner: the engine thread. */
+#include "kv/pool.h"
 #include "base/alloc.h"
 #include "base/check.h"
 #include "kv/kv.h"
-#include "kv/pool.h"
 #include "mem/mem.h"
 
 static weft_status group_init(weft__kv_pool *pool, int g, int32_t n_pages, uint32_t dtype, weft_error *err)

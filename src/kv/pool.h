@@ -60,6 +60,9 @@ static inline int32_t weft__kv_first_entry(const weft_kv_group *g, int32_t n)
     return oldest > 0 ? oldest / g->page_tokens : 0;
 }
 
+/* Is everything there that a sequence of n tokens, 0 <= n <= its length, needs for continuing? */
+int weft__kv_seq_continues(const weft__kv_seq *seq, int32_t n);
+
 /* Adds the tree's reference. 0: the page is owned already. */
 int weft__kv_page_own(weft__kv_pool *pool, int group, int32_t page, void *node);
 /* Gives the tree's reference back. */

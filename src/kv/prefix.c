@@ -194,7 +194,7 @@ static int32_t last_missing(const weft__prefix *p, weft__prefix_node *node, int 
 /* Shortens a match to where every window is complete; returns the node that holds its last position. */
 static weft__prefix_node *usable(const weft__prefix *p, weft__prefix_node *node, int32_t *n)
 {
-    for (int g = 0; g < p->shape.pool->n_groups && *n > 0; g++) {
+    for (int g = 0; *n > 0 && g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
         int32_t missing = spec->window > 0 ? last_missing(p, node, g, *n) : -1;
         if (missing < 0) continue;
@@ -220,8 +220,7 @@ int32_t weft__prefix_peek(const weft__prefix *p, weft__kv_key key, const int32_t
     return length;
 }
 
-int32_t weft__prefix_match(weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq,
-                           uint32_t *hits)
+int32_t weft__prefix_match(weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, weft__kv_seq *seq, uint32_t *hits)
 {
     weft__kv_pool *pool = p->shape.pool;
     int32_t length;

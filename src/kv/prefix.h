@@ -28,8 +28,8 @@ typedef struct weft__kv_key {
 } weft__kv_key;
 
 typedef struct weft__prefix_stats {
-    uint64_t n_lookups, n_hits;           /* matches asked for; those that found something */
-    uint64_t tokens_asked, tokens_reused; /* of these */
+    uint64_t n_lookups, n_hits;                /* matches asked for; those that found something */
+    uint64_t tokens_asked, tokens_reused;      /* of these */
     uint64_t n_evicted_nodes, n_evicted_pages; /* under pressure; pages of all groups */
     int64_t n_nodes, n_roots;                  /* now */
     int64_t n_tokens;                          /* now, in all nodes */

@@ -91,8 +91,7 @@ static int reserve_group(weft__kv_seq *seq, int g, int32_t n)
     }
     if (shared < 0) return 1;
     if ((page = weft__kv_page_take(pool, g)) < 0) return 0;
-    memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]),
-           pool->bindings[g].page_bytes);
+    memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]), pool->bindings[g].page_bytes);
     weft__kv_page_release(pool, g, seq->pages[g][shared]);
     seq->pages[g][shared] = page;
     pool->n_copies++;
@@ -104,8 +103,8 @@ weft_status weft__kv_seq_reserve(weft__kv_seq *seq, int32_t n, weft_error *err)
     weft__kv_pool *pool = seq->pool;
     int ok = 1;
     if (n < 0 || n > seq->n_ctx - seq->length)
-        return weft_fail(err, WEFT_LIMIT, "the context of %d tokens is full (%d used, %d more asked); use a larger -c", seq->n_ctx,
-                         seq->length, n);
+        return weft_fail(err, WEFT_LIMIT, "the context of %d tokens is full (%d used, %d more asked); use a larger -c",
+                         seq->n_ctx, seq->length, n);
     for (int g = 0; g < pool->n_groups; g++) drop_window(seq, g);
     for (int g = 0; n > 0 && g < pool->n_groups && ok; g++) ok = reserve_group(seq, g, n);
     if (ok) return WEFT_OK;
@@ -125,8 +124,7 @@ void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n)
     seq->length += n;
 }
 
-/* Is everything there that a sequence of n tokens needs for continuing? */
-static int continues_at(const weft__kv_seq *seq, int32_t n)
+int weft__kv_seq_continues(const weft__kv_seq *seq, int32_t n)
 {
     for (int g = 0; g < seq->pool->n_groups; g++)
         if (seq->n_gone[g] > weft__kv_first_entry(&seq->pool->groups[g].spec, n)) return 0;
@@ -137,7 +135,7 @@ int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
 {
     weft__kv_pool *pool = seq->pool;
     if (n >= seq->length) return seq->length;
-    if (n < 0 || !continues_at(seq, n)) n = 0;
+    if (n < 0 || !weft__kv_seq_continues(seq, n)) n = 0;
     for (int g = 0; g < pool->n_groups; g++) {
         release_from(seq, g, weft__kv_entries(&pool->groups[g].spec, n));
         if (n == 0) seq->n_gone[g] = 0;
@@ -148,7 +146,7 @@ int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
 
 int32_t weft__kv_seq_fork(weft__kv_seq *seq, const weft__kv_seq *from, int32_t n)
 {
-    if (n < 1 || n > from->length || n > seq->n_ctx || !continues_at(from, n)) return 0;
+    if (n < 1 || n > from->length || n > seq->n_ctx || !weft__kv_seq_continues(from, n)) return 0;
     for (int g = 0; g < seq->pool->n_groups; g++) {
         const weft_kv_group *spec = &seq->pool->groups[g].spec;
         int32_t first = weft__kv_first_entry(spec, n), end = weft__kv_entries(spec, n);

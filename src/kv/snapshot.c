@@ -1,0 +1,225 @@
+/* snapshot.c: pages to a file's bytes and back (snapshot.h). No state. */
+#include "kv/snapshot.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "kv/pool.h"
+
+static const char MAGIC[8] = {'w', 'e', 'f', 't', '-', 'k', 'v', '\n'};
+
+WEFT_STATIC_ASSERT(sizeof(weft__snapshot_head) == 88, "the file format");
+WEFT_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endian, and written as they lie in memory");
+
+weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, weft__kv_layout *out, weft_error *err)
+{
+    weft__hasher h;
+    if (pool->n_groups > WEFT__SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; a file holds at most %d", pool->n_groups, WEFT__SNAPSHOT_GROUPS);
+    *out = (weft__kv_layout){.model = model, .n_groups = pool->n_groups};
+    weft__hash_begin(&h);
+    for (int g = 0; g < pool->n_groups; g++) {
+        const weft_kv_group *s = &pool->groups[g].spec;
+        uint64_t facts[] = {(uint64_t)s->kind,        (uint64_t)s->window,          (uint64_t)s->n_layers,
+                            (uint64_t)s->n_kv_heads,  (uint64_t)s->head_dim_k,      (uint64_t)s->head_dim_v,
+                            (uint64_t)s->page_tokens, pool->bindings[g].page_bytes, pool->bindings[g].dtype};
+        weft__hash_add(&h, facts, sizeof facts);
+        out->group[g] = *s;
+        out->page_bytes[g] = pool->bindings[g].page_bytes;
+    }
+    out->digest = weft__hash_end(&h);
+    return WEFT_OK;
+}
+
+/* Pages of a group that continuing at n needs. */
+static uint64_t pages_of(const weft_kv_group *g, int32_t n)
+{
+    return (uint64_t)(weft__kv_entries(g, n) - weft__kv_first_entry(g, n));
+}
+
+uint64_t weft__snapshot_body_at(int32_t n_tokens)
+{
+    return (sizeof(weft__snapshot_head) + (uint64_t)n_tokens * sizeof(int32_t) + 63) & ~(uint64_t)63;
+}
+
+/* Bytes of the whole, or 0 when that is no number. */
+static uint64_t size_of(const weft__kv_layout *layout, int32_t n)
+{
+    uint64_t sum = weft__snapshot_body_at(n), part;
+    for (int g = 0; g < layout->n_groups; g++)
+        if (!weft__mul_u64(pages_of(&layout->group[g], n), layout->page_bytes[g], &part) || !weft__add_u64(sum, part, &sum))
+            return 0;
+    return sum;
+}
+
+int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n)
+{
+    if (n > n_tokens) n = n_tokens;
+    for (int g = 0; g < layout->n_groups; g++)
+        if (weft__kv_first_entry(&layout->group[g], n) < weft__kv_first_entry(&layout->group[g], n_tokens)) return 0;
+    return n;
+}
+
+const weft__snapshot_head *weft__snapshot_head_of(const weft__snapshot *s)
+{
+    return (const weft__snapshot_head *)s->bytes;
+}
+
+const int32_t *weft__snapshot_tokens(const weft__snapshot *s)
+{
+    return (const int32_t *)(s->bytes + sizeof(weft__snapshot_head));
+}
+
+weft__snapshot *weft__snapshot_alloc(uint64_t n_bytes)
+{
+    weft__snapshot *s = weft__alloc(sizeof *s);
+    if (!s) return NULL;
+    *s = (weft__snapshot){n_bytes, n_bytes <= PTRDIFF_MAX ? weft__alloc_aligned(64, (size_t)n_bytes) : NULL};
+    if (!s->bytes) weft__snapshot_free(&s);
+    return s;
+}
+
+void weft__snapshot_free(weft__snapshot **p)
+{
+    if (!*p) return;
+    weft__free((*p)->bytes);
+    weft__free(*p);
+    *p = NULL;
+}
+
+weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
+{
+    *out = NULL;
+    if (n < 1 || n > seq->length || n > WEFT__SNAPSHOT_TOKENS)
+        return weft_fail(err, WEFT_ARGUMENT, "a snapshot of %d tokens; the sequence has %d", n, seq->length);
+    if (!weft__kv_seq_continues(seq, n))
+        return weft_fail(err, WEFT_STATE, "a snapshot of %d tokens: the sliding window before that is gone", n);
+    uint64_t size = size_of(layout, n), at = weft__snapshot_body_at(n);
+    weft__snapshot *s = size ? weft__snapshot_alloc(size) : NULL;
+    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a snapshot of %d tokens", n);
+    weft__snapshot_head head = {.version = WEFT__SNAPSHOT_VERSION,
+                                .n_groups = layout->n_groups,
+                                .model = layout->model,
+                                .root = root,
+                                .layout = layout->digest,
+                                .n_bytes = size,
+                                .n_tokens = n};
+    memcpy(head.magic, MAGIC, sizeof MAGIC);
+    memset(s->bytes, 0, (size_t)at);
+    memcpy(s->bytes, &head, sizeof head);
+    memcpy(s->bytes + sizeof head, tokens, (size_t)n * sizeof *tokens);
+    for (int g = 0; g < layout->n_groups; g++) {
+        int32_t end = weft__kv_entries(&layout->group[g], n);
+        for (int32_t i = weft__kv_first_entry(&layout->group[g], n); i < end; i++, at += layout->page_bytes[g])
+            memcpy(s->bytes + at, weft__kv_page_data(seq->pool, g, seq->pages[g][i]), (size_t)layout->page_bytes[g]);
+    }
+    *out = s;
+    return WEFT_OK;
+}
+
+/* Entries [first, end) of one group, from pages that begin at `from`. 0: no free page. */
+static int load_group(weft__kv_seq *seq, int g, int32_t first, int32_t end, const unsigned char *from, uint64_t page_bytes)
+{
+    for (int32_t i = 0; i < first; i++) seq->pages[g][i] = -1;
+    seq->n_pages[g] = seq->n_gone[g] = first;
+    for (int32_t i = first; i < end; i++, from += page_bytes) {
+        int32_t page = weft__kv_page_take(seq->pool, g);
+        if (page < 0) return 0;
+        memcpy(weft__kv_page_data(seq->pool, g, page), from, (size_t)page_bytes);
+        seq->pages[g][seq->n_pages[g]++] = page;
+    }
+    return 1;
+}
+
+weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                weft_error *err)
+{
+    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+    uint64_t at = weft__snapshot_body_at(n_tokens);
+    int ok = 1;
+    if (n < 1 || n > seq->n_ctx)
+        return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
+    if (weft__snapshot_usable(layout, n_tokens, n) != n)
+        return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n, n_tokens);
+    for (int g = 0; g < layout->n_groups && ok; g++) {
+        const weft_kv_group *spec = &layout->group[g];
+        int32_t had = weft__kv_first_entry(spec, n_tokens), first = weft__kv_first_entry(spec, n);
+        const unsigned char *from = s->bytes + at + (uint64_t)(first - had) * layout->page_bytes[g];
+        ok = load_group(seq, g, first, weft__kv_entries(spec, n), from, layout->page_bytes[g]);
+        at += pages_of(spec, n_tokens) * layout->page_bytes[g];
+    }
+    seq->length = n;
+    if (ok) return WEFT_OK;
+    weft__kv_seq_trim(seq, 0);
+    return weft_fail(err, WEFT_LIMIT, "no free KV page for %d tokens from the disk store", n);
+}
+
+int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
+                             int32_t n)
+{
+    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    const int32_t *mine = weft__snapshot_tokens(s);
+    int32_t same = 0;
+    if (memcmp(&head->root, &root, sizeof root)) return 0;
+    while (same < n && same < head->n_tokens && mine[same] == tokens[same]) same++;
+    return weft__snapshot_usable(layout, head->n_tokens, same);
+}
+
+static uint64_t head_sum(const weft__snapshot_head *head, const void *tokens)
+{
+    weft__hasher h;
+    weft__hash_begin(&h);
+    weft__hash_add(&h, head, offsetof(weft__snapshot_head, head_sum));
+    weft__hash_add(&h, tokens, (size_t)weft__snapshot_body_at(head->n_tokens) - sizeof *head);
+    return weft__hash_end(&h);
+}
+
+static uint64_t body_sum(const weft__snapshot *s)
+{
+    uint64_t at = weft__snapshot_body_at(weft__snapshot_head_of(s)->n_tokens);
+    return weft__hash(s->bytes + at, (size_t)(s->n_bytes - at));
+}
+
+void weft__snapshot_seal(weft__snapshot *s)
+{
+    weft__snapshot_head *head = (weft__snapshot_head *)s->bytes;
+    head->body_sum = body_sum(s);
+    head->head_sum = head_sum(head, s->bytes + sizeof *head);
+}
+
+weft_status weft__snapshot_check_head(const weft__snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
+                                      weft_error *err)
+{
+    if (n_bytes < sizeof *head || memcmp(head->magic, MAGIC, sizeof MAGIC))
+        return weft_fail(err, WEFT_FORMAT, "not a file of saved pages");
+    if (head->version != WEFT__SNAPSHOT_VERSION)
+        return weft_fail(err, WEFT_UNSUPPORTED, "saved pages of version %u; this build has %d", head->version,
+                         WEFT__SNAPSHOT_VERSION);
+    if (memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
+        head->n_groups != layout->n_groups)
+        return weft_fail(err, WEFT_STATE, "saved pages of another model or page layout");
+    if (head->n_tokens < 1 || head->n_tokens > WEFT__SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
+        size_of(layout, head->n_tokens) != n_bytes)
+        return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged", head->n_tokens,
+                         (unsigned long long)n_bytes);
+    return WEFT_OK;
+}
+
+weft_status weft__snapshot_check_tokens(const weft__snapshot_head *head, const void *tokens, weft_error *err)
+{
+    if (head_sum(head, tokens) != head->head_sum)
+        return weft_fail(err, WEFT_FORMAT, "saved pages: the head's sum is wrong: damaged");
+    return WEFT_OK;
+}
+
+weft_status weft__snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err)
+{
+    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    weft_status st = weft__snapshot_check_head(head, s->n_bytes, layout, err);
+    if (!st) st = weft__snapshot_check_tokens(head, s->bytes + sizeof *head, err);
+    if (!st && body_sum(s) != head->body_sum) st = weft_fail(err, WEFT_FORMAT, "saved pages: their sum is wrong: damaged");
+    return st;
+}

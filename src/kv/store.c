@@ -1,0 +1,458 @@
+/* store.c: the queue and the thread of the disk store (store.h).
+ * The store's thread alone touches files and adds to or removes from the index; the lock covers queue, index and counters, and is
+ * never held while the disk works. */
+#include "kv/store.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "kv/store_parts.h"
+
+/* Snapshots that wait to be written take at most this much memory (one may be larger). */
+#define MAX_QUEUED ((uint64_t)256 << 20)
+
+typedef enum job_kind { JOB_PUT, JOB_FETCH, JOB_FETCH_SLOT, JOB_ERASE } job_kind;
+
+typedef struct job {
+    struct job *next;
+    job_kind kind;
+    weft__snapshot *snapshot; /* PUT */
+    char file[WEFT__STORE_FILE];
+    weft__kv_key root; /* FETCH */
+    int32_t n;
+    weft__store_done done;
+    void *arg;
+    int32_t tokens[]; /* [n] */
+} job;
+
+typedef struct queue {
+    job *first, *last;
+} queue;
+
+struct weft__store {
+    weft__kv_layout layout;
+    int32_t page_tokens; /* of the largest page */
+    int has_window;
+    weft__store_folder folder;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    queue reads, others;
+    int busy, stop, failing;
+    weft__store_index index;
+    weft__store_stats stats;
+};
+
+/* ---- names ---- */
+
+int weft__store_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+    if (n < 1 || n > WEFT__STORE_NAME || !strcmp(name, ".") || !strcmp(name, "..")) return 0;
+    return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}
+
+static weft_status slot_file(const char *name, char out[WEFT__STORE_FILE], weft_error *err)
+{
+    if (!weft__store_name_ok(name))
+        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
+                         WEFT__STORE_NAME);
+    snprintf(out, WEFT__STORE_FILE, "s-%s.kv", name);
+    return WEFT_OK;
+}
+
+static void prefix_file(const weft__snapshot *s, char out[WEFT__STORE_FILE])
+{
+    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    weft__hasher h;
+    weft__hash_begin(&h);
+    weft__hash_add(&h, &head->root, sizeof head->root);
+    weft__hash_add(&h, weft__snapshot_tokens(s), (size_t)head->n_tokens * sizeof(int32_t));
+    snprintf(out, WEFT__STORE_FILE, "p-%016llx.kv", (unsigned long long)weft__hash_end(&h));
+}
+
+/* ---- the store's thread: making room ---- */
+
+/* Removes a file, and what the index knows of it. */
+static void drop(weft__store *s, weft__store_entry *e)
+{
+    char file[WEFT__STORE_FILE];
+    memcpy(file, e->file, sizeof file);
+    pthread_mutex_lock(&s->lock);
+    weft__store_index_remove(&s->index, e);
+    pthread_mutex_unlock(&s->lock);
+    weft__store_unlink(&s->folder, file);
+}
+
+/* Removes the prefix used least recently and returns its bytes; 0: there is none. */
+static uint64_t drop_oldest(weft__store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    weft__store_entry *e = weft__store_index_oldest(&s->index);
+    uint64_t n_bytes = e ? e->n_bytes : 0;
+    if (e) s->stats.n_removed++;
+    pthread_mutex_unlock(&s->lock);
+    if (e) drop(s, e);
+    return n_bytes;
+}
+
+/* Removes prefixes until n_bytes more fit under the cap, less those of the slot that is replaced (or NULL). */
+static weft_status make_room(weft__store *s, uint64_t n_bytes, const weft__store_entry *replaced, weft_error *err)
+{
+    int64_t n_slots;
+    pthread_mutex_lock(&s->lock);
+    uint64_t cap = s->stats.cap_bytes, slots = weft__store_index_slots(&s->index, &n_slots);
+    pthread_mutex_unlock(&s->lock);
+    uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
+    if (n_bytes > cap || slots - credit > cap - n_bytes)
+        return weft_fail(err, WEFT_LIMIT,
+                         "%llu bytes do not fit beside %lld saved slots under the store's cap of %llu bytes; erase slots",
+                         (unsigned long long)n_bytes, (long long)n_slots, (unsigned long long)cap);
+    while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
+    return WEFT_OK;
+}
+
+/* ---- the store's thread: jobs ---- */
+
+/* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous. */
+static void list(weft__store *s, weft__store_entry *e)
+{
+    weft__store_entry *old;
+    pthread_mutex_lock(&s->lock);
+    if ((old = weft__store_index_named(&s->index, e->file))) weft__store_index_remove(&s->index, old);
+    weft__store_index_add(&s->index, e);
+    s->stats.n_written++;
+    pthread_mutex_unlock(&s->lock);
+    while (!s->has_window && (old = weft__store_index_shorter(&s->index, e))) {
+        pthread_mutex_lock(&s->lock);
+        s->stats.n_removed++;
+        pthread_mutex_unlock(&s->lock);
+        drop(s, old);
+    }
+}
+
+static weft_status do_put(weft__store *s, job *j, weft_error *err)
+{
+    const weft__snapshot_head *head = weft__snapshot_head_of(j->snapshot);
+    const int32_t *tokens = weft__snapshot_tokens(j->snapshot);
+    int32_t serves = 0;
+    int slot = j->file[0] == 's', in_place = 0;
+    pthread_mutex_lock(&s->lock);
+    weft__store_entry *old = weft__store_index_named(&s->index, j->file), *same = NULL;
+    if (!slot) same = weft__store_index_best(&s->index, &s->layout, head->root, tokens, head->n_tokens, &serves);
+    int room = weft__store_index_reserve(&s->index);
+    if (same && serves == head->n_tokens) weft__store_index_use(&s->index, same);
+    pthread_mutex_unlock(&s->lock);
+    if (same && serves == head->n_tokens) return WEFT_OK; /* written since it was asked for */
+    weft__store_entry *e = room ? weft__store_entry_new(head->root, tokens, head->n_tokens) : NULL;
+    if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an entry of the disk store");
+    e->n_bytes = j->snapshot->n_bytes;
+    e->slot = slot;
+    memcpy(e->file, j->file, sizeof e->file);
+    weft_status st = make_room(s, e->n_bytes, old, err);
+    if (!st) {
+        weft__snapshot_seal(j->snapshot);
+        while ((st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err)) == WEFT_LIMIT) { /* a full disk */
+            uint64_t freed = 0, n;
+            while (freed < e->n_bytes && (n = drop_oldest(s))) freed += n;
+            if (!freed) break;
+        }
+    }
+    if (in_place) list(s, e);
+    else weft__free(e);
+    return st;
+}
+
+/* Reads the file of e, and drops it when it is not what it must be. */
+static weft_status do_read(weft__store *s, weft__store_entry *e, weft__snapshot **out, weft_error *err)
+{
+    weft_status st = weft__store_read(&s->folder, e->file, &s->layout, out, err);
+    if (!st) {
+        pthread_mutex_lock(&s->lock);
+        weft__store_index_use(&s->index, e);
+        e->touched = 0;
+        s->stats.n_read++;
+        s->stats.tokens_read += (uint64_t)e->n_tokens;
+        pthread_mutex_unlock(&s->lock);
+        return WEFT_OK;
+    }
+    weft_fail_within(err, st, "%s/%s", s->folder.path, e->file);
+    if (st != WEFT_NOT_FOUND && !weft__store_is_damage(st)) return st;
+    pthread_mutex_lock(&s->lock);
+    s->stats.n_damaged++;
+    pthread_mutex_unlock(&s->lock);
+    drop(s, e);
+    return st;
+}
+
+static weft_status do_fetch(weft__store *s, job *j, weft__snapshot **out, weft_error *err)
+{
+    int32_t serves;
+    weft__store_entry *e;
+    pthread_mutex_lock(&s->lock);
+    if (j->kind == JOB_FETCH) e = weft__store_index_best(&s->index, &s->layout, j->root, j->tokens, j->n, &serves);
+    else e = weft__store_index_named(&s->index, j->file);
+    pthread_mutex_unlock(&s->lock);
+    return e ? do_read(s, e, out, err) : weft_fail(err, WEFT_NOT_FOUND, "nothing of that kind is in the disk store");
+}
+
+static weft_status do_erase(weft__store *s, job *j, weft_error *err)
+{
+    weft__store_entry *e = weft__store_index_named(&s->index, j->file);
+    if (!e) return weft_fail(err, WEFT_NOT_FOUND, "no slot of that name is saved");
+    drop(s, e);
+    return WEFT_OK;
+}
+
+/* Counts how a write ended, and tells of the first of a row of failures. */
+static void note_put(weft__store *s, const job *j, weft_status st, const char *message)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stats.queued_bytes -= j->snapshot->n_bytes;
+    s->stats.n_write_failed += st != WEFT_OK;
+    pthread_mutex_unlock(&s->lock);
+    if (st && !s->failing) weft__log(WEFT__LOG_WARN, "%s: %s: not saved: %s", s->folder.path, j->file, message);
+    s->failing = st != WEFT_OK;
+}
+
+static void run(weft__store *s, job *j)
+{
+    weft_error e = {0};
+    weft__snapshot *snapshot = NULL;
+    weft_status st = WEFT_OK;
+    switch (j->kind) {
+    case JOB_PUT:
+        st = do_put(s, j, &e);
+        note_put(s, j, st, e.message);
+        break;
+    case JOB_FETCH:
+    case JOB_FETCH_SLOT: st = do_fetch(s, j, &snapshot, &e); break;
+    case JOB_ERASE: st = do_erase(s, j, &e); break;
+    }
+    if (j->done) j->done(j->arg, st, e.message, snapshot);
+    else weft__snapshot_free(&snapshot);
+    weft__snapshot_free(&j->snapshot);
+    weft__free(j);
+}
+
+static job *pop(weft__store *s)
+{
+    queue *q = s->reads.first ? &s->reads : &s->others;
+    job *j = q->first;
+    if (!j) return NULL;
+    q->first = j->next;
+    if (!q->first) q->last = NULL;
+    return j;
+}
+
+static void *serve(void *arg)
+{
+    weft__store *s = arg;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        job *j = pop(s);
+        s->busy = j != NULL;
+        if (j) {
+            pthread_mutex_unlock(&s->lock);
+            run(s, j);
+            pthread_mutex_lock(&s->lock);
+            continue;
+        }
+        pthread_cond_broadcast(&s->idle);
+        if (s->stop) break;
+        pthread_cond_wait(&s->wake, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- callers ---- */
+
+static job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__store_done done, void *arg)
+{
+    job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
+    if (!j) return NULL;
+    *j = (job){.kind = kind, .n = n, .done = done, .arg = arg};
+    if (n) memcpy(j->tokens, tokens, (size_t)n * sizeof *tokens);
+    return j;
+}
+
+/* With the lock held. */
+static void push(weft__store *s, job *j)
+{
+    queue *q = j->kind == JOB_FETCH ? &s->reads : &s->others;
+    *(q->last ? &q->last->next : &q->first) = j;
+    q->last = j;
+    s->busy = 1;
+    pthread_cond_signal(&s->wake);
+}
+
+int32_t weft__store_find(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
+{
+    int32_t serves;
+    pthread_mutex_lock(&s->lock);
+    weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves);
+    pthread_mutex_unlock(&s->lock);
+    return serves;
+}
+
+int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
+{
+    int32_t serves;
+    pthread_mutex_lock(&s->lock);
+    weft__store_entry *e = weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves);
+    if (e && serves == n) {
+        weft__store_index_use(&s->index, e);
+        e->touched = 1;
+    }
+    int wants = n - serves >= s->page_tokens && s->stats.queued_bytes < MAX_QUEUED;
+    pthread_mutex_unlock(&s->lock);
+    return wants;
+}
+
+weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const char *name, weft__store_done done, void *arg,
+                            weft_error *err)
+{
+    char file[WEFT__STORE_FILE];
+    weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
+    if (st) return st;
+    if (!name) prefix_file(*snapshot, file);
+    job *j = job_new(JOB_PUT, NULL, 0, done, arg);
+    if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save pages");
+    memcpy(j->file, file, sizeof file);
+    pthread_mutex_lock(&s->lock);
+    uint64_t queued = s->stats.queued_bytes, n_bytes = (*snapshot)->n_bytes;
+    if (queued > 0 && (n_bytes > MAX_QUEUED || queued > MAX_QUEUED - n_bytes)) {
+        st = weft_fail(err, WEFT_BUSY, "%llu bytes wait to be written to the disk store already", (unsigned long long)queued);
+    } else {
+        j->snapshot = *snapshot;
+        *snapshot = NULL;
+        s->stats.queued_bytes += n_bytes;
+        push(s, j);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (st) weft__free(j);
+    return st;
+}
+
+weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__store_done done,
+                              void *arg, weft_error *err)
+{
+    if (weft__store_find(s, root, tokens, n) == 0) return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
+    job *j = job_new(JOB_FETCH, tokens, n, done, arg);
+    if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
+    j->root = root;
+    pthread_mutex_lock(&s->lock);
+    push(s, j);
+    pthread_mutex_unlock(&s->lock);
+    return WEFT_OK;
+}
+
+static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, weft__store_done done, void *arg, weft_error *err)
+{
+    char file[WEFT__STORE_FILE];
+    weft_status st = slot_file(name, file, err);
+    if (st) return st;
+    job *j = job_new(kind, NULL, 0, done, arg);
+    if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
+    memcpy(j->file, file, sizeof file);
+    pthread_mutex_lock(&s->lock);
+    push(s, j);
+    pthread_mutex_unlock(&s->lock);
+    return WEFT_OK;
+}
+
+weft_status weft__store_fetch_slot(weft__store *s, const char *name, weft__store_done done, void *arg, weft_error *err)
+{
+    return ask_slot(s, JOB_FETCH_SLOT, name, done, arg, err);
+}
+
+weft_status weft__store_erase(weft__store *s, const char *name, weft__store_done done, void *arg, weft_error *err)
+{
+    return ask_slot(s, JOB_ERASE, name, done, arg, err);
+}
+
+void weft__store_flush(weft__store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->busy) pthread_cond_wait(&s->idle, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void weft__store_get_stats(weft__store *s, weft__store_stats *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = s->stats;
+    weft__store_index_slots(&s->index, &out->n_slots);
+    out->n_prefixes = (int64_t)s->index.n - out->n_slots;
+    out->n_bytes = s->index.n_bytes;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- opening and closing ---- */
+
+/* Signals are for other threads; a file that is too large gives an error then, and no SIGXFSZ. */
+static weft_status start(weft__store *s, weft_error *err)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int why = pthread_create(&s->thread, NULL, serve, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return why ? weft_fail(err, WEFT_LIMIT, "no thread for the disk store: %s", strerror(why)) : WEFT_OK;
+}
+
+static void discard(weft__store *s)
+{
+    for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
+    weft__free(s->index.entry);
+    weft__store_folder_close(&s->folder);
+    pthread_cond_destroy(&s->idle);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    weft__free(s);
+}
+
+weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__store **out,
+                             weft_error *err)
+{
+    *out = NULL;
+    weft__store *s = weft__alloc_zero(1, sizeof *s);
+    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the disk store");
+    s->layout = *layout;
+    s->stats.cap_bytes = cap_bytes;
+    for (int g = 0; g < layout->n_groups; g++) {
+        if (layout->group[g].page_tokens > s->page_tokens) s->page_tokens = layout->group[g].page_tokens;
+        s->has_window |= layout->group[g].window > 0;
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    pthread_cond_init(&s->idle, NULL);
+    weft_status st = weft__store_folder_open(&s->folder, folder, err);
+    if (!st) st = weft__store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
+    while (!st && s->index.n_bytes > cap_bytes && drop_oldest(s)) continue;
+    if (!st) st = start(s, err);
+    if (st) discard(s);
+    else *out = s;
+    return st;
+}
+
+void weft__store_close(weft__store **p)
+{
+    weft__store *s = p ? *p : NULL;
+    if (!s) return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = 1;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    for (size_t i = 0; i < s->index.n; i++)
+        if (s->index.entry[i]->touched) weft__store_touch(&s->folder, s->index.entry[i]->file);
+    discard(s);
+    *p = NULL;
+}
