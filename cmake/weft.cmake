@@ -57,7 +57,7 @@ function(weft_room name)
 endfunction()
 
 # weft_unit(NAME SOURCE ROOMS...): the test program build/test_NAME, registered with CTest. It finds reference material
-# through WEFT_SHARED and exits 77 when everything in it was skipped.
+# through WEFT_SHARED and exits 77 when anything in it was skipped.
 function(weft_unit name source)
     if(NOT WEFT_TESTS OR NOT CMOCKA_FOUND)
         return()
@@ -68,8 +68,19 @@ function(weft_unit name source)
     endforeach()
     target_link_libraries(test_${name} PRIVATE weft_flags PkgConfig::CMOCKA)
     target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    if(CMAKE_CROSSCOMPILING)
+        target_compile_definitions(test_${name} PRIVATE WEFT_EMULATED)
+    endif()
     add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+endfunction()
+
+# weft_unit_material(NAME): its claims that need reference material or a certain machine, as a test of their own (tests/claims.h).
+function(weft_unit_material name)
+    if(TARGET test_${name})
+        add_test(NAME ${name}_material COMMAND test_${name} material WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+        set_tests_properties(${name}_material PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+    endif()
 endfunction()
 
 # weft_fuzz(NAME SOURCE ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang.

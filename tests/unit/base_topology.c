@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 #include "base/topology.h"
+#include "claims.h"
 
 static weft__topology *make(const weft__fake_machine *fake)
 {
@@ -205,7 +206,7 @@ static void affinity_masks_count(void **state)
     (void)state;
     pthread_t id;
     void *problem;
-    if (getenv("HWLOC_SYNTHETIC") || getenv("HWLOC_XMLFILE")) skip();
+    if (getenv("HWLOC_SYNTHETIC") || getenv("HWLOC_XMLFILE")) skip_claim("hwloc was given another machine");
     assert_int_equal(pthread_create(&id, NULL, in_one_cpu, NULL), 0);
     pthread_join(id, &problem);
     if (problem) fail_msg("%s", (const char *)problem);
@@ -245,10 +246,7 @@ static void workers_are_bound_and_callers_are_not(void **state)
     weft__placement_list(p, 1, list, sizeof list);
     weft__placement_destroy(&p);
     int ours = cpus_of(pthread_self());
-    if (!binds) {
-        printf("skipped: this machine has fewer than two CPUs, or does not bind\n");
-        skip();
-    }
+    if (!binds) skip_claim("this machine has fewer than two CPUs, or does not bind");
     int want = 0;
     for (char *at = list, *end; *at; at = *end ? end + 1 : end) {
         long first = strtol(at, &end, 10), last = *end == '-' ? strtol(end + 1, &end, 10) : first;
@@ -259,7 +257,7 @@ static void workers_are_bound_and_callers_are_not(void **state)
     assert_int_equal(cpus_of(pthread_self()), ours);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cores_are_counted),
@@ -271,8 +269,10 @@ int main(void)
         cmocka_unit_test(nodes_share_the_threads),
         cmocka_unit_test(bad_machines_are_refused),
         cmocka_unit_test(refused_memory_is_an_error),
+    }, material[] = {
         cmocka_unit_test(affinity_masks_count),
         cmocka_unit_test(workers_are_bound_and_callers_are_not),
     };
-    return cmocka_run_group_tests_name("base_topology", tests, NULL, NULL);
+    if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests_name("base_topology", material, NULL, NULL));
+    return claims_status(cmocka_run_group_tests_name("base_topology", tests, NULL, NULL));
 }

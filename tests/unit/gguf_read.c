@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "claims.h"
 #include "gguf_build.h"
 
 static void expect_text(const weft_error *err, const char *part)
@@ -291,8 +292,7 @@ static void reference_files(void **state)
     (void)state;
     char path[4096];
     if (access(shared_folder(), R_OK) != 0) {
-        print_message("skipped: no reference files at %s (set WEFT_SHARED)\n", shared_folder());
-        skip();
+        skip_claim("no reference files at %s; set WEFT_SHARED", shared_folder());
     }
     size_t live = weft__alloc_live();
     for (size_t m = 0; m < N_MODELS; m++) {
@@ -314,8 +314,7 @@ static void reference_values(void **state)
     weft__gguf *g;
     snprintf(path, sizeof path, "%s/models/tiny-llama.Q2_K.gguf", shared_folder());
     if (access(path, R_OK) != 0) {
-        print_message("skipped: no %s (set WEFT_SHARED)\n", path);
-        skip();
+        skip_claim("no %s; set WEFT_SHARED", path);
     }
     assert_int_equal(weft__gguf_open(path, &g, NULL), WEFT_OK);
     uint32_t u = 0;
@@ -467,18 +466,20 @@ static void missing_file(void **state)
     assert_null(g);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_value),
         cmocka_unit_test(refused_conversions),
         cmocka_unit_test(lists),
         cmocka_unit_test(tensors),
-        cmocka_unit_test(reference_files),
-        cmocka_unit_test(reference_values),
         cmocka_unit_test(a_million_names),
         cmocka_unit_test(failing_allocations),
         cmocka_unit_test(missing_file),
+    }, material[] = {
+        cmocka_unit_test(reference_files),
+        cmocka_unit_test(reference_values),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, NULL, NULL));
+    return claims_status(cmocka_run_group_tests(tests, NULL, NULL));
 }

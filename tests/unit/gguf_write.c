@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "format/gguf_write.h"
 #include "format/out_file.h"
+#include "claims.h"
 #include "gguf_build.h"
 
 static char folder[64], path[128];
@@ -188,8 +189,7 @@ static void reference_copies(void **state)
     const char *shared = getenv("WEFT_SHARED") ? getenv("WEFT_SHARED") : "../shared";
     char source[4096];
     if (access(shared, R_OK) != 0) {
-        print_message("skipped: no reference files at %s (set WEFT_SHARED)\n", shared);
-        skip();
+        skip_claim("no reference files at %s; set WEFT_SHARED", shared);
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         weft__gguf *g, *copy;
@@ -395,13 +395,14 @@ static void failing_allocations(void **state)
     assert_int_equal(files_in_folder(), 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),          cmocka_unit_test(reference_copies),
-        cmocka_unit_test(sample_copy),         cmocka_unit_test(misuse),
-        cmocka_unit_test(abandoned),           cmocka_unit_test(full_disk),
-        cmocka_unit_test(failing_allocations), cmocka_unit_test(in_memory),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+        cmocka_unit_test(round_trip),          cmocka_unit_test(sample_copy),
+        cmocka_unit_test(misuse),              cmocka_unit_test(abandoned),
+        cmocka_unit_test(full_disk),           cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(in_memory),
+    }, material[] = {cmocka_unit_test(reference_copies)};
+    if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, make_folder, remove_folder));
+    return claims_status(cmocka_run_group_tests(tests, make_folder, remove_folder));
 }

@@ -1,0 +1,39 @@
+/* claims.h: what was not tested is no pass. A test that lacks reference material or a machine to run on says so with skip_claim; a
+ * program in which a claim was skipped and none failed exits with 77. So that the rest still counts, such a program has two groups:
+ * weft_unit(NAME) runs it as it is, weft_unit_material(NAME) with the argument "material". Include it after cmocka.h. */
+#ifndef WEFT_TESTS_CLAIMS_H
+#define WEFT_TESTS_CLAIMS_H
+
+#include <stdio.h>
+#include <string.h>
+
+static int claims_skipped;
+
+#define skip_claim(...)                                                                                                          \
+    do {                                                                                                                         \
+        printf("SKIP: " __VA_ARGS__);                                                                                            \
+        printf("\n");                                                                                                            \
+        claims_skipped++;                                                                                                        \
+        skip();                                                                                                                  \
+    } while (0)
+
+/* The program's exit status. */
+static inline int claims_status(int n_failed)
+{
+    return n_failed ? 1 : claims_skipped ? 77 : 0;
+}
+
+/* 1 where a time that was measured says something: no sanitizer, no emulation, optimized. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED) || !defined(NDEBUG)
+#define CLAIMS_OF_SPEED 0
+#else
+#define CLAIMS_OF_SPEED 1
+#endif
+
+/* 1: the group that needs material is asked for. */
+static inline int claims_material(int argc, char **argv)
+{
+    return argc > 1 && !strcmp(argv[1], "material");
+}
+
+#endif
