@@ -73,12 +73,20 @@ static int starts_with(const weft__text *t, weft__slice s)
     return t->len >= s.len && !memcmp(t->data, s.data, s.len);
 }
 
+/* A single byte, which is the usual pattern, through memchr: memmem is prepared anew for each hit, and where sanitizers watch it
+ * they look at all that is left of the text each time. */
+static const char *find(const char *s, size_t n, weft__slice what)
+{
+    if (!what.len) return NULL;
+    return what.len == 1 ? memchr(s, (unsigned char)what.data[0], n) : memmem(s, n, what.data, what.len);
+}
+
 /* Literal replacement, left to right. */
 static void replace(weft__text *out, const weft__text *in, weft__slice from, weft__slice to)
 {
     const char *at = in->data, *end = in->data + in->len;
     while (at < end) {
-        const char *hit = from.len ? memmem(at, (size_t)(end - at), from.data, from.len) : NULL;
+        const char *hit = find(at, (size_t)(end - at), from);
         if (!hit) hit = end;
         weft__text_put(out, at, (size_t)(hit - at));
         if (hit == end) break;

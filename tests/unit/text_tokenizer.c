@@ -547,10 +547,8 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Sanitizers cost a factor; that of threads, whose record of memory is itself touched, not the same one for every length. */
-#if defined(__SANITIZE_THREAD__)
-enum { SECONDS_AT_MOST = 10, RATIO_BELOW = 6 };
-#elif defined(__SANITIZE_ADDRESS__)
+/* Sanitizers cost a factor, the same one for every length. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { SECONDS_AT_MOST = 10, RATIO_BELOW = 3 };
 #else
 enum { SECONDS_AT_MOST = 2, RATIO_BELOW = 3 };
