@@ -1,0 +1,526 @@
+/* sched_sim.c: claims about the scheduler: thousands of random workloads in which sched_world.h checks every step, and worlds
+ * made to break one promise each: starvation, unfair shares, priorities, memory that runs out, queues that overflow. */
+#include "unit/sched_world.h"
+
+/* ---- random workloads ---- */
+
+static void random_limits(world *w)
+{
+    weft__sched_limits *l = &w->limits;
+    l->n_slots = between(w, 1, weft__rng_below(&w->rng, 3) ? 6 : 24);
+    l->step_rows = l->n_slots + (weft__rng_below(&w->rng, 4) ? between(w, 0, 200) : 0);
+    l->chunk = weft__rng_below(&w->rng, 4) ? between(w, 1, 64) : 1 << 20;
+    l->max_queue = between(w, 1, weft__rng_below(&w->rng, 3) ? 100 : 4);
+    l->n_ctx = between(w, 16, 400);
+    l->reserve = weft__rng_below(&w->rng, 4) ? between(w, 0, weft__rng_below(&w->rng, 2) ? 4 : 40) : l->n_ctx;
+    l->decode_cost = between(w, 1, 3);
+    l->age_us = (uint64_t)between(w, 1, 2000000);
+}
+
+/* Memory for one longest request at least, for all at most. */
+static void random_memory(world *w)
+{
+    w->n_groups = between(w, 1, MAX_GROUPS);
+    for (int32_t g = 0; g < w->n_groups; g++) {
+        w->groups[g] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
+                                       .page_tokens = 1 << between(w, 0, 5)};
+        if (g > 0 && weft__rng_below(&w->rng, 2)) w->groups[g].kind = WEFT_KV_WINDOW, w->groups[g].window = between(w, 1, 100);
+        int32_t one = weft__kv_pages_needed(&w->groups[g], w->limits.n_ctx, w->limits.step_rows);
+        int32_t most = weft__rng_below(&w->rng, 4) ? 2 * one : w->limits.n_slots * one;
+        w->total[g] = between(w, one, most > one ? most : one);
+    }
+    w->partial = w->n_groups == 1 && weft__rng_below(&w->rng, 3) == 0;
+    w->swaps = weft__rng_below(&w->rng, 3) == 0;
+    if (weft__rng_below(&w->rng, 20) == 0) w->io_failures = 0.002;
+}
+
+static void random_clients(world *w)
+{
+    int32_t n = between(w, 1, 80), n_tenants = between(w, 1, 6), priorities = weft__rng_below(&w->rng, 2) ? 0 : between(w, 1, 12);
+    uint64_t spread_us = weft__rng_below(&w->rng, 3) * 1000000 * (uint64_t)between(w, 1, 4);
+    int cancels = weft__rng_below(&w->rng, 2) != 0, deadlines = weft__rng_below(&w->rng, 2) != 0;
+    for (int32_t i = 0; i < n; i++) {
+        int32_t longest = weft__rng_below(&w->rng, 2) ? 1 + w->limits.n_ctx / 4 : w->limits.n_ctx;
+        int32_t n_prompt = between(w, 1, weft__rng_below(&w->rng, 2) ? longest : 1 + longest / 8);
+        int32_t max_new = between(w, 0, at_most(w->limits.n_ctx - n_prompt, longest));
+        client *c = world_add(w, (uint64_t)between(w, 1, n_tenants), between(w, -priorities, priorities), n_prompt, max_new);
+        c->arrival_us = spread_us ? weft__rng_below(&w->rng, spread_us) : 0;
+        if (max_new > 0 && weft__rng_below(&w->rng, 2)) c->n_real = between(w, 1, max_new);
+        if (w->n_groups == 1) {
+            c->family = between(w, 0, MAX_FAMILIES - 1);
+            c->n_shared = between(w, 0, at_most(n_prompt, MAX_CHAIN));
+        }
+        if (cancels && weft__rng_below(&w->rng, 4) == 0) c->cancel_us = c->arrival_us + 1 + weft__rng_below(&w->rng, 3000000);
+        if (deadlines && weft__rng_below(&w->rng, 4) == 0) c->deadline_us = c->arrival_us + weft__rng_below(&w->rng, 5000000);
+    }
+}
+
+static void random_world(world *w, uint64_t seed)
+{
+    *w = (world){.seed = seed};
+    weft__rng_seed(&w->rng, seed);
+    random_limits(w);
+    random_memory(w);
+}
+
+static void random_pool(world *w)
+{
+    int32_t n_pages[MAX_GROUPS];
+    for (int32_t g = 0; g < w->n_groups; g++) n_pages[g] = (int32_t)w->total[g];
+    assert_int_equal(weft__kv_pool_create(w->groups, w->n_groups, n_pages, WEFT_F16, &w->pool, NULL), WEFT_OK);
+    w->partial = w->swaps = 0;
+}
+
+/* Whatever comes, each request ends once and as it should, in a number of steps that its tokens explain. */
+static void run_random(uint64_t seed, int real_pool, uint64_t *n_preemptions)
+{
+    world w;
+    random_world(&w, seed);
+    if (real_pool) random_pool(&w);
+    world_open(&w);
+    random_clients(&w);
+    fail_at none = {0, SIZE_MAX};
+    weft__alloc_set_gate(fail_at_gate, &none);
+    world_run(&w);
+    weft__alloc_set_gate(NULL, NULL);
+    CHECK(&w, none.seen == 0); /* no allocation after the start */
+    weft__sched_stats stats;
+    weft__sched_get_stats(w.sched, &stats);
+    uint64_t tokens = 0;
+    for (int32_t i = 0; i < w.n_clients; i++) {
+        const client *c = &w.clients[i];
+        tokens += (uint64_t)(c->n_prompt + c->sampled);
+        CHECK(&w, c->finished && c->n_preempted <= 4 + w.limits.n_slots);
+        CHECK(&w, c->why != WEFT__SCHED_FAILED || (c->status == WEFT_IO && w.io_failures > 0));
+        CHECK(&w, c->why != WEFT__SCHED_LENGTH || c->n_real == c->max_new);
+    }
+    CHECK(&w, stats.preempted == (uint64_t)w.n_preemptions && stats.steps == w.steps);
+    CHECK(&w, w.steps <= tokens + stats.recomputed_rows && stats.recomputed_rows <= tokens + (uint64_t)w.limits.n_ctx);
+    *n_preemptions += stats.preempted;
+    world_close(&w);
+}
+
+static void random_workloads_keep_every_promise(void **state)
+{
+    (void)state;
+    uint64_t n_preemptions = 0;
+    for (uint64_t seed = 1; seed <= 8000; seed++) run_random(seed, 0, &n_preemptions);
+    assert_true(n_preemptions > 8000); /* else memory was never short, and this showed little */
+}
+
+static void random_workloads_run_on_the_real_pool(void **state)
+{
+    (void)state;
+    uint64_t n_preemptions = 0;
+    for (uint64_t seed = 100001; seed <= 100300; seed++) run_random(seed, 1, &n_preemptions);
+    assert_true(n_preemptions > 300);
+}
+
+/* ---- worlds made for one claim ---- */
+
+/* One group of plenty of memory, n_slots places, room in the queue. */
+static void plain_world(world *w, int32_t n_slots, int32_t n_ctx)
+{
+    *w = (world){.n_groups = 1};
+    weft__rng_seed(&w->rng, 7);
+    w->limits = (weft__sched_limits){.n_slots = n_slots, .step_rows = 256, .chunk = 64, .max_queue = 200, .n_ctx = n_ctx,
+                                     .reserve = 32, .decode_cost = 2, .age_us = 1000000};
+    w->groups[0] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
+                                   .page_tokens = 16};
+    w->total[0] = (int64_t)n_slots * (n_ctx / 16 + 1);
+}
+
+static int32_t n_pending(const world *w, uint64_t tenant)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < w->n_clients; i++) n += !w->clients[i].finished && w->clients[i].tenant == tenant;
+    return n;
+}
+
+/* Two tenants with more than enough to do: one with long prompts, the other with long answers, and five times as many of them. */
+static int two_saturate(world *w)
+{
+    while (n_pending(w, 1) < 8) world_add(w, 1, 0, between(w, 100, 400), between(w, 1, 30));
+    while (n_pending(w, 2) < 40) world_add(w, 2, 0, between(w, 1, 40), between(w, 20, 200));
+    return w->served[1] + w->served[2] < 300000;
+}
+
+static void saturating_tenants_get_equal_shares(void **state)
+{
+    (void)state;
+    for (int32_t n_slots = 1; n_slots <= 16; n_slots *= 4) {
+        world w;
+        plain_world(&w, n_slots, 512);
+        w.tick = two_saturate;
+        world_open(&w);
+        world_run(&w);
+        assert_in_range((int)(1000 * w.served[1] / (w.served[1] + w.served[2])), 475, 525);
+        world_close(&w);
+    }
+}
+
+/* Three tenants of whom one asks for little now and then: it gets all of that, and the others halves of the rest. */
+static int two_and_a_light_one(world *w)
+{
+    while (n_pending(w, 1) < 10) world_add(w, 1, 0, between(w, 20, 200), between(w, 20, 60));
+    while (n_pending(w, 2) < 10) world_add(w, 2, 0, between(w, 20, 200), between(w, 20, 60));
+    if (w->steps % 300 == 0) world_add(w, 3, 0, 20, 20);
+    return w->served[1] + w->served[2] < 300000;
+}
+
+static void light_tenants_are_served_at_once(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 512);
+    w.tick = two_and_a_light_one;
+    world_open(&w);
+    world_run(&w);
+    uint64_t longest = 0;
+    for (int32_t i = 0; i < w.n_clients; i++) {
+        const client *c = &w.clients[i];
+        if (c->tenant == 3 && c->began && c->began_us - c->arrival_us > longest) longest = c->began_us - c->arrival_us;
+    }
+    assert_in_range((int)(1000 * w.served[1] / (w.served[1] + w.served[2])), 475, 525);
+    assert_true(longest > 0 && longest < 2000000); /* one place becoming free, of four that take about 1.5 s each */
+    world_close(&w);
+}
+
+/* A flood of 150 requests, then a newcomer with two: it waits for a place each time, not for the flood. Then one with forty: it
+ * gets no more than its part, and the flood goes on. */
+static void newcomers_neither_starve_nor_are_starved(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 2, 256);
+    world_open(&w);
+    for (int i = 0; i < 150; i++) world_add(&w, 1, 0, 50, 50);
+    for (int i = 0; i < 2; i++) world_add(&w, 2, 0, 50, 50)->arrival_us = 20000000;
+    for (int i = 0; i < 40; i++) world_add(&w, 3, 0, 50, 50)->arrival_us = 25000000;
+    world_run(&w);
+    int32_t before = 0, of1 = 0;
+    for (int32_t i = 0; i < 150; i++) {
+        before += w.clients[i].began_us > 20000000 && w.clients[i].start < w.clients[151].start;
+        of1 += w.clients[i].start > w.clients[152].start && w.clients[i].start < w.clients[191].start;
+    }
+    assert_in_range(before, 0, 3);
+    assert_in_range(of1, 36, 42); /* while the third had work, they took turns */
+    world_close(&w);
+}
+
+/* New names all the time, each with one request: who has used much already gets its turn nevertheless. */
+static int new_names(world *w)
+{
+    int32_t named = 0;
+    for (int32_t i = 0; i < w->n_clients; i++) named += w->clients[i].tenant != 1 && !w->clients[i].finished;
+    for (; named < 6; named++) world_add(w, 3 + 8 * (uint64_t)w->n_clients, 0, 20, 20);
+    return n_pending(w, 1) > 0 && w->n_clients < MAX_CLIENTS - 10;
+}
+
+static void new_names_overtake_nobody_for_ever(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 2, 512);
+    world_open(&w);
+    for (int i = 0; i < 4; i++) world_add(&w, 1, 0, 400, 100); /* alone at first: it gets ahead of the others */
+    for (int i = 0; i < 10; i++) world_add(&w, 1, 0, 100, 100)->arrival_us = 9000000;
+    w.tick = new_names;
+    world_run(&w);
+    assert_int_equal(n_pending(&w, 1), 0);
+    assert_in_range((int)(1000 * w.served[1] / (w.served[1] + w.served[3])), 120, 200); /* one of seven */
+    world_close(&w);
+}
+
+static int keep_high(world *w)
+{
+    while (n_pending(w, 2) < 12) world_add(w, 2, 5, 30, 30);
+    return n_pending(w, 1) > 0 && w->n_clients < MAX_CLIENTS - 20;
+}
+
+/* Low priority waits while high ones flood, but not for ever; and high ones do go first. */
+static void low_priority_is_late_but_not_starved(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 2, 128);
+    w.tick = keep_high;
+    world_open(&w);
+    client *low = world_add(&w, 1, 0, 60, 10), *mid = world_add(&w, 1, 3, 60, 10);
+    world_run(&w);
+    assert_true(low->finished && low->why == WEFT__SCHED_LENGTH && low->start > mid->start);
+    assert_in_range(mid->start, 8, 16); /* passed over eight times, and for two seconds */
+    assert_in_range(low->start, 20, 36);
+    assert_true(low->began_us >= 5000000);
+    world_close(&w);
+}
+
+static int keep_high_and_big(world *w)
+{
+    while (n_pending(w, 2) < 6) world_add(w, 2, 7, between(w, 10, 60), between(w, 40, 190));
+    return n_pending(w, 1) > 0 && w->n_clients < MAX_CLIENTS - 20;
+}
+
+/* Memory for two and a half requests, and a flood of higher ones that grow: the low one is preempted, and finishes none the
+ * less. */
+static void preempted_requests_finish_under_a_flood(void **state)
+{
+    (void)state;
+    int32_t n_preempted = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world w;
+        plain_world(&w, 6, 256);
+        weft__rng_seed(&w.rng, seed);
+        w.limits.reserve = 0;
+        w.total[0] = 40;
+        w.tick = keep_high_and_big;
+        world_open(&w);
+        client *low = world_add(&w, 1, -8, 100, 150);
+        world_run(&w);
+        assert_true(low->finished && low->why == WEFT__SCHED_LENGTH && low->sampled == 150);
+        n_preempted += low->n_preempted;
+        world_close(&w);
+    }
+    assert_true(n_preempted > 20);
+}
+
+static int keep_small(world *w)
+{
+    while (n_pending(w, 2) < 10) world_add(w, 2, 0, 10, between(w, 20, 40));
+    return n_pending(w, 1) > 0 && w->n_clients < MAX_CLIENTS - 20;
+}
+
+/* A request that needs nearly all pages, among small ones that always find some. */
+static void big_requests_get_in_among_small_ones(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 512);
+    w.total[0] = 34;
+    w.tick = keep_small;
+    world_open(&w);
+    client *big = world_add(&w, 1, 0, 480, 32);
+    big->arrival_us = 1000000;
+    world_run(&w);
+    assert_true(big->finished && big->why == WEFT__SCHED_LENGTH && big->n_preempted == 0);
+    assert_true(big->began_us - big->arrival_us < 2000000);
+    world_close(&w);
+}
+
+/* Sixteen requests with one prompt at once: it is computed once, since the others look again when it is their turn. */
+static void siblings_share_a_prompt_that_is_being_read(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 16, 1024);
+    world_open(&w);
+    for (int i = 0; i < 16; i++) world_add(&w, 1, 0, 801, 20)->n_shared = 800;
+    world_run(&w);
+    weft__sched_stats stats;
+    weft__sched_get_stats(w.sched, &stats);
+    assert_true(stats.prompt_rows < 801 + 15 * 40 && stats.cached_tokens > 15 * 760);
+    world_close(&w);
+}
+
+/* As above, but memory holds the prompt only twice: when it was read, those who share it fit, and need not wait for an end. */
+static void waiting_siblings_start_when_their_prompt_was_read(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 16, 1024);
+    w.total[0] = 2 * 51 + 14 * 3;
+    world_open(&w);
+    for (int i = 0; i < 16; i++) world_add(&w, 1, 0, 801, 20)->n_shared = 800;
+    world_run(&w);
+    uint64_t first_end = UINT64_MAX;
+    for (int32_t i = 0; i < 16; i++)
+        if (w.clients[i].finished_us < first_end) first_end = w.clients[i].finished_us;
+    for (int32_t i = 0; i < 16; i++) assert_true(w.clients[i].began_us < first_end);
+    world_close(&w);
+}
+
+/* ---- the door ---- */
+
+static void refuses_what_can_never_run(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t n_prompt, max_new;
+        weft_status status;
+        const char *says;
+    } bad[] = {
+        {0, 5, WEFT_ARGUMENT, "0 tokens"},          {5, -1, WEFT_ARGUMENT, "max_tokens is -1"},
+        {400, 113, WEFT_LIMIT, "context of 512"},   {INT32_MAX, INT32_MAX, WEFT_LIMIT, "context of 512"},
+        {100, 62, WEFT_LIMIT, "11 KV pages of group 0, which has 10"},
+    };
+    world w;
+    plain_world(&w, 2, 512);
+    w.total[0] = 10;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weft__sched_request q = {NULL, 1, 0, bad[i].n_prompt, bad[i].max_new, 0};
+        weft_error err = {0};
+        uint64_t id = 5;
+        assert_int_equal(weft__sched_submit(w.sched, &q, 0, &id, NULL, &err), bad[i].status);
+        assert_int_equal(id, 0);
+        assert_non_null(strstr(err.message, bad[i].says));
+    }
+    world_add(&w, 1, 0, 100, 61); /* 160 tokens: the last one needs no page */
+    world_run(&w);
+    assert_int_equal(w.clients[0].why, WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+static void refuses_limits_without_sense(void **state)
+{
+    (void)state;
+    world w;
+    weft__sched_hooks hooks = {0};
+    weft__sched_store store = {0};
+    weft_error err = {0};
+    plain_world(&w, 4, 512);
+    for (int i = 0; i < 8; i++) {
+        static const char *const names[] = {"n_slots", "step_rows", "chunk",       "max_queue",
+                                            "n_ctx",   "reserve",   "decode_cost", "age_us"};
+        weft__sched_limits l = w.limits;
+        int32_t *fields[] = {&l.n_slots, &l.step_rows, &l.chunk, &l.max_queue, &l.n_ctx, &l.reserve, &l.decode_cost};
+        if (i < 7) *fields[i] = i == 1 ? 3 : i == 5 ? -1 : 0;
+        else l.age_us = 0;
+        assert_int_equal(weft__sched_create(&l, &store, &hooks, &w.sched, &err), WEFT_ARGUMENT);
+        assert_null(w.sched);
+        assert_non_null(strstr(err.message, names[i]));
+    }
+}
+
+/* One tenant floods: others still find room, and then others again. */
+static void a_flood_leaves_room_in_the_queue(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 512);
+    world_open(&w);
+    int32_t n[3] = {0};
+    for (int t = 0; t < 3; t++)
+        while (world_submit(&w, world_add(&w, (uint64_t)t, 0, 10, 10)) == WEFT_OK) n[t]++;
+    assert_in_range(n[0], 176, 186); /* 8/9 of 204 */
+    assert_in_range(n[1], 15, 25);
+    assert_in_range(n[2], 1, 4);
+    for (int32_t i = 0; i < w.n_clients; i++) w.clients[i].cancelled = 1;
+    weft__sched_cancel_all(w.sched);
+    assert_int_equal(weft__sched_next(w.sched, 0)->n_items, 0);
+    world_close(&w);
+}
+
+static int thrice_as_many_as_can_be(world *w)
+{
+    while (w->n_clients < 600 && (uint64_t)w->n_clients * 50000 < w->now_us) world_add(w, (uint64_t)w->n_clients % 5, 0, 20, 60);
+    return w->n_clients < 600 || w->n_finished < 600;
+}
+
+/* Three times the load that can be served: who comes back when it was told to need not come often, nor after everybody else. */
+static void retry_after_is_worth_obeying(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 128);
+    w.limits.max_queue = 20;
+    w.tick = thrice_as_many_as_can_be;
+    world_open(&w);
+    world_run(&w);
+    int32_t tries = 0, most = 0;
+    for (int32_t i = 0; i < 600; i++) {
+        tries += w.clients[i].tries;
+        if (w.clients[i].tries > most) most = w.clients[i].tries;
+    }
+    print_message("600 clients, %d tries, at most %d of one; %.0f s\n", tries, most, (double)w.now_us * 1e-6);
+    assert_true(tries > 900 && tries < 600 * 4 && most < 20);
+    world_close(&w);
+}
+
+/* ---- the end ---- */
+
+static void stale_ids_are_ignored(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 1, 64);
+    w.limits.max_queue = 1;
+    world_open(&w);
+    client *a = world_add(&w, 1, 0, 4, 2);
+    world_run(&w);
+    client *b = world_add(&w, 1, 0, 4, 2);
+    assert_int_equal(world_submit(&w, b), WEFT_OK);
+    weft__sched_info info;
+    assert_true(weft__sched_describe(w.sched, b->id, &info) && info.state == WEFT__SCHED_QUEUED && info.n_prompt == 4);
+    assert_false(weft__sched_describe(w.sched, a->id, &info));
+    const uint64_t ids[] = {a->id, 0, UINT64_MAX, 77};
+    for (int i = 0; i < 4; i++) weft__sched_cancel(w.sched, ids[i]);
+    weft__sched_end(w.sched, a->id);
+    world_run(&w);
+    assert_int_equal(b->why, WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+/* Pages that the store promises and does not have: an error for those who need them, and no endless loop. */
+static void a_store_that_lies_fails_requests(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 256);
+    w.total[0] = 10;
+    w.lie = 6;
+    world_open(&w);
+    for (int i = 0; i < 6; i++) world_add(&w, 1, 0, 100, i % 2 ? 20 : 150);
+    world_run(&w);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(w.clients[i].why, i % 2 ? WEFT__SCHED_LENGTH : WEFT__SCHED_FAILED);
+        assert_int_equal(w.clients[i].status, i % 2 ? WEFT_OK : WEFT_LIMIT);
+    }
+    world_close(&w);
+}
+
+static int create_one(void *arg)
+{
+    world *w = arg;
+    weft__sched_hooks hooks = {0};
+    weft__sched_store store = {0};
+    weft_error err = {0};
+    weft_status st = weft__sched_create(&w->limits, &store, &hooks, &w->sched, &err);
+    assert_true(st == WEFT_OK ? w->sched != NULL : st == WEFT_NO_MEMORY && !w->sched && err.message[0]);
+    weft__sched_destroy(&w->sched);
+    return st == WEFT_OK;
+}
+
+static void reports_each_failed_allocation(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 256);
+    assert_true(fail_each(create_one, &w) > 10);
+    weft__sched_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_workloads_keep_every_promise),
+        cmocka_unit_test(random_workloads_run_on_the_real_pool),
+        cmocka_unit_test(saturating_tenants_get_equal_shares),
+        cmocka_unit_test(light_tenants_are_served_at_once),
+        cmocka_unit_test(newcomers_neither_starve_nor_are_starved),
+        cmocka_unit_test(new_names_overtake_nobody_for_ever),
+        cmocka_unit_test(low_priority_is_late_but_not_starved),
+        cmocka_unit_test(preempted_requests_finish_under_a_flood),
+        cmocka_unit_test(big_requests_get_in_among_small_ones),
+        cmocka_unit_test(siblings_share_a_prompt_that_is_being_read),
+        cmocka_unit_test(waiting_siblings_start_when_their_prompt_was_read),
+        cmocka_unit_test(refuses_what_can_never_run),
+        cmocka_unit_test(refuses_limits_without_sense),
+        cmocka_unit_test(a_flood_leaves_room_in_the_queue),
+        cmocka_unit_test(retry_after_is_worth_obeying),
+        cmocka_unit_test(stale_ids_are_ignored),
+        cmocka_unit_test(a_store_that_lies_fails_requests),
+        cmocka_unit_test(reports_each_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
