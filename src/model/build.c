@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -32,6 +33,7 @@ static const weft__tensor_desc *find(weft__build *m, enum weft__need need, const
 {
     if (m->status) return NULL;
     const weft__tensor_desc *t = m->src->tensor(m->src, name);
+    if (t && m->used) m->used[t - m->src->tensors->items] = 1;
     if (!t) {
         if (need == WEFT__REQUIRED) weft__build_fail(m, WEFT_FORMAT, "tensor %s is missing", name);
         return NULL;
@@ -132,6 +134,58 @@ static weft_status unknown_arch(const char *label, const char *arch, weft_error 
     return weft_fail(err, WEFT_UNSUPPORTED, "%s: architecture '%s' is not supported; supported are: %s", label, arch, list);
 }
 
+/* The name behind "blk.LAYER.", or the whole name and layer -1. */
+static const char *within_layer(const char *name, long *layer)
+{
+    char *end;
+    *layer = -1;
+    if (strncmp(name, "blk.", 4)) return name;
+    long n = strtol(name + 4, &end, 10);
+    if (n < 0 || end == name + 4 || *end != '.') return name;
+    *layer = n;
+    return end + 1;
+}
+
+/* Frequencies of rope: tables that this engine computes itself, or of which a context of that length uses one. */
+static int may_be_left(const char *name)
+{
+    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "attn_rot_embd.weight"};
+    long layer;
+    name = within_layer(name, &layer);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return 1;
+    return 0;
+}
+
+static void check_all_used(weft__build *m)
+{
+    for (size_t i = 0; m->used && i < m->src->tensors->n && !m->status; i++) {
+        const char *name = m->src->tensors->items[i].name;
+        long layer;
+        if (m->used[i] || may_be_left(name)) continue;
+        within_layer(name, &layer);
+        if (layer >= m->hp->n_layers)
+            weft__build_fail(m, WEFT_FORMAT, "tensor %s lies beyond the %d layers that key %s.block_count gives", name, m->hp->n_layers, m->hp->arch);
+        else weft__build_fail(m, WEFT_UNSUPPORTED, "tensor %s has no place in architecture '%s'", name, m->hp->arch);
+    }
+}
+
+/* The graph of `arch` with m->src and m->hp; all fields of *m are set. */
+static weft_status build_graph(weft__build *m, const weft__arch *arch, weft_graph **graph)
+{
+    weft_status st = weft__builder_create(&m->b, m->err);
+    if (st) return st;
+    declare_groups(m);
+    if (!m->status) arch->build(m);
+    if (!m->status) check_all_used(m);
+    if (m->status) {
+        weft__builder_destroy(&m->b);
+        return m->status;
+    }
+    if ((st = weft__builder_finish(&m->b, graph, m->err))) return weft_fail_within(m->err, st, "%s", m->src->label);
+    return WEFT_OK;
+}
+
 weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hparams *hp, weft__build *m, weft_graph **graph,
                               weft_error *err)
 {
@@ -147,13 +201,9 @@ weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hpar
     m->src = src;
     m->hp = hp;
     m->err = err;
-    if ((st = weft__builder_create(&m->b, err))) return st;
-    declare_groups(m);
-    if (!m->status) arch->build(m);
-    if (m->status) {
-        weft__builder_destroy(&m->b);
-        return m->status;
-    }
-    if ((st = weft__builder_finish(&m->b, graph, err))) return weft_fail_within(err, st, "%s", src->label);
-    return WEFT_OK;
+    if (src->tensors && !(m->used = weft__alloc_zero(src->tensors->n, 1))) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to build it", src->label);
+    st = build_graph(m, arch, graph);
+    weft__free(m->used);
+    m->used = NULL;
+    return st;
 }

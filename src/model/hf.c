@@ -187,7 +187,7 @@ static const weft__tensor_desc *source_tensor(const weft__source *src, const cha
 
 void weft__hf_source(const weft__hf *hf, weft__source *out)
 {
-    *out = (weft__source){hf->folder, source_meta, source_meta_at, source_tensor, hf};
+    *out = (weft__source){hf->folder, source_meta, source_meta_at, source_tensor, hf, &hf->tensors};
 }
 
 /* ---- opening and closing ---- */

@@ -7,7 +7,8 @@
 
 static const char *kind_name(weft__meta_kind kind)
 {
-    static const char *const names[] = {"an integer", "a number", "a boolean", "a string", "an array", "another type"};
+    static const char *const names[] = {"an integer", "a number", "a boolean", "a string", "an array", "an integer above 2^63 - 1",
+                                        "another type"};
     return names[kind];
 }
 
@@ -38,6 +39,8 @@ weft_status weft__source_i32(const weft__source *src, const char *arch, const ch
     weft__meta meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
+    if (meta.kind == WEFT__META_HUGE)
+        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not in %d..%d", src->label, full, kind_name(meta.kind), min, max);
     if (meta.kind != WEFT__META_INT) return wrong_kind(src, full, &meta, "an integer", err);
     if (meta.i < min || meta.i > max)
         return weft_fail(err, WEFT_FORMAT, "%s: key %s is %lld, not in %d..%d", src->label, full, (long long)meta.i, min, max);
@@ -51,7 +54,7 @@ weft_status weft__source_f32(const weft__source *src, const char *arch, const ch
     weft__meta meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind != WEFT__META_INT && meta.kind != WEFT__META_FLOAT) return wrong_kind(src, full, &meta, "a number", err);
+    if (meta.kind != WEFT__META_INT && meta.kind != WEFT__META_FLOAT && meta.kind != WEFT__META_HUGE) return wrong_kind(src, full, &meta, "a number", err);
     if (!isfinite((float)meta.f)) return weft_fail(err, WEFT_FORMAT, "%s: key %s is %g; it must be finite", src->label, full, meta.f);
     *out = (float)meta.f;
     return WEFT_OK;
@@ -93,6 +96,7 @@ static int gguf_meta(const weft__source *src, const char *key, weft__meta *out)
     const weft__gguf_entry *e = weft__gguf_meta(g, (size_t)at);
     *out = (weft__meta){.kind = WEFT__META_OTHER};
     int flag = 0;
+    uint64_t huge;
     if (e->type == WEFT__GGUF_STRING) {
         weft__gguf_str s = weft__gguf_entry_string(e);
         *out = (weft__meta){.kind = WEFT__META_STRING, .s = s.data, .count = s.len};
@@ -106,6 +110,8 @@ static int gguf_meta(const weft__source *src, const char *key, weft__meta *out)
     } else if (weft__gguf_i64(g, key, &out->i, NULL) == WEFT_OK) {
         out->kind = WEFT__META_INT;
         out->f = (double)out->i;
+    } else if (weft__gguf_u64(g, key, &huge, NULL) == WEFT_OK) {
+        *out = (weft__meta){.kind = WEFT__META_HUGE, .f = (double)huge};
     }
     return 1;
 }
@@ -129,5 +135,5 @@ static const weft__tensor_desc *gguf_tensor(const weft__source *src, const char 
 
 void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *out)
 {
-    *out = (weft__source){label, gguf_meta, gguf_meta_at, gguf_tensor, gguf};
+    *out = (weft__source){label, gguf_meta, gguf_meta_at, gguf_tensor, gguf, weft__gguf_tensors(gguf)};
 }

@@ -14,13 +14,14 @@ typedef enum weft__meta_kind {
     WEFT__META_BOOL,
     WEFT__META_STRING,
     WEFT__META_ARRAY, /* of numbers or booleans */
+    WEFT__META_HUGE,  /* an integer above INT64_MAX; f holds it */
     WEFT__META_OTHER
 } weft__meta_kind;
 
 typedef struct weft__meta {
     weft__meta_kind kind;
     int64_t i;      /* INT, BOOL */
-    double f;       /* FLOAT, INT */
+    double f;       /* FLOAT, INT, HUGE */
     const char *s;  /* STRING: `count` bytes, not terminated */
     uint64_t count; /* ARRAY: elements */
 } weft__meta;
@@ -33,6 +34,7 @@ struct weft__source {
     double (*meta_at)(const weft__source *src, const char *key, uint64_t i);
     const weft__tensor_desc *(*tensor)(const weft__source *src, const char *name); /* NULL: absent */
     const void *impl;
+    const weft__tensor_set *tensors; /* all there are, so that none is overlooked; NULL: they cannot be listed */
 };
 
 /* A view of an open GGUF file; file and label outlive it. */
