@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "bench.h"
+#include "terminal.h"
 
 double bench_tokens(const bench_row *r)
 {
@@ -93,8 +94,9 @@ static void print_md(const bench_row *r)
     bench_name(r, name);
     snprintf(model, sizeof model, "%s %s", m->name, m->type);
     if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->median_ts / r->limit_ts, r->limit_name);
-    printf("| %-30s | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", model, (double)m->n_bytes / 1048576,
-           (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
+    printf("| ");
+    print_clean(stdout, model, strlen(model), 30);
+    printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", (double)m->n_bytes / 1048576, (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
 }
 
 static void print_csv(const bench_row *r)

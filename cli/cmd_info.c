@@ -60,7 +60,9 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
         if (st) return st;
         char *value = value_text(f, i, SHOWN_ITEMS, 0, err);
         if (!value) return (weft_status)err->status;
-        printf("%-44s %s", m.key, value);
+        print_clean(stdout, m.key, strlen(m.key), 44);
+        putchar(' ');
+        print_clean(stdout, value, strlen(value), 0);
         if (m.count > SHOWN_ITEMS) printf("  (%llu in all)", (unsigned long long)m.count);
         putchar('\n');
         free(value);
@@ -74,7 +76,8 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
         weft_status st = weft_file_tensor(f, i, &t, err);
         if (st) return st;
         for (int d = 0; d < t.n_dims; d++) at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%lld", d ? " x " : "", (long long)t.d[d]);
-        printf("%-40s %-8s %-24s %12llu\n", t.name, weft_dtype_describe(t.dtype).name, dims, (unsigned long long)t.n_bytes);
+        print_clean(stdout, t.name, strlen(t.name), 40);
+        printf(" %-8s %-24s %12llu\n", weft_dtype_describe(t.dtype).name, dims, (unsigned long long)t.n_bytes);
     }
     return WEFT_OK;
 }

@@ -64,8 +64,10 @@ static void print_json(const generate_request *q, const generate_result *r, cons
 
 static void print_statistics(const generate_request *q, const generate_result *r, const weft_model_info *info)
 {
-    fprintf(stderr, "\n%s %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n", info->name,
-            info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
+    putc('\n', stderr);
+    print_clean(stderr, info->name, strlen(info->name), 0);
+    fprintf(stderr, " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n", info->type,
+            info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
             per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
 }
 

@@ -18,7 +18,9 @@ static void print_pieces(const weft_tokenizer *t, const int32_t *ids, size_t n)
     for (size_t i = 0; i < n; i++) {
         size_t length;
         const char *piece = weft_token_piece(t, ids[i], &length);
-        printf("%6d  %.*s\n", ids[i], (int)length, piece);
+        printf("%6d  ", ids[i]);
+        print_clean(stdout, piece, length, 0);
+        putchar('\n');
     }
 }
 

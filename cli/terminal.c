@@ -46,8 +46,29 @@ void progress_end(progress *p)
     *p = (progress){0};
 }
 
+void print_clean(FILE *f, const char *text, size_t n, int width)
+{
+    int left = width;
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i], next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
+        if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* U+0080 to U+009F in UTF-8 */
+            left -= fprintf(f, "\\x%02x", next);
+            i++;
+        } else if (c < 0x20 || c == 0x7F) {
+            left -= fprintf(f, "\\x%02x", c);
+        } else {
+            putc(c, f);
+            left--;
+        }
+    }
+    if (left > 0) fprintf(f, "%*s", left, "");
+}
+
 int report(const char *command, const weft_error *err)
 {
-    fprintf(stderr, "weft %s: %s\n", command, err->message[0] ? err->message : weft_status_text((weft_status)err->status));
+    const char *text = err->message[0] ? err->message : weft_status_text((weft_status)err->status);
+    fprintf(stderr, "weft %s: ", command);
+    print_clean(stderr, text, strlen(text), 0);
+    putc('\n', stderr);
     return EXIT_FAILED;
 }

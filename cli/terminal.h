@@ -1,8 +1,10 @@
-/* terminal.h: what people see while they wait, on stderr; nothing of it when stderr is no terminal. */
+/* terminal.h: what people see while they wait, on stderr (nothing of it when stderr is no terminal), and text from files that is shown
+ * to them. */
 #ifndef WEFT_CLI_TERMINAL_H
 #define WEFT_CLI_TERMINAL_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "weft/weft.h"
 
@@ -20,7 +22,11 @@ void progress_end(progress *p);
 
 uint64_t now_ns(void);
 
-/* "weft run: MESSAGE" on stderr; returns EXIT_FAILED. */
+/* Prints text[0..n), which comes from a file, and fills up with spaces to `width` bytes: control characters (C0, DEL, C1), which
+ * could steer a terminal, become \xNN. */
+void print_clean(FILE *f, const char *text, size_t n, int width);
+
+/* "weft run: MESSAGE" on stderr, clean; returns EXIT_FAILED. */
 int report(const char *command, const weft_error *err);
 
 #endif
