@@ -51,6 +51,7 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
 {
     struct totals sum = add_up(f);
     char kind[32] = "Hugging Face folder";
+    if (weft_file_plan_layout(f)) snprintf(kind, sizeof kind, "compiled plan");
     if (weft_file_version(f)) snprintf(kind, sizeof kind, "GGUF version %u", weft_file_version(f));
     printf("%s: %s, %lld tensors, %.2f M parameters, %.2f MB of weights\n\n", path, kind, (long long)weft_file_n_tensors(f),
            (double)sum.n_params / 1e6, (double)sum.n_bytes / 1e6);
@@ -116,18 +117,25 @@ static weft_status put_json(const weft_file *f, const char *path, weft__text *t,
 
 int cmd_info(int argc, char **argv)
 {
-    int json = 0, no_tensors = 0, first;
+    int json = 0, no_tensors = 0, check = 0, first;
     const option_spec options[] = {
         {"no-tensors", 0, OPT_FLAG, &no_tensors, NULL, "metadata only", 0, 0, NULL},
+        {"check", 0, OPT_FLAG, &check, NULL, "read all of a compiled plan and compare its checksums", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"info", "MODEL [options]", "Shows what a model file holds: metadata, tensors, sizes.", NULL, options, 1, 1};
+    const command_spec spec = {"info", "MODEL [options]", "Shows what a model file or a compiled plan holds: metadata, tensors, sizes.", NULL, options, 1, 1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_error err = {0};
     weft_file *f = NULL;
     weft_status st = weft_file_open(argv[first], &f, &err);
+    if (!st && check) {
+        progress bar = {0};
+        st = weft_file_check(f, progress_update, &bar, &err);
+        progress_end(&bar);
+        if (!st) fprintf(stderr, "%s: the checksums are right\n", argv[first]);
+    }
     if (!st && json) {
         weft__text t = {0};
         st = put_json(f, argv[first], &t, &err);

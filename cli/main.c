@@ -17,6 +17,7 @@ static const struct {
     {"eval", "numbers for researchers: logits, perplexity", cmd_eval},
     {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
     {"convert", "a Hugging Face folder to a GGUF file", cmd_convert},
+    {"compile", "a model packed for this machine: it starts at once", cmd_compile},
     {"quantize", "a model file in fewer bits", cmd_quantize},
     {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
     {"pull", "fetch a model from Hugging Face", cmd_pull},

@@ -26,10 +26,14 @@ WEFT_API const char *weft_version(void);
 
 /* ---- files: metadata and tensors without loading the model ---- */
 
-/* A GGUF file, or a Hugging Face folder, whose config.json and tensors are shown under the names that GGUF has for them. */
+/* A GGUF file, a compiled plan, or a Hugging Face folder, whose config.json and tensors are shown under the names that GGUF has for them. */
 WEFT_API weft_status weft_file_open(const char *path, weft_file **out, weft_error *err);
 WEFT_API void weft_file_close(weft_file **file);
-WEFT_API uint32_t weft_file_version(const weft_file *file); /* of the GGUF format; 0: a Hugging Face folder */
+WEFT_API uint32_t weft_file_version(const weft_file *file); /* of the GGUF format; 0: a Hugging Face folder or a compiled plan */
+/* How the weights of a compiled plan are packed ("Q4_0: matmul_q4_0_avx2 ..."), living with the file; NULL: it is no plan. */
+WEFT_API const char *weft_file_plan_layout(const weft_file *file);
+/* Reads all of a compiled plan and compares its checksums: WEFT_FORMAT when it is damaged. Other files have none: WEFT_UNSUPPORTED. */
+WEFT_API weft_status weft_file_check(const weft_file *file, weft_progress_fn progress, void *arg, weft_error *err);
 
 typedef struct weft_meta_info {
     const char *key;  /* NUL-terminated, lives with the file */
@@ -279,6 +283,31 @@ WEFT_API void weft_convert_params_default(weft_convert_params *params);
 /* Writes the Hugging Face folder `in` as a GGUF file, which appears only when it is complete. Vectors and routers are F32; a matrix
  * whose rows are no multiple of the type's block keeps its stored type. */
 WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_convert_params *params, weft_error *err);
+
+/* ---- compiled plans ----
+ * A model whose matrices are packed for one provider on one tier of processors. It is opened as any model is; its pages are mapped,
+ * not packed, and shared by the processes that use it. On another tier, or by another version with other layouts, it is refused with
+ * WEFT_UNSUPPORTED. */
+
+typedef struct weft_plan_params {
+    uint32_t size;
+    int32_t n_threads;         /* 0: as weft_model_params */
+    const char *provider;      /* NULL: cpu */
+    const char *pre_tokenizer; /* as weft_convert_params; for folders */
+    weft_progress_fn progress;
+    void *progress_arg;
+} weft_plan_params;
+
+typedef struct weft_plan_result {
+    uint64_t bytes_before; /* of the model's tensors */
+    uint64_t bytes_after;  /* of the file */
+} weft_plan_result;
+
+WEFT_API void weft_plan_params_default(weft_plan_params *params);
+/* Packs model `in` and writes it to `out`, which appears when it is complete. Fails with WEFT_LIMIT when the disk has no room,
+ * WEFT_UNSUPPORTED when the provider cannot hand out packed weights, and as weft_model_open does. */
+WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *params, weft_plan_result *result,
+                                     weft_error *err);
 
 /* ---- quantizing ---- */
 

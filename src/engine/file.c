@@ -5,6 +5,15 @@
 #include "base/json.h"
 #include "engine/handles.h"
 
+static weft_status open_kind(weft_file *f, weft_error *err)
+{
+    if (weft__hf_is_folder(f->path)) return weft__hf_open(f->path, &f->hf, err);
+    if (!weft__plan_file_is(f->path)) return weft__gguf_open(f->path, &f->gguf, err);
+    weft_status st = weft__plan_file_open(f->path, &f->plan, err);
+    if (!st) f->gguf = weft__plan_file_meta(f->plan);
+    return st;
+}
+
 weft_status weft_file_open(const char *path, weft_file **out, weft_error *err)
 {
     char place[4096];
@@ -16,7 +25,7 @@ weft_status weft_file_open(const char *path, weft_file **out, weft_error *err)
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     f->path = weft__strdup(path);
     if (!f->path) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
-    else st = weft__hf_is_folder(path) ? weft__hf_open(path, &f->hf, err) : weft__gguf_open(path, &f->gguf, err);
+    else st = open_kind(f, err);
     if (st) weft_file_close(&f);
     *out = f;
     return st;
@@ -27,7 +36,8 @@ void weft_file_close(weft_file **p)
     weft_file *f = p ? *p : NULL;
     if (!f) return;
     weft__hf_close(&f->hf);
-    weft__gguf_close(&f->gguf);
+    if (f->plan) weft__plan_file_close(&f->plan);
+    else weft__gguf_close(&f->gguf);
     weft__free(f->path);
     weft__free(f);
     *p = NULL;
@@ -39,14 +49,33 @@ static const weft__gguf *meta_of(const weft_file *f)
     return f->hf ? weft__hf_meta(f->hf) : f->gguf;
 }
 
-static const weft__tensor_set *tensors_of(const weft_file *f)
+const weft__tensor_set *weft__file_tensors(const weft_file *f)
 {
-    return f->hf ? weft__hf_tensors(f->hf) : weft__gguf_tensors(f->gguf);
+    return f->hf ? weft__hf_tensors(f->hf) : f->plan ? weft__plan_file_tensors(f->plan) : weft__gguf_tensors(f->gguf);
+}
+
+uint64_t weft__file_bytes(const weft_file *f)
+{
+    const weft__tensor_set *set = weft__file_tensors(f);
+    uint64_t n = 0;
+    for (size_t i = 0; i < set->n; i++) n += set->items[i].n_bytes;
+    return n;
+}
+
+weft_status weft_file_check(const weft_file *f, weft_progress_fn progress, void *arg, weft_error *err)
+{
+    if (f->plan) return weft__plan_file_check(f->plan, progress, arg, err);
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: only compiled plans have checksums of their weights", f->path);
 }
 
 uint32_t weft_file_version(const weft_file *f)
 {
-    return f->hf ? 0 : weft__gguf_version(f->gguf);
+    return f->hf || f->plan ? 0 : weft__gguf_version(f->gguf);
+}
+
+const char *weft_file_plan_layout(const weft_file *f)
+{
+    return f->plan ? weft__plan_file_info(f->plan)->image.layout : NULL;
 }
 
 int64_t weft_file_n_meta(const weft_file *f)
@@ -147,12 +176,12 @@ weft_status weft_file_meta_json(const weft_file *f, int64_t index, int64_t max_i
 
 int64_t weft_file_n_tensors(const weft_file *f)
 {
-    return (int64_t)tensors_of(f)->n;
+    return (int64_t)weft__file_tensors(f)->n;
 }
 
 weft_status weft_file_tensor(const weft_file *f, int64_t index, weft_tensor_info *out, weft_error *err)
 {
-    const weft__tensor_set *set = tensors_of(f);
+    const weft__tensor_set *set = weft__file_tensors(f);
     if (index < 0 || (uint64_t)index >= set->n)
         return weft_fail(err, WEFT_ARGUMENT, "tensor %lld of %lld", (long long)index, (long long)set->n);
     const weft__tensor_desc *t = &set->items[index];

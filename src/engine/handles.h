@@ -6,6 +6,7 @@
 
 #include "backend/registry.h"
 #include "format/gguf.h"
+#include "format/plan_file.h"
 #include "graph/graph.h"
 #include "kv/kv.h"
 #include "model/build.h"
@@ -18,8 +19,13 @@ struct weft_file {
     /* Exactly one of these two. */
     weft__gguf *gguf;
     weft__hf *hf; /* a Hugging Face folder */
+    weft__plan_file *plan; /* a compiled plan, which then owns gguf: its metadata, without tensors */
     char *path;
 };
+
+/* file.c: the tensors, and the bytes of all as they are outside a plan. */
+const weft__tensor_set *weft__file_tensors(const weft_file *f);
+uint64_t weft__file_bytes(const weft_file *f);
 
 struct weft_tokenizer {
     weft__tokenizer *t;
@@ -57,5 +63,14 @@ struct weft_session {
     int32_t n_ctx, chunk;
     atomic_int cancelled;
 };
+
+/* model.c: the packed weights of a model that was opened from a plan, else NULL. */
+const weft_image *weft__model_image(const weft_model *m);
+/* plan.c: a plan as a source; label and plan outlive it. */
+void weft__plan_source(const weft__plan_file *plan, const char *label, weft__source *out);
+/* plan.c: a checksum of the graph's weights: names, types, shapes, places in their tensors. */
+uint64_t weft__weights_hash(const weft_graph *graph, const weft__source *src);
+/* plan.c: refuses a plan that is not one of this graph for this provider. */
+weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src, const char *provider, weft_error *err);
 
 #endif

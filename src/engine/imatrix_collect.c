@@ -130,7 +130,8 @@ static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatri
     weft_status st = watch_all(c, err);
     if (st) return st;
     weft__plan_options options = {.max_rows = ROWS, .max_wanted = 1, .no_fusion = 1, .providers = &c->model->provider, .n_providers = 1,
-                                  .progress = p->progress, .progress_arg = p->progress_arg};
+                                  .progress = p->progress, .progress_arg = p->progress_arg,
+                                  .image = weft__model_image(c->model)};
     if ((st = weft__plan_create(&c->graph, &options, &c->plan, err))) return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");

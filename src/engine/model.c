@@ -51,14 +51,6 @@ static void describe_weights(weft_model *m, const weft__build *build)
     m->info.n_params = (uint64_t)build->n_params;
 }
 
-static uint64_t file_bytes(const weft_file *f)
-{
-    const weft__tensor_set *set = f->hf ? weft__hf_tensors(f->hf) : weft__gguf_tensors(f->gguf);
-    uint64_t n = 0;
-    for (size_t i = 0; i < set->n; i++) n += set->items[i].n_bytes;
-    return n;
-}
-
 static weft_status describe(weft_model *m, const weft__build *build, weft_error *err)
 {
     weft_model_info *info = &m->info;
@@ -74,7 +66,7 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     info->d_model = hp->d_model;
     info->d_ff = hp->d_ff;
     info->n_threads = b.n_units;
-    info->n_bytes = m->file ? file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
+    info->n_bytes = m->file ? weft__file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
     snprintf(info->arch, sizeof info->arch, "%s", hp->arch);
     snprintf(info->provider, sizeof info->provider, "%.*s", (int)sizeof info->provider - 1, b.name);
     snprintf(info->device, sizeof info->device, "%s", b.device);
@@ -84,6 +76,11 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     }
     describe_weights(m, build);
     return WEFT_OK;
+}
+
+const weft_image *weft__model_image(const weft_model *m)
+{
+    return m->file && m->file->plan ? &weft__plan_file_info(m->file->plan)->image : NULL;
 }
 
 static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_error *err)
@@ -100,11 +97,15 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     m->seq = weft__alloc_array(n, sizeof *m->seq);
     m->want = weft__alloc_array(n, sizeof *m->want);
     m->views = weft__alloc_array(n, sizeof *m->views);
-    if (!m->token || !m->pos || !m->seq || !m->want || !m->views)
+    m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
+    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->hidden)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows, .max_wanted = m->max_wanted, .providers = &m->provider, .n_providers = 1,
-                               .progress = p->progress, .progress_arg = p->progress_arg};
-    return weft__plan_create(m->graph, &plan, &m->plan, err);
+                               .progress = p->progress, .progress_arg = p->progress_arg, .image = weft__model_image(m)};
+    if (plan.image && (st = weft__plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
+    st = weft__plan_create(m->graph, &plan, &m->plan, err);
+    if (st == WEFT_OK || !plan.image) return st;
+    return weft_fail_within(err, st, st == WEFT_NO_MEMORY || st == WEFT_CANCELLED ? "%s" : "%s: compile the model again (weft compile)", m->source.label);
 }
 
 /* What opening a file and making a synthetic model have in common, once m->source is set. */
@@ -144,6 +145,8 @@ weft_status weft_model_open(const char *path, const weft_model_params *p, weft_m
     if (m->file->hf) {
         if ((st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
         weft__hf_source(m->file->hf, &m->source);
+    } else if (m->file->plan) {
+        weft__plan_source(m->file->plan, m->file->path, &m->source);
     } else {
         weft__source_gguf(m->file->gguf, m->file->path, &m->source);
     }
@@ -177,6 +180,7 @@ void weft_model_close(weft_model **p)
 {
     weft_model *m = p ? *p : NULL;
     if (!m) return;
+    weft__free(m->hidden);
     weft__free(m->views);
     weft__free(m->want);
     weft__free(m->seq);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "format/out_file.h"
 #include "format/plan_parts.h"
+#include "mem/mem.h"
 
 enum { PIECE = 16 << 20 };
 
@@ -105,10 +106,12 @@ static weft_status each_piece(writing *w, weft__hasher *h, put_fn put)
     uint64_t at = 0;
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < set->n && !st; i++) {
+        const weft__tensor_desc *t = &set->items[i];
         if (!w->c->kept[i]) continue;
         st = put(w, h, NULL, w->places[i] - at);
-        if (!st) st = put(w, h, weft__tensor_data(&set->items[i]), set->items[i].n_bytes);
-        at = w->places[i] + set->items[i].n_bytes;
+        if (!st) st = put(w, h, weft__tensor_data(t), t->n_bytes);
+        if (t->buffer->domain == WEFT_DOMAIN_MAPPED) (void)weft__mem_advise(t->buffer, t->offset, t->n_bytes, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
+        at = w->places[i] + t->n_bytes;
     }
     return st;
 }

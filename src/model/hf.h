@@ -8,6 +8,7 @@
 #ifndef WEFT_MODEL_HF_H
 #define WEFT_MODEL_HF_H
 
+#include "format/gguf_write.h"
 #include "model/source.h"
 #include "text/tokenizer.h"
 #include "weft/backend.h"
@@ -50,5 +51,9 @@ typedef struct weft__hf_convert_options {
  * matrix whose rows are no multiple of the type's block keeps its stored type. A folder without a tokenizer gives a file
  * without one. Fails with WEFT_UNSUPPORTED when the tokenizer has no counterpart in GGUF, and as weft__gguf_write does. */
 weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err);
+
+/* Adds every key of the folder, those of its tokenizer too, to `w`; tensors keep the folder's order of rows, as weft__hf_tensors
+ * has them. pre: as in the options. Fails as weft__hf_convert does. */
+weft_status weft__hf_put_all(const weft__hf *hf, const char *pre, weft__gguf_writer *w, weft_error *err);
 
 #endif

@@ -193,6 +193,15 @@ static weft_status write_all(conversion *c)
     return status ? status : weft__gguf_finish(c->w, c->err);
 }
 
+weft_status weft__hf_put_all(const weft__hf *hf, const char *pre, weft__gguf_writer *w, weft_error *err)
+{
+    weft__hf_convert_options options = {.dtype = -1, .pre = pre};
+    conversion c = {.hf = hf, .options = &options, .w = w, .err = err};
+    weft_status status = weft__gguf_put_all(w, hf->meta, err);
+    if (!status) status = put_vocab(&c);
+    return status ? weft_fail_within(err, status, "%s", hf->folder) : WEFT_OK;
+}
+
 weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err)
 {
     conversion c = {.hf = hf, .options = options, .err = err};

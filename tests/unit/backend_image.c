@@ -198,23 +198,21 @@ static void test_refused(void **state)
     int32_t at = -1;
     for (int32_t i = 0; i < j.image.n_weights && at < 0; i++)
         if (j.offset[i] != UINT64_MAX) at = i;
-    if (at < 0) { /* this machine packs nothing */
-        close_job(&j);
-        skip();
-    }
-    uint64_t was = j.offset[at];
     char digit = j.layout[strlen(j.layout) - 1];
     SPOILED(WEFT_ARGUMENT, "the graph has", j.image.n_weights--);
     SPOILED(WEFT_ARGUMENT, "packed weights", j.image.size = 8);
     SPOILED(WEFT_ARGUMENT, "packed weights", j.image.offset = NULL);
     SPOILED(WEFT_ARGUMENT, "aligned", j.image.data = (char *)j.data + 32);
-    SPOILED(WEFT_FORMAT, "do not hold", j.image.n_bytes -= 64);
-    SPOILED(WEFT_FORMAT, "do not hold", j.image.n_bytes = 0);
-    SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = UINT64_MAX);
-    SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = UINT64_MAX - 63);
-    SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = j.image.n_bytes);
-    SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = was + 8);
-    j.offset[at] = was;
+    if (at >= 0) { /* readable C packs nothing */
+        uint64_t was = j.offset[at];
+        SPOILED(WEFT_FORMAT, "do not hold", j.image.n_bytes -= 64);
+        SPOILED(WEFT_FORMAT, "do not hold", j.image.n_bytes = 0);
+        SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = UINT64_MAX);
+        SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = UINT64_MAX - 63);
+        SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = j.image.n_bytes);
+        SPOILED(WEFT_FORMAT, "do not hold", j.offset[at] = was + 8);
+        j.offset[at] = was;
+    }
     SPOILED(WEFT_UNSUPPORTED, "another tier or version", j.layout[strlen(j.layout) - 1] = digit == '0' ? '1' : '0');
     SPOILED(WEFT_UNSUPPORTED, "another tier or version", j.image.layout = "");
     j.layout[strlen(j.layout) - 1] = digit;

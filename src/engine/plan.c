@@ -1,0 +1,144 @@
+/* plan.c: compiled plans: writing one (weft_plan_write), and a plan as the source of a model's numbers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "engine/handles.h"
+#include "format/out_file.h"
+
+void weft_plan_params_default(weft_plan_params *p)
+{
+    *p = (weft_plan_params){.size = sizeof *p};
+}
+
+/* ---- a plan as a source ---- */
+
+static int plan_meta(const weft__source *src, const char *key, weft__meta *out)
+{
+    weft__source meta;
+    weft__source_gguf(weft__plan_file_meta(src->impl), src->label, &meta);
+    return meta.meta(&meta, key, out);
+}
+
+static double plan_meta_at(const weft__source *src, const char *key, uint64_t i)
+{
+    weft__source meta;
+    weft__source_gguf(weft__plan_file_meta(src->impl), src->label, &meta);
+    return meta.meta_at(&meta, key, i);
+}
+
+static const weft__tensor_desc *plan_tensor(const weft__source *src, const char *name)
+{
+    return weft__tensor_find(weft__plan_file_tensors(src->impl), name);
+}
+
+void weft__plan_source(const weft__plan_file *plan, const char *label, weft__source *out)
+{
+    *out = (weft__source){label, plan_meta, plan_meta_at, plan_tensor, plan};
+}
+
+/* ---- which weights a plan is of ---- */
+
+uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
+{
+    weft__hasher h;
+    weft__hash_begin(&h);
+    for (int32_t i = 0; i < g->n_weights; i++) {
+        const weft_weight *w = &g->weights[i];
+        const weft__tensor_desc *t = src->tensor(src, w->name);
+        /* Where it begins in its tensor: several weights may be rows of one. */
+        uint64_t numbers[] = {w->dtype, (uint64_t)w->shape.d[0], (uint64_t)w->shape.d[1], (uint64_t)w->shape.d[2], t ? w->offset - t->offset : 0};
+        weft__hash_add(&h, w->name, strlen(w->name) + 1);
+        weft__hash_add(&h, numbers, sizeof numbers);
+    }
+    return weft__hash_end(&h);
+}
+
+weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider, weft_error *err)
+{
+    const weft__plan_info *info = weft__plan_file_info(plan);
+    if (strcmp(info->provider, provider))
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)", src->label,
+                         info->provider, provider);
+    if (info->image.n_weights != g->n_weights || info->weights != weft__weights_hash(g, src))
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: the plan was made by another version (%s), which divided the weights otherwise; compile the model again "
+                         "(weft compile)", src->label, info->made_by);
+    return WEFT_OK;
+}
+
+/* ---- writing ---- */
+
+/* Which tensors keep their bytes: all but those of which nothing but packed weights is used. */
+static void list_kept(const weft_graph *g, const weft__tensor_set *set, const weft_image *image, uint8_t *kept)
+{
+    memset(kept, 1, set->n);
+    for (int pass = 0; pass < 2; pass++) { /* the packed ones go, then those come back of which some other use reads the bytes */
+        for (int32_t i = 0; i < g->n_weights; i++) {
+            const weft__tensor_desc *t = weft__tensor_find(set, g->weights[i].name);
+            if (!t) continue;
+            if (pass == 0 && image->offset[i] != UINT64_MAX) kept[t - set->items] = 0;
+            if (pass == 1 && image->own[i]) kept[t - set->items] = 1;
+        }
+    }
+}
+
+static weft_status put_model(const weft_file *f, const weft_plan_params *p, weft__gguf_writer *w, weft_error *err)
+{
+    return f->hf ? weft__hf_put_all(f->hf, p->pre_tokenizer, w, err) : weft__gguf_put_all(w, f->gguf, err);
+}
+
+static weft_status write_plan(const weft_model *m, const char *out, const weft_plan_params *p, uint64_t *n_bytes, weft_error *err)
+{
+    weft__plan_contents c = {.tensors = weft__file_tensors(m->file)};
+    weft__gguf_writer *meta = NULL;
+    char made_by[64];
+    weft_status st = weft__plan_image(m->plan, &c.info.image, &c.info.provider, err);
+    if (st) return st;
+    snprintf(made_by, sizeof made_by, "weft %s", weft_version());
+    c.info.made_by = made_by;
+    c.info.weights = weft__weights_hash(m->graph, &m->source);
+    uint8_t *kept = weft__alloc(c.tensors->n);
+    if (!kept) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", out);
+    list_kept(m->graph, c.tensors, &c.info.image, kept);
+    c.kept = kept;
+    if ((st = weft__gguf_writer_memory(out, &meta, err)) || (st = put_model(m->file, p, meta, err))) goto done;
+    st = weft__plan_file_write(out, meta, &c, p->progress, p->progress_arg, n_bytes, err);
+done:
+    weft__gguf_writer_destroy(&meta);
+    weft__free(kept);
+    return st;
+}
+
+/* Before minutes are spent on packing: is this a model, and is there room for it? */
+static weft_status check_job(const char *in, const char *out, weft_error *err)
+{
+    weft_file *f;
+    weft_status st = weft_file_open(in, &f, err);
+    if (st) return st;
+    st = f->plan ? weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan already; compile the model that it was made of", f->path)
+                 : weft__out_room(out, weft__file_bytes(f), err);
+    weft_file_close(&f);
+    return st;
+}
+
+weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *p, weft_plan_result *result, weft_error *err)
+{
+    weft_model *m;
+    weft_model_params open;
+    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_plan_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_status st = check_job(in, out, err);
+    if (st) return st;
+    weft_model_params_default(&open);
+    open.n_threads = p->n_threads;
+    open.max_rows = 1; /* scratch for steps that never run */
+    open.provider = p->provider;
+    open.progress = p->progress;
+    open.progress_arg = p->progress_arg;
+    if ((st = weft_model_open(in, &open, &m, err))) return st;
+    result->bytes_before = m->info.n_bytes;
+    st = write_plan(m, out, p, &result->bytes_after, err);
+    weft_model_close(&m);
+    return st;
+}
