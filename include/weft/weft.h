@@ -2,7 +2,8 @@
  *
  * Handles are opaque; each is freed by its own ..._close or ..._free, which accepts NULL and a pointer to NULL and sets the pointer
  * to NULL. A model outlives its sessions; a file outlives nothing (models keep their own). Parameter structs begin with `size`:
- * fill them with the ..._default function, then change fields, so that programs built against an older header keep working.
+ * fill them with the ..._default function, then change fields. A struct of another size than this build's is refused with WEFT_ABI:
+ * programs are built against the header of the library they run with.
  * Thread safety: a model may be shared by threads for reading (description, tokenizer); one thread at a time steps its sessions.
  * Strings are UTF-8. Token ids are int32. */
 #ifndef WEFT_WEFT_H
@@ -226,7 +227,8 @@ WEFT_API int32_t weft_session_trim(weft_session *session, int32_t n);
 WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n, weft_session **out,
                                             weft_error *err);
 /* One step for n different sessions of one group: appends tokens[i] to sessions[i]; logits: [n, V] or NULL. The result of each is
- * bit for bit that of weft_session_eval. On failure no session has changed. */
+ * bit for bit that of weft_session_eval. On failure no session has changed. Fails with WEFT_ARGUMENT when a session is there twice
+ * or of another group. */
 WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits,
                                              weft_error *err);
 /* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */

@@ -43,6 +43,7 @@ struct weft_model {
     weft__plan *plan;
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
+    uint64_t n_group_steps; /* of groups of sessions, begun so far */
     weft_model_info info;
     /* A step's columns, [max_rows] each: only one thread steps a model. */
     int32_t *token, *pos, *seq;
@@ -61,6 +62,7 @@ struct weft_session {
     struct weft__shared_pool *shared;
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
+    uint64_t group_step; /* the latest it takes part in, counted by model->n_group_steps */
     atomic_int cancelled;
 };
 

@@ -154,8 +154,11 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
     if (n > m->max_rows || (logits && n > m->max_wanted))
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
     weft_status st;
+    m->n_group_steps++;
     for (int32_t i = 0; i < n; i++) {
         if (sessions[i]->shared != sessions[0]->shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
+        if (sessions[i]->group_step == m->n_group_steps) return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
+        sessions[i]->group_step = m->n_group_steps;
         if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i, m->hp.n_vocab - 1);
         if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;

@@ -69,9 +69,36 @@ static void a_batch_changes_nothing(void **state)
     weft_model_close(&model);
 }
 
+static void a_group_has_each_session_once(void **state)
+{
+    (void)state;
+    weft_session_params sp;
+    weft_session *s[2], *other = NULL;
+    weft_error err = {0};
+    int32_t tokens[2] = {1, 2};
+    weft_session_params_default(&sp);
+    sp.n_ctx = 64;
+    weft_model *model = synthetic(&(uint32_t){WEFT_F16}, 1);
+    assert_int_equal(weft_session_new_group(model, &sp, 2, s, NULL), WEFT_OK);
+    assert_int_equal(weft_session_new(model, &sp, &other, NULL), WEFT_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(weft_session_eval_group((weft_session *[]){s[0], s[0]}, tokens, 2, NULL, &err), WEFT_ARGUMENT);
+        assert_string_equal(err.message, "session 1 is there twice");
+        assert_int_equal(weft_session_eval_group((weft_session *[]){s[0], other}, tokens, 2, NULL, &err), WEFT_ARGUMENT);
+        assert_int_equal(weft_session_eval_group((weft_session *[]){s[1], s[0]}, tokens, 2, NULL, &err), WEFT_OK);
+        assert_int_equal(weft_session_n_tokens(s[0]), round + 1);
+        assert_int_equal(weft_session_n_tokens(other), 0);
+    }
+    weft_session_free(&other);
+    weft_session_free(&s[0]);
+    weft_session_free(&s[1]);
+    weft_model_close(&model);
+}
+
 int main(void)
 {
     if (!tier_is_here()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_text), cmocka_unit_test(a_batch_changes_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_long_text), cmocka_unit_test(a_batch_changes_nothing),
+                                       cmocka_unit_test(a_group_has_each_session_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
