@@ -82,7 +82,13 @@ WEFT_API const char *weft_token_bytes(const weft_tokenizer *tokenizer, int32_t i
 WEFT_API int weft_token_is_end(const weft_tokenizer *tokenizer, int32_t id); /* end of sequence, of turn, of message */
 
 /* Turns ids into text as they come; never emits half a character. */
-WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, int render_special, weft_detok **out, weft_error *err);
+enum weft_detok_flags {
+    WEFT_DETOK_SPECIAL = 1u << 0, /* special tokens as they are spelled; otherwise they give nothing */
+    WEFT_DETOK_CONTINUE = 1u << 1 /* the ids continue a text: the first one keeps its leading space */
+};
+
+WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, uint32_t flags, weft_detok **out, weft_error *err);
+WEFT_API void weft_detok_free(weft_detok **detok);
 WEFT_API void weft_detok_free(weft_detok **detok);
 /* The bytes that became complete; *text lives until the next call. */
 WEFT_API weft_status weft_detok_push(weft_detok *detok, int32_t id, const char **text, size_t *length, weft_error *err);
@@ -270,6 +276,42 @@ WEFT_API weft_status weft_sampler_accept(weft_sampler *sampler, int32_t token, w
 /* Picks a token from logits [V], which it may change. Does not accept it. Fails with WEFT_ARGUMENT when no token has a finite or
  * +infinite logit (NaN everywhere, or all forbidden). */
 WEFT_API weft_status weft_sampler_pick(weft_sampler *sampler, float *logits, int32_t *token, weft_error *err);
+
+/* ---- grammars: what a model may write ----
+ * A grammar is checked and compiled for a vocabulary before the first token; a matcher follows one text through it and masks the
+ * logits. Control tokens are never allowed, end tokens where the text may end; half a character is, where the rest can follow.
+ * Fails closed: where no token fits, that is an error. The text is the bytes of its tokens (WEFT_DETOK_CONTINUE). */
+typedef struct weft_grammar weft_grammar;
+typedef struct weft_matcher weft_matcher;
+
+enum weft_grammar_kind {
+    WEFT_GRAMMAR_GBNF = 0, /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB */
+    WEFT_GRAMMAR_JSON = 1  /* any JSON object, at most 256 deep; no source */
+};
+
+/* Refuses what cannot work, by rule and line: WEFT_ARGUMENT for a malformed grammar, one with rules that are undefined,
+ * left-recursive or fulfilled by no text; WEFT_LIMIT for one that is too large; WEFT_UNSUPPORTED for a WordPiece vocabulary. The
+ * grammar may outlive the tokenizer. Immutable: threads may share it. */
+WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                                      weft_grammar **out, weft_error *err);
+/* One more owner; each calls weft_grammar_free. */
+WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
+WEFT_API void weft_grammar_free(weft_grammar **grammar);
+
+/* At the beginning of a text. Keeps the grammar alive. A matcher belongs to one thread. */
+WEFT_API weft_status weft_matcher_new(const weft_grammar *grammar, weft_matcher **out, weft_error *err);
+/* One more at the same place. */
+WEFT_API weft_status weft_matcher_copy(const weft_matcher *matcher, weft_matcher **out, weft_error *err);
+WEFT_API void weft_matcher_free(weft_matcher **matcher);
+/* Sets the logits of all tokens that may not come next to -infinity; those beyond the vocabulary too. Before weft_sampler_pick.
+ * Fails with WEFT_STATE when none may come, naming the place; WEFT_LIMIT where the grammar is too ambiguous. */
+WEFT_API weft_status weft_matcher_apply(weft_matcher *matcher, float *logits, int32_t n, weft_error *err);
+/* The same as bits: of bits[(weft_tokenizer_n_vocab + 63) / 64] bit t % 64 of bits[t / 64] for token t. */
+WEFT_API weft_status weft_matcher_mask(weft_matcher *matcher, uint64_t *bits, size_t n_words, weft_error *err);
+/* Goes on by a token. WEFT_ARGUMENT when it may not come next; nothing has changed then. */
+WEFT_API weft_status weft_matcher_accept(weft_matcher *matcher, int32_t token, weft_error *err);
+/* 0: the grammar wants more; 1: the text may end here; 2: nothing may follow. */
+WEFT_API int weft_matcher_complete(const weft_matcher *matcher);
 
 /* ---- converting ---- */
 

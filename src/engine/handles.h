@@ -12,6 +12,7 @@
 #include "model/build.h"
 #include "model/hf.h"
 #include "model/synthetic.h"
+#include "text/token_trie.h"
 #include "text/tokenizer.h"
 #include "weft/weft.h"
 
@@ -29,6 +30,7 @@ uint64_t weft__file_bytes(const weft_file *f);
 
 struct weft_tokenizer {
     weft__tokenizer *t;
+    _Atomic(weft__token_trie *) trie; /* made for the first grammar */
 };
 
 struct weft_model {

@@ -29,6 +29,8 @@ void weft_tokenizer_close(weft_tokenizer **p)
 {
     weft_tokenizer *t = p ? *p : NULL;
     if (!t) return;
+    weft__token_trie *trie = atomic_load(&t->trie);
+    weft__token_trie_release(&trie);
     weft__tokenizer_destroy(&t->t);
     weft__free(t);
     *p = NULL;
@@ -75,12 +77,13 @@ int weft_token_is_end(const weft_tokenizer *t, int32_t id)
     return weft__tokenizer_is_end(t->t, id);
 }
 
-weft_status weft_detok_new(const weft_tokenizer *t, int render_special, weft_detok **out, weft_error *err)
+weft_status weft_detok_new(const weft_tokenizer *t, uint32_t flags, weft_detok **out, weft_error *err)
 {
     *out = NULL;
     weft_detok *d = weft__alloc_zero(1, sizeof *d);
     if (!d) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a detokenizer");
-    weft__detok_init(&d->state, t->t, render_special ? WEFT__DECODE_SPECIAL : 0);
+    weft__detok_init(&d->state, t->t,
+                     (flags & WEFT_DETOK_SPECIAL ? WEFT__DECODE_SPECIAL : 0) | (flags & WEFT_DETOK_CONTINUE ? WEFT__DECODE_CONTINUE : 0));
     *out = d;
     return WEFT_OK;
 }
