@@ -13,9 +13,9 @@
 struct run_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
-    int ignore_end, json, quiet;
+    int ignore_end, json, quiet, json_object;
     struct text_list stop, bias;
-    const char *kv_type;
+    const char *kv_type, *grammar;
 };
 
 /* "ID=VALUE" each; -inf forbids. */
@@ -86,6 +86,25 @@ static weft_status prompt_ids(const weft_model *model, const char *text, size_t 
     return WEFT_OK;
 }
 
+/* A matcher for --grammar or --json-object; none without them. */
+static weft_status open_matcher(const struct run_options *o, const weft_model *model, weft_matcher **out, weft_error *err)
+{
+    weft_grammar *grammar = NULL;
+    char *source = NULL;
+    size_t n = 0;
+    weft_status st = WEFT_OK;
+    if (!o->grammar && !o->json_object) return WEFT_OK;
+    if (o->grammar) st = read_text(o->grammar, &source, &n, err);
+    if (!st) {
+        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source, n, &grammar, err);
+        if (st && o->grammar) weft_fail_within(err, st, "%s", o->grammar);
+    }
+    if (!st) st = weft_matcher_new(grammar, out, err);
+    weft_grammar_free(&grammar);
+    free(source);
+    return st;
+}
+
 static weft_status run_with(const struct run_options *o, weft_model *model, const char *prompt, size_t n, weft_error *err)
 {
     weft_model_info info = {.size = sizeof info};
@@ -101,7 +120,8 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     params.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     if (!weft_model_tokenizer(model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
-        (st = weft_session_new(model, &params, &session, err)) || (st = weft_sampler_new(info.n_vocab, &o->sampler, &sampler, err)))
+        (st = open_matcher(o, model, &q.matcher, err)) || (st = weft_session_new(model, &params, &session, err)) ||
+        (st = weft_sampler_new(info.n_vocab, &o->sampler, &sampler, err)))
         goto done;
     q.prompt = ids;
     q.session = session;
@@ -120,6 +140,7 @@ done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
     weft_session_free(&session);
+    weft_matcher_free(&q.matcher);
     free(ids);
     return st;
 }
@@ -167,6 +188,8 @@ int cmd_run(int argc, char **argv)
         {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
+        {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
+        {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
@@ -176,13 +199,18 @@ int cmd_run(int argc, char **argv)
                                "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
                                "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
                                "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
-                               "  weft run model.gguf --json --seed 7 < prompt.txt\n",
+                               "  weft run model.gguf --json --seed 7 < prompt.txt\n"
+                               "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
                                options, 1, 2};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
         fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o.kv_type);
+        return EXIT_USAGE;
+    }
+    if (o.grammar && o.json_object) {
+        fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
         return EXIT_USAGE;
     }
     weft_error err = {0};

@@ -109,8 +109,17 @@ static weft_status add_token(generate_result *r, int32_t token, int32_t *capacit
     return WEFT_OK;
 }
 
+/* The next token, which becomes part of the text. */
+static weft_status next_token(const generate_request *q, float *logits, int32_t n_vocab, int32_t *token, weft_error *err)
+{
+    weft_status st = q->matcher ? weft_matcher_apply(q->matcher, logits, n_vocab, err) : WEFT_OK;
+    if (!st) st = weft_sampler_pick(q->sampler, logits, token, err);
+    if (!st) st = weft_sampler_accept(q->sampler, *token, err);
+    return st || !q->matcher ? st : weft_matcher_accept(q->matcher, *token, err);
+}
+
 /* Sample and evaluate until something ends it; sets the finish reason. */
-static weft_status decode(const generate_request *q, struct output *o, float *logits, weft_detok *detok, weft_error *err)
+static weft_status decode(const generate_request *q, struct output *o, float *logits, int32_t n_vocab, weft_detok *detok, weft_error *err)
 {
     generate_result *r = o->result;
     const weft_tokenizer *tokenizer = weft_model_tokenizer(q->model);
@@ -120,15 +129,13 @@ static weft_status decode(const generate_request *q, struct output *o, float *lo
     weft_status st;
     r->finish_reason = "length";
     while (q->n_max < 0 || r->n_tokens < q->n_max) {
-        if ((st = weft_sampler_pick(q->sampler, logits, &token, err)) || (st = weft_sampler_accept(q->sampler, token, err)) ||
-            (st = add_token(r, token, &capacity, err)))
-            return st;
-        if (!q->ignore_end && weft_token_is_end(tokenizer, token)) {
+        if ((st = next_token(q, logits, n_vocab, &token, err)) || (st = add_token(r, token, &capacity, err))) return st;
+        if ((q->matcher || !q->ignore_end) && weft_token_is_end(tokenizer, token)) {
             r->finish_reason = "stop";
             return WEFT_OK;
         }
         if ((st = weft_detok_push(detok, token, &text, &n, err)) || (st = take(o, text, n, 0, err))) return st;
-        if (o->ended) {
+        if (o->ended || (q->matcher && weft_matcher_complete(q->matcher) == 2)) {
             r->finish_reason = "stop";
             return WEFT_OK;
         }
@@ -157,13 +164,13 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     weft_status st = weft_model_describe(q->model, &info, err);
     if (!st) st = append(&o, "", 0, err);
     if (!st && !(logits = malloc((size_t)info.n_vocab * sizeof *logits))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
-    if (!st) st = weft_detok_new(weft_model_tokenizer(q->model), 0, &detok, err);
+    if (!st) st = weft_detok_new(weft_model_tokenizer(q->model), q->matcher ? WEFT_DETOK_CONTINUE : 0, &detok, err);
     if (!st) {
         uint64_t start = now_ns();
         st = prefill(q, logits, err);
         uint64_t middle = now_ns();
         r->prefill_ms = (double)(middle - start) / 1e6;
-        if (!st) st = decode(q, &o, logits, detok, err);
+        if (!st) st = decode(q, &o, logits, info.n_vocab, detok, err);
         r->decode_ms = (double)(now_ns() - middle) / 1e6;
     }
     if (st == WEFT_CANCELLED) {

@@ -14,10 +14,11 @@ typedef struct generate_request {
     weft_model *model;
     weft_session *session;
     weft_sampler *sampler;
+    weft_matcher *matcher; /* the grammar that the text follows, from its beginning; NULL: none */
     const int32_t *prompt; /* to be evaluated first */
     int32_t n_prompt;
     int32_t n_max;         /* tokens; -1: until the context is full */
-    int ignore_end;        /* go on after an end token */
+    int ignore_end;        /* go on after an end token, unless the grammar ends with it */
     const struct text_list *stop;
     generate_sink sink; /* may be NULL */
     void *sink_arg;
@@ -28,7 +29,7 @@ typedef struct generate_result {
     int32_t n_tokens;
     char *text; /* NUL-terminated, without the stop string; free() */
     size_t n_text;
-    const char *finish_reason; /* "stop" (end token or stop string), "length", "cancelled" */
+    const char *finish_reason; /* "stop" (end token, end of the grammar or stop string), "length", "cancelled" */
     double prefill_ms, decode_ms;
 } generate_result;
 

@@ -1,0 +1,82 @@
+"""Claims about grammars on the command line: what a model writes under one follows it. usage: test_grammar.py build/weft"""
+import json
+import os
+import re
+import tempfile
+import unittest
+
+from common import STORIES, TINY_LLAMA, main, needs_models, shared, weft
+
+MODELS = [STORIES, TINY_LLAMA, shared("models", "tiny-qwen3.f16.gguf"), shared("models", "tiny-llama3.f16.gguf")]
+
+
+def run(model, *args, grammar=None):
+    """The answer of weft run --json, and its standard error when it failed."""
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "rules.gbnf")
+        if grammar is not None:
+            with open(path, "w") as f:
+                f.write(grammar)
+            args += ("--grammar", path)
+        p = weft("run", model, "Once upon a time", "--json", *args)
+    return (json.loads(p.stdout), "") if p.returncode == 0 else (None, p.stderr.decode())
+
+
+@needs_models
+class Grammar(unittest.TestCase):
+    def test_json_object_parses_unless_it_was_cut(self):
+        finished = 0
+        for model in MODELS:
+            for seed in range(8):
+                out, err = run(model, "--json-object", "-n", "300", "--seed", str(seed), "--temp", "0.1" if seed == 0 else "1.5")
+                self.assertIsNotNone(out, err)
+                if out["finish_reason"] == "stop":
+                    finished += 1
+                    self.assertIsInstance(json.loads(out["text"], strict=True), dict)
+                else:
+                    self.assertEqual(out["finish_reason"], "length")
+                    self.assertEqual(len(out["tokens"]), 300)
+                    self.assertRegex(out["text"], r"^\s*(\{|$)")
+        self.assertGreater(finished, 0)
+
+    def test_text_follows_a_gbnf(self):
+        rules = 'root ::= " "? name ("," name){2,4} "."  # names\nname ::= [A-Z] [a-z\\u00e4\\u00f6\\u00fc]{1,6}\n'
+        for model in MODELS:
+            for seed in range(4):
+                out, err = run(model, "-n", "60", "--seed", str(seed), "--temp", "1", "--ignore-eos", grammar=rules)
+                self.assertIsNotNone(out, err)
+                self.assertEqual(out["finish_reason"], "stop")
+                self.assertRegex(out["text"], r"^ ?[A-Z][a-zäöü]{1,6}(,[A-Z][a-zäöü]{1,6}){2,4}\.$")
+
+    def test_a_leading_space_that_the_grammar_wants_is_there(self):
+        for model in MODELS:
+            out, err = run(model, "-n", "20", "--temp", "0", grammar='root ::= " the end"')
+            self.assertIsNotNone(out, err)
+            self.assertEqual(out["text"], " the end")
+
+    def test_characters_of_several_tokens_are_whole(self):
+        for model in MODELS:
+            out, err = run(model, "-n", "40", "--seed", "3", "--temp", "2", grammar="root ::= [\\U0001F600-\\U0001F64F\\u4e00-\\u9fff]{3}")
+            self.assertIsNotNone(out, err)
+            self.assertRegex(out["text"], "^[\U0001F600-\U0001F64F\u4e00-\u9fff]{3}$")
+
+    def test_end_token_ends_a_text_that_may_go_on(self):
+        out, err = run(STORIES, "-n", "200", "--seed", "1", "--temp", "1", grammar='root ::= [a-z ]*')
+        self.assertIsNotNone(out, err)
+        self.assertRegex(out["text"], r"^[a-z ]*$")
+
+    def test_refusals_come_before_the_first_token(self):
+        for rules, words in ((('root ::= "a"\nx ::= y "b"\n'), ["rules.gbnf", "'y'", "line 2", "not defined"]),
+                             (('root ::= root "a" | "b"'), ["'root'", "left-recursive"]),
+                             (('root ::= "a" root'), ["no finite text"])):
+            out, err = run(STORIES, grammar=rules)
+            self.assertIsNone(out)
+            for word in words:
+                self.assertIn(word, err)
+        out, err = run(STORIES, "--grammar", "/nonexistent.gbnf")
+        self.assertIn("/nonexistent.gbnf", err)
+        self.assertEqual(weft("run", STORIES, "x", "--grammar", "f", "--json-object").returncode, 2)
+
+
+if __name__ == "__main__":
+    main()
