@@ -89,7 +89,6 @@ enum weft_detok_flags {
 
 WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, uint32_t flags, weft_detok **out, weft_error *err);
 WEFT_API void weft_detok_free(weft_detok **detok);
-WEFT_API void weft_detok_free(weft_detok **detok);
 /* The bytes that became complete; *text lives until the next call. */
 WEFT_API weft_status weft_detok_push(weft_detok *detok, int32_t id, const char **text, size_t *length, weft_error *err);
 /* What is left: an incomplete character becomes U+FFFD. */
