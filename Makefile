@@ -9,7 +9,7 @@ export WEFT_SHARED FUZZ_SECONDS
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers \
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers peers \
 	format format-check clean
 
 all:
@@ -32,6 +32,7 @@ help:
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
+	@echo 'make peers           the same answers as llama.cpp and transformers, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make format          clang-format over the tree; format-check only reports'
 	@echo 'make clean           removes the build folders'
 
@@ -66,6 +67,9 @@ bench-check:
 
 bench-record bench-peers: all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
+
+peers: all
+	@tests/peers/run build/weft $(ARGS)
 
 format:
 	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) -i

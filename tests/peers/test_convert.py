@@ -16,8 +16,8 @@ import numpy as np  # noqa: E402
 
 hf = folders.hf
 PACKAGE = os.environ.get("WEFT_NODE_LLAMA", "")
-# llama.cpp has no window for llama and phi3; Mistral's and Phi 3's folders are compared without one.
-WINDOWLESS = ("mistral", "phi3")
+# llama.cpp has no window for llama and phi3; Mistral's, Mixtral's and Phi 3's folders are compared without one.
+WINDOWLESS = ("mistral", "mixtral", "phi3")
 
 
 @unittest.skipUnless(PACKAGE and shutil.which("node"), "node-llama-cpp is not installed; set WEFT_NODE_LLAMA to its folder")
@@ -31,6 +31,8 @@ class Llama(folders.Folder):
         config = dict(case.config)
         if config["model_type"] in WINDOWLESS:
             config["sliding_window"] = None
+        if config.get("rope_scaling"):  # YaRN's own betas are read there for other architectures than these
+            config["rope_scaling"] = {k: v for k, v in config["rope_scaling"].items() if not k.startswith("beta_")}
         case = folders.Case(case.name, case.class_name, config, case.dtype, case.tokenizer, case.arch, **case.how)
         weights = case.write(self.folder)
         tokens = folders.tokens_for(case)
