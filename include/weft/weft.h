@@ -312,6 +312,135 @@ WEFT_API weft_status weft_matcher_accept(weft_matcher *matcher, int32_t token, w
 /* 0: the grammar wants more; 1: the text may end here; 2: nothing may follow. */
 WEFT_API int weft_matcher_complete(const weft_matcher *matcher);
 
+/* ---- engine: many requests at once over one model ----
+ * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside them. Requests
+ * come from any thread. Results arrive as events on the engine's thread: an event function must not block and must not call the
+ * engine, except weft_engine_cancel. While an engine lives, nobody else steps its model.
+ * Same answer, always: a request's tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
+typedef struct weft_engine weft_engine;
+
+typedef struct weft_engine_params {
+    uint32_t size;
+    uint32_t kv_dtype;       /* WEFT_F16 (default) or WEFT_F32 */
+    int32_t n_slots;         /* requests that run at once; 0: 16 */
+    int32_t n_ctx;           /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
+    int64_t n_kv_tokens;     /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free */
+    int32_t step_rows;       /* rows of one step at most; 0: the model's max_rows */
+    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t max_queue;       /* requests that wait at most; 0: 256 */
+    int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
+    const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
+    uint64_t store_bytes;    /* its cap; 0: 4 GiB */
+    const char *trace;       /* file for a Chrome trace of steps and ops; NULL: none */
+} weft_engine_params;
+
+WEFT_API void weft_engine_params_default(weft_engine_params *params);
+/* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT, WEFT_IO (store, trace),
+ * WEFT_STATE (another process has the store). */
+WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
+/* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it has. */
+WEFT_API void weft_engine_free(weft_engine **engine);
+
+typedef enum weft_finish {
+    WEFT_FINISH_END = 0,       /* an end token, which is no event of its own, or a complete grammar */
+    WEFT_FINISH_LENGTH = 1,    /* max_tokens, or a prompt without an answer */
+    WEFT_FINISH_STOP = 2,      /* the event function said so */
+    WEFT_FINISH_CANCELLED = 3,
+    WEFT_FINISH_FAILED = 4
+} weft_finish;
+
+typedef struct weft_token_prob {
+    int32_t token;
+    float logprob;
+} weft_token_prob;
+
+enum weft_event_kind {
+    WEFT_EVENT_BEGAN = 0,        /* left the queue */
+    WEFT_EVENT_PROMPT_TOKEN = 1, /* in order, from the first token on, which has no log-probability (NAN) */
+    WEFT_EVENT_TOKEN = 2,
+    WEFT_EVENT_EMBEDDING = 3,
+    WEFT_EVENT_FINISHED = 4      /* exactly once for each accepted request, the last */
+};
+
+/* What it points to lives for the call. */
+typedef struct weft_event {
+    uint32_t size;
+    uint32_t kind; /* weft_event_kind */
+    uint64_t request;
+    int32_t token; /* TOKEN, PROMPT_TOKEN */
+    float logprob; /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was asked for */
+    const weft_token_prob *top; /* [n_top], the likeliest first */
+    int32_t n_top;
+    int32_t n_embedding;
+    const float *embedding; /* EMBEDDING: L2-normalised mean of the last hidden states (after the final norm) of all prompt tokens */
+    int32_t n_prompt, n_cached, n_generated;
+    weft_finish finish;  /* FINISHED */
+    weft_status status;  /* FINISHED with FAILED */
+    const char *message; /* FINISHED with FAILED */
+    double queue_ms, prompt_ms, generate_ms; /* FINISHED */
+} weft_event;
+
+/* Non-zero: finish now (WEFT_FINISH_STOP). */
+typedef int (*weft_event_fn)(void *arg, const weft_event *event);
+
+typedef struct weft_request_params {
+    uint32_t size;
+    int32_t n_tokens;
+    const int32_t *tokens; /* the prompt; copied */
+    int32_t max_tokens;    /* to generate; -1: until the context is full; 0: prompt only */
+    int32_t ignore_end;    /* 1: end tokens are never picked (a grammar's end ends nevertheless) */
+    weft_sampler_params sampler;
+    const weft_grammar *grammar; /* compiled for this model's tokenizer; retained; NULL: none */
+    int32_t n_top;           /* log-probabilities of the n_top likeliest tokens with each token, 0..20; -1: none at all */
+    int32_t prompt_logprobs; /* 1: PROMPT_TOKEN events for the prompt (disables prefix reuse for this request) */
+    int32_t embedding;       /* 1: an EMBEDDING event, no tokens (disables prefix reuse, too) */
+    int32_t priority;        /* -8..7, larger first; 0 default */
+    int32_t no_cache;        /* 1: neither reads nor feeds the prefix tree */
+    const char *tenant;      /* for fairness and isolation; copied; NULL: "" */
+    uint64_t deadline_ms;    /* from now: fails with WEFT_TIMEOUT when it has not finished then; 0: none */
+    weft_event_fn event;
+    void *arg;
+} weft_request_params;
+
+WEFT_API void weft_request_params_default(weft_request_params *params);
+/* The last event may come before it returns. WEFT_BUSY: the queue is full (the message has the seconds to wait; also *retry_after_s
+ * when not NULL). WEFT_STATE: draining. Anything wrong with the request is refused here, by name (WEFT_ARGUMENT, WEFT_LIMIT). */
+WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_params *params, uint64_t *request,
+                                        double *retry_after_s, weft_error *err);
+/* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
+WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
+/* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is cancelled). */
+WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
+
+enum { WEFT_HISTOGRAM_MAX = 16 };
+typedef struct weft_histogram {
+    int32_t n, reserved;
+    double bounds[WEFT_HISTOGRAM_MAX];       /* upper, rising; n of them */
+    uint64_t counts[WEFT_HISTOGRAM_MAX + 1]; /* within each, the last above all */
+    double sum;
+} weft_histogram;
+
+typedef struct weft_engine_stats {
+    uint32_t size;
+    int32_t n_slots, n_ctx, n_running, n_waiting;
+    int32_t kv_pages, kv_pages_used, kv_pages_cached; /* in all; held by requests; held by the prefix tree alone */
+    uint64_t n_steps, n_rows_decode, n_rows_prompt;
+    uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
+    uint64_t prompt_tokens, cached_tokens; /* of prompts; those among them that the prefix tree had */
+    weft_histogram batch_rows, step_ms;
+} weft_engine_stats;
+
+/* out->size set by the caller. */
+WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out);
+
+/* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that tenant (NULL: ""),
+ * goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and comes back from it into the prefix tree. Both wait for
+ * the disk; not for event functions. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot;
+ * WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
+WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
+                                      int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
+WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *n_tokens, uint64_t *n_bytes, weft_error *err);
+
 /* ---- converting ---- */
 
 typedef struct weft_convert_params {

@@ -1,0 +1,59 @@
+/* server.h: one engine behind HTTP, with the endpoints of OpenAI and of llama.cpp.
+ *
+ * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive it. */
+#ifndef WEFT_SERVER_H
+#define WEFT_SERVER_H
+
+#include "weft/weft.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct weft_server weft_server;
+
+/* Strings and lists (NULL-terminated, or NULL) are copied. 0 where a number stands: the default that is named. */
+typedef struct weft_server_params {
+    uint32_t size;
+    int32_t port;                 /* 8080; -1: any that is free */
+    const char *host;             /* NULL: 127.0.0.1 */
+    const char *unix_path;        /* a socket's path instead of host and port */
+    const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
+    const char *const *api_keys;  /* none here and none in the file: everyone may call */
+    const char *api_key_file;     /* a key per line, or sha256:HEX of one; '#' begins a comment */
+    const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
+    const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
+    const char *const *aliases;   /* names that requests may give for the model, "*": any; the first is the one shown */
+    const char *log_file;         /* JSON, a line per request; "-": stderr; NULL: none */
+    int32_t n_threads;            /* that move bytes: 2 */
+    int32_t n_workers;            /* that read requests: 2 */
+    int32_t max_connections;      /* 512 */
+    int32_t max_per_ip;           /* of them; none of its own */
+    int32_t max_headers;          /* 100 */
+    int32_t idle_s;               /* 60: how long a connection may bring nothing */
+    int32_t slow_s;               /* 30: how long bytes may wait for a reader */
+    int32_t ping_s;               /* 15: between comments on a stream that has nothing to say */
+    int32_t drain_s;              /* 30: how long requests may take after weft_server_stop */
+    uint64_t max_body;            /* bytes: 8 MiB */
+    uint64_t max_head;            /* bytes: 32 KiB */
+    uint64_t max_buffer;          /* bytes that wait for one reader: 1 MiB */
+} weft_server_params;
+
+WEFT_API void weft_server_params_default(weft_server_params *params);
+/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name), WEFT_UNSUPPORTED (TLS; a model without tokenizer),
+ * WEFT_LIMIT, WEFT_NO_MEMORY. */
+WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
+                                     weft_error *err);
+/* "http://127.0.0.1:8080"; lives with the server. */
+WEFT_API const char *weft_server_address(const weft_server *server);
+/* Waits for weft_server_stop; then refuses what is new, lets requests end for drain_s, and cancels what is left. Returns how many
+ * that were. */
+WEFT_API int32_t weft_server_run(weft_server *server);
+/* Callable from a signal handler or any thread; a second call ends the draining. */
+WEFT_API void weft_server_stop(weft_server *server);
+WEFT_API void weft_server_free(weft_server **server);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

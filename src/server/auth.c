@@ -1,0 +1,105 @@
+/* auth.c: API keys. Only their SHA-256 is kept; a comparison looks at every byte of every hash, whatever it finds. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "hub/sha256.h"
+#include "server/server.h"
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* 64 hexadecimal digits and nothing after them. */
+static int read_hex(const char *text, unsigned char out[32])
+{
+    if (strlen(text) != 64) return 0;
+    for (int i = 0; i < 32; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) return 0;
+        out[i] = (unsigned char)(high << 4 | low);
+    }
+    return 1;
+}
+
+static weft_status hash(const char *key, unsigned char out[32], weft_error *err)
+{
+    weft__sha256 h = {0};
+    char hex[65];
+    weft_status st = weft__sha256_begin(&h, err);
+    if (!st) st = weft__sha256_add(&h, key, strlen(key), err);
+    if (st) {
+        weft__sha256_free(&h);
+        return st;
+    }
+    weft__sha256_end(&h, hex);
+    read_hex(hex, out);
+    return WEFT_OK;
+}
+
+weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err)
+{
+    static const char prefix[] = "sha256:";
+    unsigned char one[32];
+    if (!strncmp(key, prefix, sizeof prefix - 1)) {
+        if (!read_hex(key + sizeof prefix - 1, one)) return weft_fail(err, WEFT_ARGUMENT, "API key: sha256: wants 64 hexadecimal digits");
+    } else {
+        if (strlen(key) < 8) return weft_fail(err, WEFT_ARGUMENT, "API key: shorter than 8 characters");
+        weft_status st = hash(key, one, err);
+        if (st) return st;
+    }
+    if (!weft__grow(&keys->hashes, &keys->capacity, keys->n + 1, sizeof *keys->hashes)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
+    memcpy(keys->hashes[keys->n++], one, sizeof one);
+    return WEFT_OK;
+}
+
+/* A line without its comment and the space around it. */
+static char *trim(char *line)
+{
+    line[strcspn(line, "#\r\n")] = 0;
+    while (isspace((unsigned char)*line)) line++;
+    for (size_t n = strlen(line); n && isspace((unsigned char)line[n - 1]); n--) line[n - 1] = 0;
+    return line;
+}
+
+weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
+{
+    char line[1024];
+    weft_status st = WEFT_OK;
+    size_t before = keys->n;
+    FILE *f = fopen(path, "r");
+    if (!f) return weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
+    for (int number = 1; !st && fgets(line, sizeof line, f); number++) {
+        char *key = trim(line);
+        if (!*key) continue;
+        st = weft__keys_add(keys, key, err);
+        if (st) weft_fail_within(err, st, "%s, line %d", path, number);
+    }
+    if (!st && ferror(f)) st = weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
+    fclose(f);
+    if (!st && keys->n == before) st = weft_fail(err, WEFT_ARGUMENT, "API key file %s: no key in it", path);
+    return st;
+}
+
+void weft__keys_free(weft__keys *keys)
+{
+    weft__free(keys->hashes);
+    *keys = (weft__keys){0};
+}
+
+int weft__keys_check(const weft__keys *keys, const char *key, char tenant[32])
+{
+    unsigned char given[32];
+    unsigned found = 0;
+    if (hash(key, given, NULL)) return 0;
+    for (size_t i = 0; i < keys->n; i++) {
+        volatile unsigned char differs = 0;
+        for (int k = 0; k < 32; k++) differs = (unsigned char)(differs | (keys->hashes[i][k] ^ given[k]));
+        found |= differs == 0;
+    }
+    snprintf(tenant, 32, "key-%02x%02x%02x%02x%02x%02x", given[0], given[1], given[2], given[3], given[4], given[5]);
+    return (int)found;
+}

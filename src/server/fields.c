@@ -1,0 +1,214 @@
+/* fields.c: reading a request by its table. */
+#include "server/fields.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...)
+{
+    va_list args;
+    fault->status = status;
+    fault->code = NULL;
+    snprintf(fault->field, sizeof fault->field, "%s", field ? field : "");
+    va_start(args, format);
+    vsnprintf(fault->message, sizeof fault->message, format, args);
+    va_end(args);
+    return 0;
+}
+
+void weft__ask_free(weft__ask *ask)
+{
+    weft__json_free(&ask->root);
+    weft__json_free(&ask->flat);
+    weft__free(ask->bias);
+    weft__free(ask->bias_texts);
+    *ask = (weft__ask){0};
+}
+
+static const char *kind_text(const weft__json *v)
+{
+    static const char *const texts[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
+    int kind = weft__json_kind_of(v);
+    return kind < 0 ? "nothing" : texts[kind];
+}
+
+static const char *wanted_text(const weft__field *f)
+{
+    static const char *const texts[] = {"a boolean", "an integer", "a number", "a string"};
+    return f->kind <= WEFT__FIELD_STRING ? texts[f->kind] : f->type;
+}
+
+static int wrong_type(const weft__field *f, const weft__json *v, weft__fault *fault)
+{
+    return weft__fault_set(fault, 400, f->name, "'%s' must be %s, not %s", f->name, wanted_text(f), kind_text(v));
+}
+
+static int has_range(const weft__field *f)
+{
+    return f->min != 0 || f->max != 0;
+}
+
+static int in_range(const weft__field *f, double value, weft__fault *fault)
+{
+    if (!has_range(f) || (value >= f->min && value <= f->max)) return 1;
+    return weft__fault_set(fault, 400, f->name, "'%s' must be from %.12g to %.12g, not %.12g", f->name, f->min, f->max, value);
+}
+
+static int read_string(weft__ask *ask, const weft__field *f, const weft__json *v, weft__fault *fault)
+{
+    const char *s;
+    size_t n;
+    if (!weft__json_string(v, &s, &n)) return wrong_type(f, v, fault);
+    if (strlen(s) != n) return weft__fault_set(fault, 400, f->name, "'%s' must not contain NUL", f->name);
+    if (has_range(f) && (double)n > f->max)
+        return weft__fault_set(fault, 400, f->name, "'%s' must have at most %.0f bytes, not %zu", f->name, f->max, n);
+    memcpy((char *)ask + f->offset, &s, sizeof s);
+    return f->read ? f->read(ask, f->name, v, fault) : 1;
+}
+
+static int read_only(const weft__field *f, const weft__json *v, weft__fault *fault)
+{
+    double value;
+    int flag;
+    if (weft__json_bool(v, &flag)) value = flag;
+    else if (!weft__json_double(v, &value)) return weft__fault_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
+    if (value == f->fallback) return 1;
+    return weft__fault_set(fault, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
+}
+
+static int read_empty(const weft__field *f, const weft__json *v, weft__fault *fault)
+{
+    const char *s;
+    size_t n;
+    int flag;
+    if (weft__json_bool(v, &flag) && !flag) return 1;
+    if (weft__json_string(v, &s, &n) && !n) return 1;
+    if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v)) return 1;
+    return weft__fault_set(fault, 400, f->name, "'%s' is not supported by this server", f->name);
+}
+
+static int read_field(weft__ask *ask, const weft__field *f, const weft__json *v, weft__fault *fault)
+{
+    char *to = (char *)ask + f->offset;
+    int64_t integer;
+    double number;
+    int flag;
+    switch (f->kind) {
+    case WEFT__FIELD_BOOL:
+        if (!weft__json_bool(v, &flag)) return wrong_type(f, v, fault);
+        memcpy(to, &flag, sizeof flag);
+        break;
+    case WEFT__FIELD_INT:
+        if (!weft__json_int(v, &integer)) return wrong_type(f, v, fault);
+        if (!in_range(f, (double)integer, fault)) return 0;
+        memcpy(to, &integer, sizeof integer);
+        break;
+    case WEFT__FIELD_NUMBER:
+        if (!weft__json_double(v, &number)) return wrong_type(f, v, fault);
+        if (!in_range(f, number, fault)) return 0;
+        memcpy(to, &number, sizeof number);
+        break;
+    case WEFT__FIELD_STRING: return read_string(ask, f, v, fault);
+    case WEFT__FIELD_JSON: memcpy(to, &v, sizeof v); break;
+    case WEFT__FIELD_ONLY: return read_only(f, v, fault);
+    case WEFT__FIELD_EMPTY: return read_empty(f, v, fault);
+    case WEFT__FIELD_NOTE: return 1;
+    }
+    return f->read ? f->read(ask, f->name, v, fault) : 1;
+}
+
+static void set_default(weft__ask *ask, const weft__field *f)
+{
+    char *to = (char *)ask + f->offset;
+    int64_t integer;
+    int flag;
+    if (isnan(f->fallback)) return;
+    integer = (int64_t)f->fallback;
+    flag = f->fallback != 0;
+    if (f->kind == WEFT__FIELD_BOOL) memcpy(to, &flag, sizeof flag);
+    else if (f->kind == WEFT__FIELD_INT) memcpy(to, &integer, sizeof integer);
+    else if (f->kind == WEFT__FIELD_NUMBER) memcpy(to, &f->fallback, sizeof f->fallback);
+}
+
+static const weft__field *find(const weft__form *form, const char *name)
+{
+    const weft__field *f = form->fields;
+    while (f->name && strcmp(f->name, name)) f++;
+    return f->name ? f : NULL;
+}
+
+/* A name from outside, short and printable. */
+static void show_name(char out[64], const char *name)
+{
+    size_t n = strlen(name), kept = n < 48 ? n : 48;
+    while (kept > 0 && kept < n && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
+    snprintf(out, 64, "%.*s%s", (int)kept, name, kept < n ? "..." : "");
+}
+
+static int read_members(const weft__form *form, weft__ask *ask, weft__fault *fault)
+{
+    weft__json_member m = {0};
+    char name[64];
+    while (weft__json_next(ask->root, &m)) {
+        const weft__field *f = find(form, m.key);
+        if (!f && form->strict) {
+            show_name(name, m.key);
+            return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s", name);
+        }
+        if (f && !weft__json_is_null(m.value) && !read_field(ask, f, m.value, fault)) return 0;
+    }
+    for (const weft__field *f = form->fields; f->name; f++)
+        if (f->required && (!weft__json_get(ask->root, f->name) || weft__json_is_null(weft__json_get(ask->root, f->name))))
+            return weft__fault_set(fault, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
+    return !form->check || form->check(ask, fault);
+}
+
+int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault)
+{
+    weft_error err = {0};
+    *ask = (weft__ask){.n_vocab = n_vocab};
+    *fault = (weft__fault){0};
+    for (const weft__field *f = form->fields; f->name; f++) set_default(ask, f);
+    if (!n) return weft__fault_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
+    weft_status st = weft__json_parse(body, n, &ask->root, &err);
+    if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    if (st) return weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
+    if (weft__json_kind_of(ask->root) != WEFT__JSON_OBJECT)
+        return weft__fault_set(fault, 400, NULL, "the body must be a JSON object, not %s", kind_text(ask->root));
+    return read_members(form, ask, fault);
+}
+
+/* ---- the tables as JSON ---- */
+
+static void write_field(weft__text *out, const weft__field *f)
+{
+    static const char *const types[] = {"boolean", "integer", "number", "string", "", "", "empty", "any"};
+    weft__json_write_string(out, f->name, strlen(f->name));
+    const char *type = f->kind == WEFT__FIELD_JSON ? f->type : f->kind == WEFT__FIELD_ONLY ? "constant" : types[f->kind];
+    weft__text_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
+    int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
+    if (is_number && has_range(f)) weft__text_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
+    if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__text_printf(out, ", \"maxLength\": %.17g", f->max);
+    if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL) weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
+    if (!isnan(f->fallback) && is_number) weft__text_printf(out, ", \"default\": %.17g", f->fallback);
+    weft__text_puts(out, "}");
+}
+
+void weft__forms_write(weft__text *out)
+{
+    weft__text_puts(out, "{");
+    for (const weft__form *const *form = weft__forms; *form; form++) {
+        weft__text_printf(out, "%s\"%s\": {\"path\": \"%s\", \"strict\": %s, \"fields\": {", form == weft__forms ? "" : ",\n", (*form)->name,
+                          (*form)->path, (*form)->strict ? "true" : "false");
+        for (const weft__field *f = (*form)->fields; f->name; f++) {
+            if (f != (*form)->fields) weft__text_puts(out, ",\n  ");
+            write_field(out, f);
+        }
+        weft__text_puts(out, "}}");
+    }
+    weft__text_puts(out, "}\n");
+}

@@ -1,0 +1,105 @@
+/* fields.h: what a request's JSON may hold, as tables: parsing, errors and the check of docs/openapi.json come from them.
+ *
+ * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__ask. Values
+ * borrow from the parsed JSON, which the ask owns. One thread per ask. */
+#ifndef WEFT_SERVER_FIELDS_H
+#define WEFT_SERVER_FIELDS_H
+
+#include "base/json.h"
+#include "weft/weft.h"
+
+typedef enum weft__field_kind {
+    WEFT__FIELD_BOOL,   /* int */
+    WEFT__FIELD_INT,    /* int64_t */
+    WEFT__FIELD_NUMBER, /* double */
+    WEFT__FIELD_STRING, /* const char *, without NUL in it; NULL when absent */
+    WEFT__FIELD_JSON,   /* const weft__json *, looked at by `read` */
+    WEFT__FIELD_ONLY,   /* no place: a number or boolean that must equal the default, since nothing else is supported */
+    WEFT__FIELD_EMPTY,  /* no place: must be null, false, "", [] or {}, since nothing else is supported */
+    WEFT__FIELD_NOTE    /* no place: any value, without effect on the answer */
+} weft__field_kind;
+
+/* What is wrong with a request. */
+typedef struct weft__fault {
+    int status;        /* of HTTP */
+    const char *code;  /* OpenAI's error code, or NULL */
+    char field[96];    /* "messages[2].role"; "" when it is about none */
+    char message[512]; /* names the field, what it may be, and what it is */
+    int64_t n_prompt, n_ctx; /* with code "context_length_exceeded" */
+} weft__fault;
+
+/* Fills the fault and returns 0. field NULL: none. */
+int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
+
+enum { WEFT__MAX_STOPS = 16, WEFT__MAX_STOP_BYTES = 1000, WEFT__MAX_BIASES = 2048, WEFT__MAX_N = 128, WEFT__MAX_MESSAGES = 16384 };
+
+typedef struct weft__bias_text {
+    const char *text;
+    size_t n;
+    float bias;
+} weft__bias_text;
+
+/* One request's values. Each table fills its own part; the rest is zero. */
+typedef struct weft__ask {
+    weft__json *root; /* owned */
+    int32_t n_vocab;
+    const char *model, *user;
+    const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
+    weft__json *flat; /* owned: messages as templates take them */
+    int64_t n, max_tokens, seed;
+    int seed_given;
+    double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
+    int64_t top_k, penalty_last_n;
+    int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special, with_pieces;
+    int logprobs;      /* chat: wanted at all */
+    int64_t n_top;     /* likeliest tokens with each; -1: none wanted */
+    int64_t priority, id_slot, timeout_ms;
+    int json_object;
+    int base64;
+    int no_generation_prompt;
+    const char *grammar, *filename;
+    int n_stops;
+    const char *stops[WEFT__MAX_STOPS]; /* with lengths, not empty */
+    size_t stop_lengths[WEFT__MAX_STOPS];
+    weft_logit_bias *bias; /* owned [n_bias] */
+    int32_t n_bias;
+    weft__bias_text *bias_texts; /* owned: biases of texts, to be tokenized */
+    int32_t n_bias_texts;
+} weft__ask;
+
+void weft__ask_free(weft__ask *ask);
+
+typedef struct weft__field {
+    const char *name; /* NULL ends a table */
+    weft__field_kind kind;
+    int required;
+    size_t offset;    /* in weft__ask */
+    double fallback;  /* NAN: none */
+    double min, max;  /* numbers; both 0: any */
+    const char *type; /* for documents, where the kind does not tell: "string or array of strings" */
+    /* 1, or 0 with the fault filled. Never called with null. */
+    int (*read)(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);
+} weft__field;
+
+/* A kind of request. */
+typedef struct weft__form {
+    const char *name;         /* "chat" */
+    const char *path;         /* "/v1/chat/completions" */
+    int strict;               /* 1: unknown fields are refused */
+    const weft__field *fields;
+    int (*check)(weft__ask *ask, weft__fault *fault); /* what fields demand of each other; NULL: nothing */
+} weft__form;
+
+/* Parses body[0..n) as a request of this form. 1, or 0 with the fault filled. The ask is to be freed either way. */
+int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault);
+
+extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;           /* OpenAI's */
+extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize,        /* llama.cpp's */
+    weft__form_apply_template, weft__form_embedding, weft__form_slot;
+/* All of them; NULL-terminated. */
+extern const weft__form *const weft__forms[];
+
+/* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0, ...}}}}. */
+void weft__forms_write(weft__text *out);
+
+#endif

@@ -1,0 +1,571 @@
+/* forms.c: the tables of fields, and the readers of those that are more than a number or a string. Tables are constant. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/fields.h"
+
+#define AT(member) offsetof(weft__ask, member)
+#define NONE NAN
+
+/* ---- readers ---- */
+
+static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    const char *s;
+    size_t n;
+    if (!weft__json_string(v, &s, &n)) return weft__fault_set(fault, 400, name, "'%s' must be a string or an array of strings", name);
+    if (n > WEFT__MAX_STOP_BYTES)
+        return weft__fault_set(fault, 400, name, "'%s' must be strings of at most %d bytes, not %zu", name, WEFT__MAX_STOP_BYTES, n);
+    if (!n) return 1; /* would stop everything; clients send it for none */
+    if (ask->n_stops == WEFT__MAX_STOPS) return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS);
+    ask->stops[ask->n_stops] = s;
+    ask->stop_lengths[ask->n_stops++] = n;
+    return 1;
+}
+
+static int read_stop(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return add_stop(ask, name, v, fault);
+    for (size_t i = 0; i < weft__json_size(v); i++)
+        if (!add_stop(ask, name, weft__json_at(v, i), fault)) return 0;
+    return 1;
+}
+
+static int token_id(const weft__ask *ask, const char *text, int64_t *id)
+{
+    char *end;
+    if (!*text || strspn(text, "0123456789") != strlen(text) || strlen(text) > 10) return 0;
+    *id = strtoll(text, &end, 10);
+    return *id < ask->n_vocab;
+}
+
+static int add_bias(weft__ask *ask, const char *name, int64_t id, const weft__json *v, double limit, weft__fault *fault)
+{
+    double bias;
+    int flag;
+    if (weft__json_bool(v, &flag) && !flag && limit > 100) bias = -INFINITY; /* llama.cpp's: never */
+    else if (!weft__json_double(v, &bias)) return weft__fault_set(fault, 400, name, "'%s' must have numbers as values", name);
+    else if (!(bias >= -limit && bias <= limit))
+        return weft__fault_set(fault, 400, name, "'%s' must have values from %g to %g, not %g for token %lld", name, -limit, limit, bias, (long long)id);
+    ask->bias[ask->n_bias++] = (weft_logit_bias){(int32_t)id, (float)bias};
+    return 1;
+}
+
+static int make_biases(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    size_t n = weft__json_size(v);
+    if (n > WEFT__MAX_BIASES) return weft__fault_set(fault, 400, name, "'%s' must have at most %d tokens, not %zu", name, WEFT__MAX_BIASES, n);
+    ask->bias = weft__alloc_array(n, sizeof *ask->bias);
+    ask->bias_texts = weft__alloc_array(n, sizeof *ask->bias_texts);
+    return ask->bias && ask->bias_texts ? 1 : weft__fault_set(fault, 503, NULL, "no memory for the request");
+}
+
+static int read_bias_object(weft__ask *ask, const char *name, const weft__json *v, double limit, weft__fault *fault)
+{
+    weft__json_member m = {0};
+    int64_t id;
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object of token ids and numbers", name);
+    if (!make_biases(ask, name, v, fault)) return 0;
+    while (weft__json_next(v, &m)) {
+        if (!token_id(ask, m.key, &id))
+            return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d as keys, not '%.40s'", name, ask->n_vocab - 1, m.key);
+        if (!add_bias(ask, name, id, m.value, limit, fault)) return 0;
+    }
+    return 1;
+}
+
+static int read_bias(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    return read_bias_object(ask, name, v, 100, fault);
+}
+
+static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pair, weft__fault *fault)
+{
+    const weft__json *key = weft__json_at(pair, 0), *value = weft__json_at(pair, 1);
+    int64_t id;
+    const char *s;
+    size_t n;
+    if (weft__json_size(pair) != 2 || !key) return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number]", name);
+    if (weft__json_string(key, &s, &n)) {
+        if (!add_bias(ask, name, 0, value, 1e4, fault)) return 0;
+        ask->bias_texts[ask->n_bias_texts++] = (weft__bias_text){s, n, ask->bias[--ask->n_bias].bias};
+        return n <= WEFT__MAX_STOP_BYTES ? 1 : weft__fault_set(fault, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__MAX_STOP_BYTES);
+    }
+    if (!weft__json_int(key, &id) || id < 0 || id >= ask->n_vocab)
+        return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d", name, ask->n_vocab - 1);
+    return add_bias(ask, name, id, value, 1e4, fault);
+}
+
+static int read_bias_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return read_bias_object(ask, name, v, 1e4, fault);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number] or an object", name);
+    if (!make_biases(ask, name, v, fault)) return 0;
+    for (size_t i = 0; i < weft__json_size(v); i++)
+        if (!read_bias_pair(ask, name, weft__json_at(v, i), fault)) return 0;
+    return 1;
+}
+
+static int read_stream_options(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    weft__json_member m = {0};
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+    while (weft__json_next(v, &m)) {
+        int ignored, *to = !strcmp(m.key, "include_usage") ? &ask->include_usage : !strcmp(m.key, "include_obfuscation") ? &ignored : NULL;
+        if (!to) return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
+        if (!weft__json_bool(m.value, to))
+            return weft__fault_set(fault, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
+    }
+    return 1;
+}
+
+static int read_response_format(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    const char *type;
+    size_t n;
+    if (!weft__json_string(weft__json_get(v, "type"), &type, &n))
+        return weft__fault_set(fault, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
+    if (!strcmp(type, "json_schema")) return weft__fault_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
+    ask->json_object = !strcmp(type, "json_object");
+    if (ask->json_object || !strcmp(type, "text")) return 1;
+    return weft__fault_set(fault, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
+}
+
+static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    const char *s = NULL;
+    size_t n;
+    weft__json_string(v, &s, &n);
+    ask->base64 = s && !strcmp(s, "base64");
+    return ask->base64 || (s && !strcmp(s, "float")) ? 1 : weft__fault_set(fault, 400, name, "'%s' must be 'float' or 'base64'", name);
+}
+
+static int read_seed(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    (void)name, (void)v, (void)fault;
+    ask->seed_given = 1;
+    return 1;
+}
+
+static int read_seed_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    (void)name, (void)v, (void)fault;
+    ask->seed_given = ask->seed >= 0;
+    return 1;
+}
+
+/* ONE of a few strings without which nothing else is there: tool_choice, modalities. */
+static int read_tool_choice(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    const char *s;
+    size_t n;
+    (void)ask;
+    if (weft__json_string(v, &s, &n) && (!strcmp(s, "none") || !strcmp(s, "auto"))) return 1;
+    return weft__fault_set(fault, 400, name, "'%s' other than none is not supported by this server", name);
+}
+
+static int read_modalities(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    const char *s;
+    size_t n;
+    (void)ask;
+    if (weft__json_size(v) == 1 && weft__json_string(weft__json_at(v, 0), &s, &n) && !strcmp(s, "text")) return 1;
+    return weft__fault_set(fault, 400, name, "'%s' must be [\"text\"]", name);
+}
+
+static int read_object(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    (void)ask;
+    return weft__json_kind_of(v) == WEFT__JSON_OBJECT ? 1 : weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+}
+
+static int is_id(const weft__ask *ask, const weft__json *v)
+{
+    int64_t id;
+    return weft__json_int(v, &id) && id >= 0 && id < ask->n_vocab;
+}
+
+/* Ids, or with `mixed` also texts, in one array. */
+static int check_ids(const weft__ask *ask, const char *name, const weft__json *v, int mixed, weft__fault *fault)
+{
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        const weft__json *e = weft__json_at(v, i);
+        if (is_id(ask, e) || (mixed && weft__json_kind_of(e) == WEFT__JSON_STRING)) continue;
+        char where[96];
+        snprintf(where, sizeof where, "%s[%zu]", name, i);
+        if (weft__json_kind_of(e) == WEFT__JSON_INT)
+            return weft__fault_set(fault, 400, where, "'%s' must be a token id from 0 to %d", where, ask->n_vocab - 1);
+        return weft__fault_set(fault, 400, where, "'%s' must be a token id%s", where, mixed ? " or a string" : "");
+    }
+    return 1;
+}
+
+static int read_ids(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of token ids", name);
+    return check_ids(ask, name, v, 0, fault);
+}
+
+/* 1: an array that is one prompt, since a number stands in it. */
+static int is_one_prompt(const weft__json *v)
+{
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        int kind = weft__json_kind_of(weft__json_at(v, i));
+        if (kind == WEFT__JSON_INT || kind == WEFT__JSON_DOUBLE) return 1;
+    }
+    return 0;
+}
+
+static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, int mixed, weft__fault *fault)
+{
+    size_t n = weft__json_size(v);
+    if (weft__json_kind_of(v) == WEFT__JSON_STRING) return 1;
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
+        return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
+    if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
+    if (is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
+    if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
+    for (size_t i = 0; i < n; i++) {
+        const weft__json *e = weft__json_at(v, i);
+        char where[80];
+        snprintf(where, sizeof where, "%.40s[%zu]", name, i);
+        if (weft__json_kind_of(e) == WEFT__JSON_STRING) continue;
+        if (weft__json_kind_of(e) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, where, "'%s' must be a string or an array of token ids", where);
+        if (!check_ids(ask, where, e, mixed, fault)) return 0;
+    }
+    return 1;
+}
+
+static int read_prompt(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    return read_prompts(ask, name, v, 0, fault);
+}
+
+static int read_prompt_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    return read_prompts(ask, name, v, 1, fault);
+}
+
+/* ---- messages ---- */
+
+/* Text of one part of a content. */
+static int add_part(weft__text *text, const char *where, const weft__json *part, weft__fault *fault)
+{
+    const char *type, *s;
+    size_t n;
+    if (!weft__json_string(weft__json_get(part, "type"), &type, &n))
+        return weft__fault_set(fault, 400, where, "'%s' must be an object with a 'type'", where);
+    if (strcmp(type, "text")) return weft__fault_set(fault, 400, where, "'%s.type' '%.40s' is not supported by this server; it must be text", where, type);
+    if (!weft__json_string(weft__json_get(part, "text"), &s, &n)) return weft__fault_set(fault, 400, where, "'%s.text' must be a string", where);
+    if (text->len) weft__text_putc(text, '\n');
+    weft__text_put(text, s, n);
+    return 1;
+}
+
+/* Content as one string. NULL with the fault filled. */
+static weft__json *flat_content(const char *where, const weft__json *v, weft__fault *fault)
+{
+    weft__text text = {0};
+    weft__json *out = NULL;
+    char at[96];
+    if (!v || weft__json_is_null(v)) return weft__json_new_string("", 0);
+    if (weft__json_kind_of(v) == WEFT__JSON_STRING) return weft__json_copy(v);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) {
+        weft__fault_set(fault, 400, where, "'%s' must be a string or an array of parts", where);
+        return NULL;
+    }
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        snprintf(at, sizeof at, "%.64s[%zu]", where, i);
+        if (!add_part(&text, at, weft__json_at(v, i), fault)) goto done;
+    }
+    if (!text.failed) out = weft__json_new_string(text.data ? text.data : "", text.len);
+    if (!out) weft__fault_set(fault, 503, NULL, "no memory for the messages");
+done:
+    weft__text_free(&text);
+    return out;
+}
+
+static const char *known_role(const char *role)
+{
+    static const char *const roles[] = {"system", "user", "assistant", "tool", "function"};
+    if (!strcmp(role, "developer")) return "system";
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(role, roles[i])) return roles[i];
+    return NULL;
+}
+
+static int check_message(size_t i, const weft__json *v, weft__fault *fault)
+{
+    const weft__json *content = weft__json_get(v, "content");
+    const char *role;
+    char where[64];
+    size_t n;
+    snprintf(where, sizeof where, "messages[%zu]", i);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, where, "'%s' must be an object", where);
+    snprintf(where, sizeof where, "messages[%zu].role", i);
+    if (!weft__json_string(weft__json_get(v, "role"), &role, &n)) return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
+    if (!known_role(role))
+        return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where, role);
+    snprintf(where, sizeof where, "messages[%zu].content", i);
+    if ((!content || weft__json_is_null(content)) && strcmp(role, "assistant"))
+        return weft__fault_set(fault, 400, where, "'%s' is missing; it must be a string or an array of parts", where);
+    return 1;
+}
+
+/* The message with its content as one string. NULL with the fault filled. */
+static weft__json *flat_message(size_t i, const weft__json *v, weft__fault *fault)
+{
+    weft__json_member m = {0};
+    const char *role = NULL;
+    char where[64];
+    size_t n;
+    if (!check_message(i, v, fault)) return NULL;
+    weft__json_string(weft__json_get(v, "role"), &role, &n);
+    role = known_role(role);
+    snprintf(where, sizeof where, "messages[%zu].content", i);
+    weft__json *flat = flat_content(where, weft__json_get(v, "content"), fault), *out = flat ? weft__json_new_object() : NULL;
+    int ok = out && weft__json_set(out, "role", weft__json_new_string(role, strlen(role)));
+    if (out) ok = weft__json_set(out, "content", flat) && ok;
+    else weft__json_free(&flat);
+    while (ok && weft__json_next(v, &m))
+        if (strcmp(m.key, "role") && strcmp(m.key, "content")) ok = weft__json_set(out, m.key, weft__json_copy(m.value));
+    if (!ok) weft__json_free(&out);
+    if (!out && !fault->status) weft__fault_set(fault, 503, NULL, "no memory for the messages");
+    return out;
+}
+
+static int read_messages(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    size_t n = weft__json_size(v);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of messages", name);
+    if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
+    if (n > WEFT__MAX_MESSAGES) return weft__fault_set(fault, 400, name, "'%s' must have at most %d messages, not %zu", name, WEFT__MAX_MESSAGES, n);
+    ask->flat = weft__json_new_array();
+    for (size_t i = 0; i < n; i++) {
+        weft__json *m = flat_message(i, weft__json_at(v, i), fault);
+        if (!m) return 0;
+        if (!weft__json_append(ask->flat, m)) return weft__fault_set(fault, 503, NULL, "no memory for the messages");
+    }
+    return 1;
+}
+
+/* ---- what fields demand of each other ---- */
+
+static int check_stream(const weft__ask *ask, weft__fault *fault)
+{
+    if (weft__json_get(ask->root, "stream_options") && !weft__json_is_null(weft__json_get(ask->root, "stream_options")) && !ask->stream)
+        return weft__fault_set(fault, 400, "stream_options", "'stream_options' is only allowed when 'stream' is true");
+    return 1;
+}
+
+static int check_constraint(const weft__ask *ask, const char *format, weft__fault *fault)
+{
+    if (ask->grammar && ask->json_object) return weft__fault_set(fault, 400, "grammar", "'grammar' and '%s' exclude each other", format);
+    return 1;
+}
+
+static int check_chat(weft__ask *ask, weft__fault *fault)
+{
+    const weft__json *top = weft__json_get(ask->root, "top_logprobs");
+    if (top && !weft__json_is_null(top) && !ask->logprobs)
+        return weft__fault_set(fault, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
+    if (!ask->logprobs) ask->n_top = -1;
+    return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
+}
+
+static int check_completions(weft__ask *ask, weft__fault *fault)
+{
+    return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
+}
+
+/* n_probs 0: none. */
+static int check_completion(weft__ask *ask, weft__fault *fault)
+{
+    if (!ask->n_top) ask->n_top = -1;
+    if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
+    return check_constraint(ask, "response_format", fault);
+}
+
+/* ---- the tables ---- */
+
+#define BOOL(name, member, fallback) {name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL}
+#define INT(name, member, fallback, min, max) {name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL}
+#define NUMBER(name, member, fallback, min, max) {name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL}
+#define STRING(name, member, max) {name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL}
+#define JSON(name, required, member, type, read) {name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read}
+#define READ(name, type, read) JSON(name, 0, content, type, read) /* the reader takes all; `content` is only a place */
+#define ONLY(name, value) {name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL}
+#define EMPTY(name) {name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL}
+#define NOTE(name) {name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL}
+#define END {NULL, 0, 0, 0, 0, 0, 0, NULL, NULL}
+
+#define TEXTS "string or array of strings"
+#define PROMPT "string, array of strings, array of token ids, or array of those"
+#define MAX_INT 2147483647.0
+#define MAX_WHOLE 9007199254740991.0 /* 2^53 - 1 */
+#define MAX_NAME 256
+#define MAX_GRAMMAR (1 << 18)
+
+/* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
+#define OPENAI_SAMPLING                                                                                                          \
+    INT("n", n, 1, 1, WEFT__MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                \
+        NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
+        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -MAX_WHOLE, MAX_WHOLE, NULL, read_seed},                                     \
+        READ("logit_bias", "object of token ids and numbers", read_bias), READ("stop", TEXTS, read_stop),                        \
+        BOOL("stream", stream, 0), READ("stream_options", "object", read_stream_options),                                        \
+        READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME), STRING("model", model, MAX_NAME), \
+        INT("top_k", top_k, 0, 0, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                                                     \
+        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
+        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                          \
+        INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
+
+static const weft__field chat_fields[] = {
+    JSON("messages", 1, messages, "array of messages", read_messages),
+    INT("max_tokens", max_tokens, -1, 1, MAX_INT),
+    INT("max_completion_tokens", max_tokens, -1, 1, MAX_INT),
+    BOOL("logprobs", logprobs, 0),
+    INT("top_logprobs", n_top, 0, 0, 20),
+    OPENAI_SAMPLING,
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    EMPTY("tools"),
+    READ("tool_choice", "string", read_tool_choice),
+    EMPTY("functions"),
+    READ("function_call", "string", read_tool_choice),
+    READ("modalities", "array of strings", read_modalities),
+    EMPTY("audio"),
+    EMPTY("prediction"),
+    EMPTY("web_search_options"),
+    NOTE("parallel_tool_calls"),
+    NOTE("reasoning_effort"),
+    NOTE("verbosity"),
+    NOTE("store"),
+    NOTE("metadata"),
+    NOTE("service_tier"),
+    NOTE("safety_identifier"),
+    NOTE("prompt_cache_key"),
+    NOTE("prompt_cache_retention"),
+    END,
+};
+
+static const weft__field completions_fields[] = {
+    JSON("prompt", 1, prompt, PROMPT, read_prompt),
+    INT("max_tokens", max_tokens, 16, 0, MAX_INT),
+    INT("logprobs", n_top, -1, 0, 5),
+    BOOL("echo", echo, 0),
+    OPENAI_SAMPLING,
+    EMPTY("suffix"),
+    ONLY("best_of", 1),
+    END,
+};
+
+static const weft__field embeddings_fields[] = {
+    JSON("input", 1, input, PROMPT, read_prompt),
+    READ("encoding_format", "'float' or 'base64'", read_encoding),
+    EMPTY("dimensions"),
+    STRING("model", model, MAX_NAME),
+    STRING("user", user, MAX_NAME),
+    END,
+};
+
+/* llama.cpp's names and defaults. A negative limit of tokens means none. */
+static const weft__field completion_fields[] = {
+    JSON("prompt", 1, prompt, PROMPT, read_prompt_llama),
+    INT("n_predict", max_tokens, -1, -1, MAX_INT),
+    INT("max_tokens", max_tokens, -1, -1, MAX_INT),
+    INT("n", n, 1, 1, WEFT__MAX_N),
+    NUMBER("temperature", temperature, 0.8, 0, 100),
+    INT("top_k", top_k, 40, 0, MAX_INT),
+    NUMBER("top_p", top_p, 0.95, 0, 1),
+    NUMBER("min_p", min_p, 0.05, 0, 1),
+    NUMBER("repeat_penalty", repeat_penalty, 1, 0.01, 100),
+    INT("repeat_last_n", penalty_last_n, 64, -1, MAX_INT),
+    NUMBER("presence_penalty", presence_penalty, 0, -100, 100),
+    NUMBER("frequency_penalty", frequency_penalty, 0, -100, 100),
+    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -1, MAX_WHOLE, NULL, read_seed_llama},
+    READ("logit_bias", "array of [token, number] or object", read_bias_llama),
+    READ("stop", TEXTS, read_stop),
+    BOOL("stream", stream, 0),
+    BOOL("ignore_eos", ignore_end, 0),
+    BOOL("cache_prompt", cache_prompt, 1),
+    BOOL("return_tokens", return_tokens, 0),
+    BOOL("timings_per_token", timings, 0),
+    INT("n_probs", n_top, 0, 0, 20),
+    STRING("grammar", grammar, MAX_GRAMMAR),
+    READ("response_format", "object", read_response_format),
+    INT("id_slot", id_slot, -1, -1, 65535),
+    STRING("user", user, MAX_NAME),
+    STRING("model", model, MAX_NAME),
+    INT("priority", priority, 0, -8, 0),
+    INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
+    EMPTY("json_schema"),
+    EMPTY("lora"),
+    EMPTY("image_data"),
+    EMPTY("grammar_lazy"),
+    EMPTY("response_fields"),
+    ONLY("post_sampling_probs", 0),
+    ONLY("mirostat", 0),
+    ONLY("dynatemp_range", 0),
+    ONLY("typical_p", 1),
+    ONLY("xtc_probability", 0),
+    ONLY("dry_multiplier", 0),
+    ONLY("top_n_sigma", -1),
+    ONLY("min_keep", 0),
+    ONLY("n_indent", 0),
+    ONLY("t_max_predict_ms", 0),
+    END,
+};
+
+static const weft__field tokenize_fields[] = {
+    JSON("content", 1, content, "string, or array of strings and token ids", read_prompt_llama),
+    BOOL("add_special", add_special, 0),
+    BOOL("parse_special", parse_special, 1),
+    BOOL("with_pieces", with_pieces, 0),
+    END,
+};
+
+static const weft__field detokenize_fields[] = {
+    JSON("tokens", 1, tokens, "array of token ids", read_ids),
+    END,
+};
+
+static const weft__field apply_template_fields[] = {
+    JSON("messages", 1, messages, "array of messages", read_messages),
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    EMPTY("tools"),
+    END,
+};
+
+static const weft__field embedding_fields[] = {
+    JSON("content", 0, content, PROMPT, read_prompt_llama),
+    JSON("input", 0, input, PROMPT, read_prompt_llama),
+    END,
+};
+
+static const weft__field slot_fields[] = {
+    {"filename", WEFT__FIELD_STRING, 1, AT(filename), NONE, 0, 128, NULL, NULL},
+    END,
+};
+
+static int check_embedding(weft__ask *ask, weft__fault *fault)
+{
+    if (!ask->content) ask->content = ask->input;
+    return ask->content ? 1 : weft__fault_set(fault, 400, "content", "'content' is missing; it must be %s", PROMPT);
+}
+
+const weft__form weft__form_chat = {"chat", "/v1/chat/completions", 1, chat_fields, check_chat};
+const weft__form weft__form_completions = {"completions", "/v1/completions", 1, completions_fields, check_completions};
+const weft__form weft__form_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
+const weft__form weft__form_completion = {"completion", "/completion", 0, completion_fields, check_completion};
+const weft__form weft__form_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
+const weft__form weft__form_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
+const weft__form weft__form_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};
+const weft__form weft__form_embedding = {"embedding", "/embedding", 0, embedding_fields, check_embedding};
+const weft__form weft__form_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
+
+const weft__form *const weft__forms[] = {
+    &weft__form_chat,     &weft__form_completions, &weft__form_embeddings,     &weft__form_completion, &weft__form_tokenize,
+    &weft__form_detokenize, &weft__form_apply_template, &weft__form_embedding, &weft__form_slot,       NULL,
+};

@@ -1,0 +1,491 @@
+/* gen.c: one request from submit to its last byte: what the engine tells becomes text, and text a dialect's answer.
+ *
+ * Threads: weft__gen_start runs on a worker; on_event on the engine's thread, which owns the choices from submit to FINISHED;
+ * gone on the HTTP façade's watcher. A gen lives until the worker, the façade and every submitted choice have let go. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "server/server.h"
+#include "server/stop.h"
+
+/* ---- life ---- */
+
+static void choice_free(weft__choice *c)
+{
+    weft_detok_free(&c->detok);
+    if (c->stop) weft__stop_free(c->stop);
+    weft__free(c->stop);
+    weft__text_free(&c->text);
+    weft__free(c->entries);
+    weft__free(c->prompt_entries);
+    weft__free(c->tops);
+    weft__free(c->embedding);
+}
+
+static void unref(weft__gen *g)
+{
+    if (atomic_fetch_sub(&g->refs, 1) != 1) return;
+    for (int i = 0; i < g->n_choices; i++) choice_free(&g->choices[i]);
+    weft__free(g->choices);
+    weft__prompts_free(&g->prompts);
+    weft__ask_free(&g->ask);
+    weft_grammar_free(&g->grammar);
+    weft__text_free(&g->scratch);
+    pthread_mutex_destroy(&g->lock);
+    weft__http_release(g->r);
+    weft__free(g);
+}
+
+static void drop(void *arg)
+{
+    unref(arg);
+}
+
+/* Cancels what was submitted and has not finished. Not under the lock: the engine may be waiting for it in on_event. */
+static void cancel_all(weft__gen *g)
+{
+    for (int i = 0; i < g->n_choices; i++) {
+        weft__choice *c = &g->choices[i];
+        pthread_mutex_lock(&g->lock);
+        int running = c->submitted && !c->finished;
+        uint64_t id = c->request;
+        pthread_mutex_unlock(&g->lock);
+        if (running) weft_engine_cancel(g->server->engine, id);
+    }
+}
+
+static void gone(void *arg)
+{
+    weft__gen *g = arg;
+    pthread_mutex_lock(&g->lock);
+    g->gone = 1;
+    pthread_mutex_unlock(&g->lock);
+    cancel_all(g);
+}
+
+/* ---- events ---- */
+
+static int add_entry(weft__choice *c, weft__entry **all, size_t *n, size_t *capacity, const weft_event *e)
+{
+    if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
+    if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
+    (*all)[(*n)++] = (weft__entry){.token = e->token, .logprob = e->logprob, .n_top = e->n_top, .first_top = c->n_tops, .begin = c->raw, .end = c->raw};
+    if (e->n_top > 0) memcpy(c->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->tops);
+    c->n_tops += (size_t)(e->n_top > 0 ? e->n_top : 0);
+    return 1;
+}
+
+/* Entries whose text is certain. */
+static size_t entries_ready(const weft__choice *c, int all)
+{
+    size_t n = c->n_shown;
+    int cut = c->stop->found >= 0;
+    while (n < c->n_entries && (all || (cut ? c->entries[n].begin < c->text.len : c->entries[n].end <= c->text.len))) n++;
+    return n;
+}
+
+static void send(weft__gen *g)
+{
+    if (g->scratch.failed) g->choices[0].failed = 1;
+    else if (g->scratch.len) weft__http_write(g->r, g->scratch.data, g->scratch.len);
+    g->scratch.len = 0;
+    g->scratch.failed = 0;
+}
+
+/* Streams what became certain. */
+static void send_delta(weft__choice *c, int last)
+{
+    weft__gen *g = c->gen;
+    size_t n_text = c->text.len - c->shown, n_entries = entries_ready(c, last && c->stop->found < 0);
+    if (!g->ask.stream || (!n_text && !(last && n_entries > c->n_shown))) return;
+    g->writer->delta(c, n_text, n_entries, &g->scratch);
+    c->shown = c->text.len;
+    c->n_shown = n_entries;
+    send(g);
+}
+
+static void on_began(weft__choice *c, const weft_event *e)
+{
+    weft__gen *g = c->gen;
+    c->began = 1;
+    c->last_ns = weft__http_began_ns(g->r);
+    if (!g->embedding)
+        c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids, c->prompt->n, (int32_t)g->ask.max_tokens);
+    if (!g->ask.stream || !g->writer->stream_begin) return;
+    g->writer->stream_begin(c, &g->scratch);
+    send(g);
+}
+
+static int on_token(weft__choice *c, const weft_event *e)
+{
+    weft__gen *g = c->gen;
+    weft__metrics *m = &g->server->metrics;
+    uint64_t now = weft__clock_ns();
+    const char *text;
+    size_t n;
+    weft__histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
+    c->last_ns = now;
+    c->n_generated++;
+    weft__slots_token(&g->server->slots, c->slot, e->token);
+    if (weft_detok_push(c->detok, e->token, &text, &n, NULL)) c->failed = 1;
+    if (c->failed || (g->keep_entries && !add_entry(c, &c->entries, &c->n_entries, &c->cap_entries, e))) {
+        c->failed = 1;
+        return 1;
+    }
+    c->raw += n;
+    if (g->keep_entries) c->entries[c->n_entries - 1].end = c->raw;
+    int stopped = weft__stop_push(c->stop, text, n, &c->text);
+    if (c->text.failed) c->failed = 1;
+    if (!c->failed) send_delta(c, 0);
+    return stopped || c->failed;
+}
+
+static void on_embedding(weft__choice *c, const weft_event *e)
+{
+    c->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->embedding);
+    if (!c->embedding) {
+        c->failed = 1;
+        return;
+    }
+    memcpy(c->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->embedding);
+    c->n_embedding = e->n_embedding;
+}
+
+static void count(const weft__choice *c)
+{
+    weft__metrics *m = &c->gen->server->metrics;
+    m->prompt_tokens += (uint64_t)c->n_prompt;
+    m->cached_tokens += (uint64_t)c->n_cached;
+    m->generated_tokens += (uint64_t)c->n_generated;
+    m->embedded += c->n_embedding != 0;
+    m->finished[c->finish]++;
+    m->prompt_us += (uint64_t)(c->prompt_ms * 1000);
+    m->generate_us += (uint64_t)(c->generate_ms * 1000);
+    weft__histogram_add(&m->queue, c->queue_ms / 1000);
+    weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
+}
+
+static void keep_finish(weft__choice *c, const weft_event *e)
+{
+    c->finish = e->finish;
+    c->status = e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED : e->finish == WEFT_FINISH_FAILED ? e->status : WEFT_OK;
+    snprintf(c->message, sizeof c->message, "%s", e->message ? e->message : "");
+    c->n_prompt = e->n_prompt;
+    c->n_cached = e->n_cached;
+    c->queue_ms = e->queue_ms;
+    c->prompt_ms = e->prompt_ms;
+    c->generate_ms = e->generate_ms;
+    if (!c->failed) return;
+    c->finish = WEFT_FINISH_FAILED;
+    c->status = WEFT_NO_MEMORY;
+    snprintf(c->message, sizeof c->message, "no memory for the answer");
+}
+
+/* The rest of the text. */
+static void end_text(weft__choice *c)
+{
+    const char *text;
+    size_t n;
+    if (c->stop->found < 0 && !weft_detok_finish(c->detok, &text, &n, NULL)) {
+        c->raw += n;
+        weft__stop_push(c->stop, text, n, &c->text);
+    }
+    if (c->stop->found < 0) weft__stop_flush(c->stop, &c->text);
+    if (c->text.failed) c->failed = 1;
+    if (c->n_entries) c->entries[c->n_entries - 1].end = c->raw;
+}
+
+static void set_note(weft__gen *g)
+{
+    static const char *const names[] = {"stop", "length", "stop", "cancelled", "failed"};
+    weft__note *note = weft__alloc_zero(1, sizeof *note);
+    if (!note) return;
+    snprintf(note->tenant, sizeof note->tenant, "%s", g->tenant);
+    snprintf(note->model, sizeof note->model, "%.60s", g->model);
+    snprintf(note->finish, sizeof note->finish, "%s", names[g->choices[0].finish]);
+    note->n_choices = g->n_choices;
+    for (int i = 0; i < g->n_choices; i++) {
+        const weft__choice *c = &g->choices[i];
+        note->n_prompt += c->n_prompt;
+        note->n_cached += c->n_cached;
+        note->n_generated += c->n_generated;
+        if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
+    }
+    weft__http_set_note(g->r, note);
+}
+
+/* All choices have finished. */
+static void answer(weft__gen *g)
+{
+    weft__fault fault = {0};
+    set_note(g);
+    if (g->ask.stream) {
+        g->writer->stream_end(g, &g->scratch);
+        send(g);
+        weft__http_end(g->r);
+        return;
+    }
+    for (int i = 0; i < g->n_choices && !fault.status; i++)
+        if (g->choices[i].status) weft__fault_of(&fault, g->choices[i].status, g->choices[i].message);
+    if (!fault.status) {
+        g->writer->whole(g, &g->scratch);
+        if (g->scratch.failed) weft__fault_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
+    }
+    if (fault.status) weft__reply_fault(g->r, &fault);
+    else weft__reply_json(g->r, 200, &g->scratch);
+}
+
+static void on_finished(weft__choice *c, const weft_event *e)
+{
+    weft__gen *g = c->gen;
+    if (!g->embedding) end_text(c);
+    keep_finish(c, e);
+    count(c);
+    weft__slots_give(&g->server->slots, c->slot);
+    pthread_mutex_lock(&g->lock);
+    int refused = g->refused, last = --g->n_left == 0;
+    c->finished = 1;
+    pthread_mutex_unlock(&g->lock);
+    if (!refused) {
+        if (!c->status) send_delta(c, 1);
+        if (g->ask.stream) {
+            g->writer->choice_end(c, &g->scratch);
+            send(g);
+        }
+        if (last) answer(g);
+    }
+    unref(g);
+}
+
+static int on_event(void *arg, const weft_event *e)
+{
+    weft__choice *c = arg;
+    switch ((enum weft_event_kind)e->kind) {
+    case WEFT_EVENT_BEGAN: on_began(c, e); return 0;
+    case WEFT_EVENT_PROMPT_TOKEN:
+        if (!add_entry(c, &c->prompt_entries, &c->n_prompt_entries, &c->cap_prompt_entries, e)) c->failed = 1;
+        return c->failed;
+    case WEFT_EVENT_TOKEN: return on_token(c, e);
+    case WEFT_EVENT_EMBEDDING: on_embedding(c, e); return c->failed;
+    case WEFT_EVENT_FINISHED: on_finished(c, e); return 0;
+    }
+    return 0;
+}
+
+/* ---- submit ---- */
+
+/* Biases of texts become biases of their tokens. */
+static int add_text_biases(weft__gen *g, weft__fault *fault)
+{
+    weft__ask *a = &g->ask;
+    size_t capacity = (size_t)a->n_bias;
+    for (int32_t i = 0; i < a->n_bias_texts; i++) {
+        int32_t ids[WEFT__MAX_STOP_BYTES + 16];
+        size_t n;
+        weft_error err = {0};
+        if (weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids, WEFT__MAX_STOP_BYTES + 16, &n, &err))
+            return weft__fault_set(fault, 400, "logit_bias", "'logit_bias': %s", err.message);
+        if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias)) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+        for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};
+    }
+    return 1;
+}
+
+static int compile_grammar(weft__gen *g, weft__fault *fault)
+{
+    weft_error err = {0};
+    weft_status st = WEFT_OK;
+    if (g->ask.grammar) st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
+    else if (g->ask.json_object) st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_JSON, NULL, 0, &g->grammar, &err);
+    if (!st) return 1;
+    const char *field = g->ask.grammar ? "grammar" : "response_format";
+    return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
+}
+
+static int check_length(weft__gen *g, weft__fault *fault)
+{
+    int32_t n_ctx = g->server->n_ctx;
+    for (size_t i = 0; i < g->prompts.n; i++) {
+        int32_t n = g->prompts.items[i].n, room = n_ctx - n;
+        if (!n) return weft__fault_set(fault, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
+        if (room >= (g->embedding || g->ask.max_tokens == 0 ? 0 : 1)) continue;
+        weft__fault_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n, n_ctx);
+        fault->code = "context_length_exceeded";
+        fault->n_prompt = n;
+        fault->n_ctx = n_ctx;
+        return 0;
+    }
+    return 1;
+}
+
+static int begin_choice(weft__gen *g, int i, weft__fault *fault)
+{
+    weft__choice *c = &g->choices[i];
+    c->gen = g;
+    c->index = i;
+    c->slot = -1;
+    c->prompt = &g->prompts.items[i / (int)g->ask.n];
+    c->stop = weft__alloc_zero(1, sizeof *c->stop);
+    if (!c->stop || weft__stop_begin(c->stop, g->ask.stops, g->ask.stop_lengths, g->ask.n_stops, NULL) ||
+        weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, NULL))
+        return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    return 1;
+}
+
+static int prepare(weft__gen *g, weft__fault *fault)
+{
+    int64_t n = (int64_t)g->prompts.n * g->ask.n;
+    if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N, (long long)n);
+    if (!check_length(g, fault) || !add_text_biases(g, fault) || !compile_grammar(g, fault)) return 0;
+    g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
+    if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
+    for (; g->n_choices < n; g->n_choices++) {
+        if (!begin_choice(g, g->n_choices, fault)) {
+            g->n_choices++; /* half-built: freed with the others */
+            return 0;
+        }
+        g->choices[g->n_choices].seed = seed + (uint64_t)g->n_choices;
+    }
+    g->n_left = g->n_choices;
+    return 1;
+}
+
+static void fill_sampler(const weft__choice *c, weft_sampler_params *p)
+{
+    const weft__ask *a = &c->gen->ask;
+    weft_sampler_params_default(p);
+    p->temperature = (float)a->temperature;
+    p->top_k = (int32_t)a->top_k;
+    p->top_p = (float)(a->top_p > 1e-6 ? a->top_p : 1e-6); /* 0: the likeliest alone */
+    p->min_p = (float)a->min_p;
+    p->repeat_penalty = (float)a->repeat_penalty;
+    p->presence_penalty = (float)a->presence_penalty;
+    p->frequency_penalty = (float)a->frequency_penalty;
+    p->penalty_last_n = (int32_t)a->penalty_last_n;
+    p->n_bias = a->n_bias;
+    p->bias = a->bias;
+    p->seed = c->seed;
+    p->seed_given = 1;
+}
+
+static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err)
+{
+    weft__gen *g = c->gen;
+    const weft__ask *a = &g->ask;
+    weft_request_params p;
+    uint64_t id = 0;
+    int64_t room = g->server->n_ctx - c->prompt->n;
+    weft_request_params_default(&p);
+    p.tokens = c->prompt->ids;
+    p.n_tokens = c->prompt->n;
+    p.max_tokens = g->embedding ? 0 : (int32_t)(a->max_tokens < room ? a->max_tokens : room);
+    p.ignore_end = a->ignore_end;
+    fill_sampler(c, &p.sampler);
+    p.grammar = g->grammar;
+    p.n_top = g->embedding ? -1 : (int32_t)a->n_top;
+    p.prompt_logprobs = a->echo && a->n_top >= 0;
+    p.embedding = g->embedding;
+    p.priority = (int32_t)a->priority;
+    p.no_cache = !a->cache_prompt && !g->embedding;
+    p.tenant = g->tenant;
+    p.deadline_ms = (uint64_t)a->timeout_ms;
+    p.event = on_event;
+    p.arg = c;
+    atomic_fetch_add(&g->refs, 1);
+    weft_status st = weft_engine_submit(g->server->engine, &p, &id, retry_after_s, err);
+    if (st) {
+        unref(g);
+        return st;
+    }
+    pthread_mutex_lock(&g->lock);
+    c->request = id;
+    c->submitted = 1;
+    pthread_mutex_unlock(&g->lock);
+    return WEFT_OK;
+}
+
+/* All or none. */
+static int submit_all(weft__gen *g, weft__fault *fault)
+{
+    weft_error err = {0};
+    double retry_after_s = 1;
+    char seconds[32];
+    for (int i = 0; i < g->n_choices; i++) {
+        weft_status st = submit(&g->choices[i], &retry_after_s, &err);
+        if (!st) continue;
+        pthread_mutex_lock(&g->lock);
+        g->refused = 1;
+        pthread_mutex_unlock(&g->lock);
+        cancel_all(g);
+        weft__fault_of(fault, st, err.message);
+        if (st == WEFT_BUSY) {
+            snprintf(seconds, sizeof seconds, "%.0f", retry_after_s > 1 ? ceil(retry_after_s) : 1);
+            weft__http_add_header(g->r, "Retry-After", seconds);
+        }
+        return 0;
+    }
+    return 1;
+}
+
+/* An id that nobody can guess. */
+static void make_id(char *out, size_t n, const char *prefix)
+{
+    snprintf(out, n, "%s%016llx%08llx", prefix, (unsigned long long)weft__rng_entropy(), (unsigned long long)(weft__rng_entropy() & 0xffffffff));
+}
+
+static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant)
+{
+    weft__gen *g = weft__alloc_zero(1, sizeof *g);
+    if (!g) return NULL;
+    g->server = s;
+    g->r = r;
+    g->writer = writer;
+    atomic_init(&g->refs, 1);
+    pthread_mutex_init(&g->lock, NULL);
+    g->created = (int64_t)time(NULL);
+    snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
+    return g;
+}
+
+void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix, weft__ask *ask,
+                     weft__prompts *prompts, int embedding)
+{
+    weft__fault fault = {0};
+    weft__gen *g = new_gen(s, r, writer, tenant);
+    if (!g) {
+        weft__fault_set(&fault, 503, NULL, "no memory for the request");
+        weft__reply_fault(r, &fault);
+        weft__ask_free(ask);
+        weft__prompts_free(prompts);
+        weft__http_release(r);
+        return;
+    }
+    g->ask = *ask;
+    g->prompts = *prompts;
+    g->embedding = embedding;
+    if (embedding) g->ask.n = 1;
+    g->keep_entries = !embedding && (g->ask.n_top >= 0 || g->ask.return_tokens);
+    g->several = g->prompts.n > 1;
+    make_id(g->id, sizeof g->id, id_prefix);
+    snprintf(g->model, sizeof g->model, "%s", g->ask.model && *g->ask.model ? g->ask.model : s->name);
+    if (!prepare(g, &fault)) {
+        weft__reply_fault(r, &fault);
+        unref(g);
+        return;
+    }
+    atomic_fetch_add(&g->refs, 1);
+    weft__http_on_gone(r, gone, drop, g);
+    if (!submit_all(g, &fault)) weft__reply_fault(r, &fault);
+    else if (g->ask.stream) weft__http_begin(r);
+    pthread_mutex_lock(&g->lock);
+    int left = g->gone; /* while we were submitting */
+    pthread_mutex_unlock(&g->lock);
+    if (left) cancel_all(g);
+    unref(g);
+}

@@ -1,0 +1,109 @@
+/* http.h: HTTP for the server; the only door to the HTTP library (libmicrohttpd), so that another one can take its place.
+ *
+ * A request is handed to the handler when its head and body are complete and within the limits, on one of the façade's worker
+ * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ..., end).
+ * Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is cut off.
+ * Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until then, whatever
+ * its connection does. Thread safety: all functions on requests may be called from any thread. */
+#ifndef WEFT_SERVER_HTTP_H
+#define WEFT_SERVER_HTTP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weft/error.h"
+
+typedef struct weft__http weft__http;
+typedef struct weft__http_request weft__http_request;
+
+/* What was refused before a handler saw it, so that the refusal can be put in the dialect of the path. */
+typedef struct weft__http_refusal {
+    int status;
+    const char *message;
+    const char *path;
+} weft__http_refusal;
+
+/* How a request went; told once, when its last byte was sent or its connection is gone. */
+typedef struct weft__http_record {
+    const char *method, *path; /* path without the query; "" when there was none */
+    const char *peer;          /* "127.0.0.1", "unix" */
+    int status;                /* 0: none was sent */
+    int complete;              /* 0: the client left, or was cut off */
+    int slow;                  /* 1: it was cut off because it did not read */
+    uint64_t id;               /* of the request, from 1 */
+    uint64_t n_in, n_out;      /* bytes of bodies */
+    double ms;                 /* since the head was complete */
+} weft__http_record;
+
+typedef struct weft__http_config {
+    const char *host;      /* "127.0.0.1", "::1", "localhost", "0.0.0.0", ...; ignored with unix_path */
+    int port;              /* 0: any */
+    const char *unix_path; /* NULL: TCP */
+    const char *tls_cert, *tls_key; /* PEM texts; both or neither */
+    int n_threads;         /* that move bytes */
+    int n_workers;         /* that run handlers */
+    size_t max_body, max_head; /* bytes */
+    int max_headers;
+    int max_connections, max_per_ip; /* per_ip 0: no limit of its own */
+    size_t max_buffer;     /* bytes that wait for a reader at most */
+    int idle_s;            /* without a byte either way on a connection that is not waiting for us */
+    int slow_s;            /* that bytes may wait for a reader */
+    int ping_s;            /* a stream without bytes gets a comment; 0: never */
+    const char *const *allow_hosts; /* further names for the Host header, "*": any; NULL-terminated or NULL */
+    const char *const *origins;     /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
+    void (*handle)(void *arg, weft__http_request *r);
+    /* Body of a refusal, allocated through alloc.h; NULL: none. Content type application/json. */
+    char *(*refusal)(void *arg, const weft__http_refusal *refusal, size_t *n);
+    void (*record)(void *arg, const weft__http_record *record, void *note); /* takes the note */
+    void *arg;
+} weft__http_config;
+
+/* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming the
+ * address, WEFT_ARGUMENT, WEFT_UNSUPPORTED (TLS where the library has none) or WEFT_NO_MEMORY. */
+weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err);
+/* "http://127.0.0.1:8080", "unix:/run/weft.sock". */
+const char *weft__http_address(const weft__http *http);
+/* No new connections from now on; those there go on, but close after their answer. */
+void weft__http_quiesce(weft__http *http);
+/* Waits until no request is in progress, at most timeout_ms. Returns how many still are. */
+int weft__http_wait_idle(weft__http *http, uint64_t timeout_ms);
+/* Cuts what is left (`gone` is called), waits until every request is released, and frees. */
+void weft__http_stop(weft__http **http);
+
+typedef struct weft__http_counts {
+    uint64_t n_connections_total, n_requests_total, n_refused_full, n_cut_slow, n_gone;
+    int n_connections, n_requests; /* now */
+} weft__http_counts;
+void weft__http_count(weft__http *http, weft__http_counts *out);
+
+/* ---- of a request ---- */
+uint64_t weft__http_id(const weft__http_request *r);
+const char *weft__http_method(const weft__http_request *r);
+const char *weft__http_path(const weft__http_request *r);
+/* NULL when there is no such header or argument (case of headers ignored). Live with the request. */
+const char *weft__http_header(const weft__http_request *r, const char *name);
+const char *weft__http_query(const weft__http_request *r, const char *name);
+const char *weft__http_body(const weft__http_request *r, size_t *n);
+const char *weft__http_peer(const weft__http_request *r);
+uint64_t weft__http_began_ns(const weft__http_request *r);
+/* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
+void weft__http_set_note(weft__http_request *r, void *note);
+
+/* gone(arg) is called at most once, from another thread and maybe before this returns, when the client is gone or cut off before
+ * its answer is complete; drop(arg) exactly once, after which gone is not called. Neither may release the request. */
+void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*drop)(void *arg), void *arg);
+
+/* A header of the answer; before it begins. Values are copied. */
+void weft__http_add_header(weft__http_request *r, const char *name, const char *value);
+/* A whole answer; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
+void weft__http_reply(weft__http_request *r, int status, const char *content_type, char *body, size_t n);
+/* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning; weft__http_reply
+ * instead drops that. */
+void weft__http_begin(weft__http_request *r);
+/* Returns 0 when the client is gone or was cut off; the bytes are dropped then. */
+int weft__http_write(weft__http_request *r, const void *bytes, size_t n);
+void weft__http_end(weft__http_request *r);
+int weft__http_is_gone(weft__http_request *r);
+void weft__http_release(weft__http_request *r);
+
+#endif

@@ -1,0 +1,172 @@
+/* metrics.c: counters and histograms, and /metrics in Prometheus' text format (version 0.0.4), with llama.cpp's names beside ours
+ * where both mean the same. Counters are added to by any thread. */
+#include <string.h>
+
+#include "server/server.h"
+
+static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
+static const double wait_bounds[] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160};
+
+/* The last stands for all others. */
+static const int statuses[] = {200, 204, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 431, 500, 501, 503, 504, 0};
+enum { N_STATUSES = sizeof statuses / sizeof *statuses };
+
+static void begin(weft__histogram *h, const double *bounds, int n)
+{
+    h->bounds = bounds;
+    h->n = n;
+}
+
+void weft__metrics_begin(weft__metrics *m)
+{
+    begin(&m->first_token, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    begin(&m->queue, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    begin(&m->duration, wait_bounds, sizeof wait_bounds / sizeof *wait_bounds);
+    begin(&m->between_tokens, token_bounds, sizeof token_bounds / sizeof *token_bounds);
+}
+
+void weft__histogram_add(weft__histogram *h, double seconds)
+{
+    int i = 0;
+    while (i < h->n && seconds > h->bounds[i]) i++;
+    h->counts[i]++;
+    h->sum_us += (uint64_t)(seconds * 1e6);
+}
+
+void weft__metrics_response(weft__metrics *m, const char *path, int status)
+{
+    int i = 0;
+    while (i + 1 < N_STATUSES && statuses[i] != status) i++;
+    m->responses[weft__route_index(path)][i]++;
+}
+
+static void head(weft__text *out, const char *name, const char *type, const char *help)
+{
+    weft__text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void counter(weft__text *out, const char *name, const char *help, uint64_t value)
+{
+    head(out, name, "counter", help);
+    weft__text_printf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void gauge(weft__text *out, const char *name, const char *help, double value)
+{
+    head(out, name, "gauge", help);
+    weft__text_printf(out, "%s %.12g\n", name, value);
+}
+
+static void buckets(weft__text *out, const char *name, const double *bounds, const uint64_t *counts, int n, double sum)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < n; i++) {
+        total += counts[i];
+        weft__text_printf(out, "%s_bucket{le=\"%.12g\"} %llu\n", name, bounds[i], (unsigned long long)total);
+    }
+    total += counts[n];
+    weft__text_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name, sum, name,
+                      (unsigned long long)total);
+}
+
+static void histogram(weft__text *out, const char *name, const char *help, const weft__histogram *h)
+{
+    uint64_t counts[WEFT__BOUNDS + 1];
+    for (int i = 0; i <= h->n; i++) counts[i] = h->counts[i];
+    head(out, name, "histogram", help);
+    buckets(out, name, h->bounds, counts, h->n, (double)h->sum_us / 1e6);
+}
+
+static void put_responses(const weft__metrics *m, weft__text *out)
+{
+    head(out, "weft_http_responses_total", "counter", "Answers by path and status; status 0: none was sent.");
+    for (int r = 0; weft__route_at(r); r++)
+        for (int i = 0; i < N_STATUSES; i++)
+            if (m->responses[r][i])
+                weft__text_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__route_at(r), statuses[i],
+                                  (unsigned long long)m->responses[r][i]);
+}
+
+static void put_requests(const weft__metrics *m, weft__text *out)
+{
+    static const char *const names[] = {"end", "length", "stop", "cancelled", "failed"};
+    counter(out, "weft_prompt_tokens_total", "Tokens of prompts.", m->prompt_tokens);
+    counter(out, "weft_cached_tokens_total", "Tokens of prompts whose keys and values were there already.", m->cached_tokens);
+    counter(out, "weft_generated_tokens_total", "Tokens generated.", m->generated_tokens);
+    counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
+    head(out, "weft_requests_total", "counter", "Requests that ended, by reason.");
+    for (int i = 0; i < 5; i++) weft__text_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
+    histogram(out, "weft_time_to_first_token_seconds", "From the request to its first token.", &m->first_token);
+    histogram(out, "weft_time_between_tokens_seconds", "Between tokens of one request.", &m->between_tokens);
+    histogram(out, "weft_queue_seconds", "Waiting before the first step.", &m->queue);
+    histogram(out, "weft_request_seconds", "From the request to its last token.", &m->duration);
+}
+
+static void put_engine_histogram(weft__text *out, const char *name, const char *help, const weft_histogram *h, double scale)
+{
+    double bounds[WEFT_HISTOGRAM_MAX];
+    for (int i = 0; i < h->n; i++) bounds[i] = h->bounds[i] * scale;
+    head(out, name, "histogram", help);
+    buckets(out, name, bounds, h->counts, h->n, h->sum * scale);
+}
+
+static void put_engine(const weft_engine_stats *e, weft__text *out)
+{
+    counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
+    head(out, "weft_rows_total", "counter", "Rows of steps.");
+    weft__text_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n", (unsigned long long)e->n_rows_decode,
+                      (unsigned long long)e->n_rows_prompt);
+    counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
+    counter(out, "weft_preempted_total", "Times that a running request gave its pages to another.", e->n_preempted);
+    counter(out, "weft_prefix_asked_tokens_total", "Tokens looked up in the prefix tree.", e->prompt_tokens);
+    counter(out, "weft_prefix_hit_tokens_total", "Tokens found there.", e->cached_tokens);
+    gauge(out, "weft_running", "Requests that run.", e->n_running);
+    gauge(out, "weft_waiting", "Requests that wait.", e->n_waiting);
+    gauge(out, "weft_slots", "Requests that may run at once.", e->n_slots);
+    gauge(out, "weft_kv_pages", "Pages of keys and values.", e->kv_pages);
+    gauge(out, "weft_kv_pages_used", "Pages held by requests.", e->kv_pages_used);
+    gauge(out, "weft_kv_pages_cached", "Pages held by the prefix tree alone.", e->kv_pages_cached);
+    put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
+    put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
+}
+
+static void put_http(weft_server *s, weft__text *out)
+{
+    weft__http_counts c;
+    weft__http_count(s->http, &c);
+    counter(out, "weft_http_requests_total", "Requests whose first line was read.", c.n_requests_total);
+    counter(out, "weft_http_connections_total", "Connections accepted.", c.n_connections_total);
+    counter(out, "weft_http_refused_connections_total", "Connections beyond the limits.", c.n_refused_full);
+    counter(out, "weft_http_cut_slow_total", "Answers cut off because nobody read them.", c.n_cut_slow);
+    counter(out, "weft_http_gone_total", "Answers that their clients did not wait for.", c.n_gone);
+    gauge(out, "weft_http_connections", "Connections open.", c.n_connections);
+    gauge(out, "weft_http_requests", "Requests in progress.", c.n_requests);
+}
+
+/* Names that dashboards for llama.cpp's server look for. */
+static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__text *out)
+{
+    double prompt_s = (double)m->prompt_us / 1e6, generate_s = (double)m->generate_us / 1e6;
+    uint64_t fresh = m->prompt_tokens - m->cached_tokens;
+    counter(out, "llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", fresh);
+    gauge(out, "llamacpp:prompt_seconds_total", "Prompt process time.", prompt_s);
+    counter(out, "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", m->generated_tokens);
+    gauge(out, "llamacpp:tokens_predicted_seconds_total", "Predict process time.", generate_s);
+    counter(out, "llamacpp:n_decode_total", "Number of steps.", e->n_steps);
+    gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.", prompt_s > 0 ? (double)fresh / prompt_s : 0);
+    gauge(out, "llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",
+          generate_s > 0 ? (double)m->generated_tokens / generate_s : 0);
+    gauge(out, "llamacpp:requests_processing", "Number of requests processing.", e->n_running);
+    gauge(out, "llamacpp:requests_deferred", "Number of requests deferred.", e->n_waiting);
+}
+
+void weft__metrics_write(weft_server *s, weft__text *out)
+{
+    weft_engine_stats e = {.size = sizeof e};
+    weft_engine_get_stats(s->engine, &e);
+    put_requests(&s->metrics, out);
+    put_engine(&e, out);
+    put_http(s, out);
+    put_responses(&s->metrics, out);
+    put_llama(&s->metrics, &e, out);
+}

@@ -1,0 +1,183 @@
+/* prompts.c: prompts to tokens. Runs on workers. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/server.h"
+
+void weft__prompts_free(weft__prompts *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        weft__free(p->items[i].ids);
+        weft__free(p->items[i].text);
+    }
+    weft__free(p->items);
+    *p = (weft__prompts){0};
+}
+
+static int no_memory(weft__fault *fault)
+{
+    return weft__fault_set(fault, 503, NULL, "no memory for the prompt");
+}
+
+/* No text of so many bytes fits: it need not be tokenized to know. */
+static int too_long(const weft_server *s, const char *field, size_t n, weft__fault *fault)
+{
+    if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
+    weft__fault_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n, s->n_ctx);
+    fault->code = "context_length_exceeded";
+    fault->n_prompt = (int64_t)(n / (size_t)s->longest_token);
+    fault->n_ctx = s->n_ctx;
+    return 1;
+}
+
+/* Appends the tokens of text[0..n). */
+static int add_text(const weft_server *s, const char *field, const char *text, size_t n, uint32_t flags, weft__prompt *p, weft__fault *fault)
+{
+    weft_error err = {0};
+    size_t capacity = n + 16, got = 0;
+    if (too_long(s, field, n, fault)) return 0;
+    for (int attempt = 0;; attempt++) {
+        int32_t *grown = weft__realloc_array(p->ids, (size_t)p->n + capacity, sizeof *grown);
+        if (!grown) return no_memory(fault);
+        p->ids = grown;
+        weft_status st = weft_tokenize(s->tokenizer, text, n, flags, p->ids + p->n, capacity, &got, &err);
+        if (!st) break;
+        if (st != WEFT_LIMIT || attempt || got <= capacity) {
+            weft__fault_of(fault, st, err.message);
+            snprintf(fault->field, sizeof fault->field, "%s", field);
+            return 0;
+        }
+        capacity = got;
+    }
+    p->n += (int32_t)got;
+    return 1;
+}
+
+static int add_id(weft__prompt *p, size_t *capacity, int32_t id)
+{
+    if (!weft__grow(&p->ids, capacity, (size_t)p->n + 1, sizeof *p->ids)) return 0;
+    p->ids[p->n++] = id;
+    return 1;
+}
+
+/* The text that tokens read as. */
+static int make_text(const weft_server *s, weft__prompt *p, weft__fault *fault)
+{
+    weft_detok *detok = NULL;
+    weft__text text = {0};
+    const char *part;
+    size_t n;
+    int ok = !weft_detok_new(s->tokenizer, WEFT_DETOK_SPECIAL, &detok, NULL);
+    for (int32_t i = 0; ok && i < p->n; i++) {
+        ok = !weft_detok_push(detok, p->ids[i], &part, &n, NULL);
+        if (ok) weft__text_put(&text, part, n);
+    }
+    if (ok && !weft_detok_finish(detok, &part, &n, NULL)) weft__text_put(&text, part, n);
+    weft_detok_free(&detok);
+    weft__text_put(&text, "", 1); /* so that there is something to point to */
+    if (!ok || text.failed) {
+        weft__text_free(&text);
+        return no_memory(fault);
+    }
+    p->text = text.data;
+    p->n_text = text.len - 1;
+    return 1;
+}
+
+/* One prompt: a string, or an array of ids and strings. */
+static int read_one(const weft_server *s, const char *field, const weft__json *v, uint32_t flags, int with_text, weft__prompt *p, weft__fault *fault)
+{
+    const char *text;
+    size_t n, capacity = 0;
+    int64_t id;
+    if (weft__json_string(v, &text, &n)) {
+        if (!add_text(s, field, text, n, flags, p, fault)) return 0;
+        if (!with_text) return 1;
+        p->text = weft__strndup(text, n);
+        p->n_text = n;
+        return p->text ? 1 : no_memory(fault);
+    }
+    if (weft__json_size(v) > (size_t)s->n_ctx && too_long(s, field, (size_t)s->longest_token * (weft__json_size(v) + 1), fault)) return 0;
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        const weft__json *e = weft__json_at(v, i);
+        if (weft__json_int(e, &id)) {
+            if (capacity < (size_t)p->n) capacity = (size_t)p->n;
+            if (!add_id(p, &capacity, (int32_t)id)) return no_memory(fault);
+        } else if (weft__json_string(e, &text, &n)) {
+            if (!add_text(s, field, text, n, p->n ? flags & ~(uint32_t)WEFT_TOKENIZE_BOS : flags, p, fault)) return 0;
+            capacity = (size_t)p->n;
+        }
+    }
+    return !with_text || make_text(s, p, fault);
+}
+
+static int is_one(const weft__json *v)
+{
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return 1;
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        int kind = weft__json_kind_of(weft__json_at(v, i));
+        if (kind == WEFT__JSON_INT || kind == WEFT__JSON_DOUBLE) return 1;
+    }
+    return 0;
+}
+
+int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text, weft__prompts *out,
+                       weft__fault *fault)
+{
+    uint32_t flags = (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
+    int one = is_one(v);
+    size_t n = one ? 1 : weft__json_size(v);
+    *out = (weft__prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
+    if (!out->items) {
+        out->n = 0;
+        return no_memory(fault);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (!read_one(s, field, one ? v : weft__json_at(v, i), flags, with_text, &out->items[i], fault)) return 0;
+    return 1;
+}
+
+int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault)
+{
+    weft__text messages = {0}, kwargs = {0};
+    weft_error err = {0};
+    *out = NULL;
+    if (!s->chat) return weft__fault_set(fault, 400, "messages", "%s", s->chat_fault ? s->chat_fault : "the model has no chat template");
+    weft__json_write(&messages, ask->flat, WEFT__JSON_COMPACT);
+    if (ask->kwargs) weft__json_write(&kwargs, ask->kwargs, WEFT__JSON_COMPACT);
+    weft_status st = messages.failed || kwargs.failed
+                         ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
+                         : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, 1, out, &err);
+    weft__text_free(&messages);
+    weft__text_free(&kwargs);
+    if (!st) return 1;
+    weft__fault_of(fault, st, err.message);
+    snprintf(fault->field, sizeof fault->field, "messages");
+    return 0;
+}
+
+int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts *out, weft__fault *fault)
+{
+    weft_chat_prompt *rendered;
+    weft_error err = {0};
+    size_t n_text, n = 0;
+    *out = (weft__prompts){0};
+    if (!weft__chat_text(s, ask, &rendered, fault)) return 0;
+    weft_chat_prompt_text(rendered, &n_text);
+    int ok = !too_long(s, "messages", n_text, fault);
+    if (ok) {
+        out->items = weft__alloc_zero(1, sizeof *out->items);
+        out->n = out->items != NULL;
+        if (out->n) out->items[0].ids = weft__alloc_array(n_text + 16, sizeof(int32_t));
+        ok = out->n && out->items[0].ids ? 1 : no_memory(fault);
+    }
+    if (ok) {
+        weft_status st = weft_chat_prompt_tokenize(rendered, 0, out->items[0].ids, n_text + 16, &n, &err);
+        if (st) weft__fault_of(fault, st, err.message);
+        ok = !st;
+        out->items[0].n = (int32_t)n;
+    }
+    weft_chat_prompt_free(&rendered);
+    return ok;
+}

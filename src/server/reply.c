@@ -1,0 +1,158 @@
+/* reply.c: errors in the JSON of each dialect, and the request log. Any thread. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "server/server.h"
+
+weft__dialect weft__dialect_of(const char *path)
+{
+    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__OPENAI : WEFT__LLAMA;
+}
+
+static const char *openai_type(int status)
+{
+    switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 429: return "rate_limit_error";
+    default: return status < 500 ? "invalid_request_error" : "server_error";
+    }
+}
+
+static const char *openai_code(int status)
+{
+    switch (status) {
+    case 401: return "invalid_api_key";
+    case 413: return "request_too_large";
+    case 429: return "rate_limit_exceeded";
+    case 503: return "service_unavailable";
+    default: return NULL;
+    }
+}
+
+static const char *llama_type(int status)
+{
+    switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 501: return "not_supported_error";
+    case 429:
+    case 503: return "unavailable_error";
+    default: return status < 500 ? "invalid_request_error" : "server_error";
+    }
+}
+
+static void put_openai(weft__text *out, const weft__fault *f)
+{
+    const char *code = f->code ? f->code : openai_code(f->status);
+    weft__text_puts(out, "{\"error\":{\"message\":");
+    weft__json_write_string(out, f->message, strlen(f->message));
+    weft__text_printf(out, ",\"type\":\"%s\",\"param\":", openai_type(f->status));
+    if (f->field[0]) weft__json_write_string(out, f->field, strlen(f->field));
+    else weft__text_puts(out, "null");
+    weft__text_printf(out, code ? ",\"code\":\"%s\"}}" : ",\"code\":%s}}", code ? code : "null");
+}
+
+static void put_llama(weft__text *out, const weft__fault *f)
+{
+    int too_long = f->code && !strcmp(f->code, "context_length_exceeded");
+    weft__text_printf(out, "{\"error\":{\"code\":%d,\"message\":", f->status);
+    weft__json_write_string(out, f->message, strlen(f->message));
+    weft__text_printf(out, ",\"type\":\"%s\"", too_long ? "exceed_context_size_error" : llama_type(f->status));
+    if (too_long) weft__text_printf(out, ",\"n_prompt_tokens\":%lld,\"n_ctx\":%lld", (long long)f->n_prompt, (long long)f->n_ctx);
+    weft__text_puts(out, "}}");
+}
+
+char *weft__fault_body(weft__dialect dialect, const weft__fault *fault, size_t *n)
+{
+    weft__text out = {0};
+    if (dialect == WEFT__OPENAI) put_openai(&out, fault);
+    else put_llama(&out, fault);
+    if (out.failed) weft__text_free(&out);
+    *n = out.len;
+    return out.data;
+}
+
+void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
+{
+    size_t n;
+    char *body = weft__fault_body(weft__dialect_of(weft__http_path(r)), fault, &n);
+    if (fault->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
+    weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
+}
+
+void weft__reply_json(weft__http_request *r, int status, weft__text *body)
+{
+    weft__fault fault = {0};
+    if (body->failed) {
+        weft__text_free(body);
+        weft__fault_set(&fault, 503, NULL, "no memory for the answer");
+        weft__reply_fault(r, &fault);
+        return;
+    }
+    weft__http_reply(r, status, "application/json; charset=utf-8", body->data, body->len);
+    *body = (weft__text){0};
+}
+
+void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
+{
+    int http;
+    switch (status) {
+    case WEFT_ARGUMENT:
+    case WEFT_FORMAT:
+    case WEFT_LIMIT:
+    case WEFT_UNSUPPORTED: http = 400; break;
+    case WEFT_NOT_FOUND: http = 404; break;
+    case WEFT_BUSY: http = 429; break;
+    case WEFT_TIMEOUT: http = 504; break;
+    case WEFT_STATE:
+    case WEFT_CANCELLED:
+    case WEFT_NO_MEMORY: http = 503; break;
+    default: http = 500; break;
+    }
+    weft__fault_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
+}
+
+/* ---- the log ---- */
+
+static void put_member(weft__text *out, const char *name, const char *value)
+{
+    weft__text_printf(out, ",\"%s\":", name);
+    weft__json_write_string(out, value, strlen(value));
+}
+
+void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note)
+{
+    weft__text out = {0};
+    struct timespec now;
+    struct tm utc;
+    char stamp[40];
+    if (s->log_fd < 0) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000, (unsigned long long)record->id);
+    put_member(&out, "method", record->method);
+    put_member(&out, "path", record->path);
+    put_member(&out, "peer", record->peer);
+    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu", record->status,
+                      record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms, (unsigned long long)record->n_in,
+                      (unsigned long long)record->n_out);
+    if (note) {
+        put_member(&out, "tenant", note->tenant);
+        put_member(&out, "model", note->model);
+        put_member(&out, "finish", note->finish);
+        weft__text_printf(&out, ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f", note->n_choices,
+                          note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+    }
+    weft__text_puts(&out, "}\n");
+    pthread_mutex_lock(&s->log_lock);
+    if (!out.failed && write(s->log_fd, out.data, out.len) < 0) s->log_fd = -1; /* a full disk must not stop the service */
+    pthread_mutex_unlock(&s->log_lock);
+    weft__text_free(&out);
+}

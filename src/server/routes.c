@@ -1,0 +1,435 @@
+/* routes.c: which function answers which path. Runs on workers; each answers, or hands the request to gen.c, which does. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/server.h"
+
+enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
+
+typedef struct route {
+    const char *path; /* a last part in braces stands for any text */
+    int methods;
+    void (*answer)(weft_server *s, weft__http_request *r, const char *tenant);
+} route;
+
+static void reply(weft__http_request *r, weft__text *out)
+{
+    weft__reply_json(r, 200, out);
+    weft__http_release(r);
+}
+
+static void refuse(weft__http_request *r, const weft__fault *fault)
+{
+    weft__reply_fault(r, fault);
+    weft__http_release(r);
+}
+
+/* What stands behind the path's last '/'. */
+static const char *last_part(const weft__http_request *r)
+{
+    return strrchr(weft__http_path(r), '/') + 1;
+}
+
+/* ---- asking the model ---- */
+
+static int is_served(const weft_server *s, const char *model)
+{
+    if (!model || !*model || !strcmp(model, s->name)) return 1;
+    for (char **a = s->aliases.items; a && *a; a++)
+        if (!strcmp(*a, "*") || !strcmp(*a, model)) return 1;
+    return 0;
+}
+
+static int check_model(const weft_server *s, const char *model, weft__fault *fault)
+{
+    if (is_served(s, model)) return 1;
+    weft__fault_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
+    fault->code = "model_not_found";
+    return 0;
+}
+
+/* The body as a request of this form. 0: it was refused. */
+static int parse(weft_server *s, weft__http_request *r, const weft__form *form, weft__ask *ask)
+{
+    weft__fault fault;
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, ask->model, &fault)) return 1;
+    weft__ask_free(ask);
+    refuse(r, &fault);
+    return 0;
+}
+
+static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *prefix, weft__ask *ask,
+                  weft__prompts *prompts, int ok, const weft__fault *fault, int embedding)
+{
+    char own[64];
+    if (!ok) {
+        weft__prompts_free(prompts);
+        weft__ask_free(ask);
+        refuse(r, fault);
+        return;
+    }
+    /* Without keys, clients say themselves who they are. */
+    snprintf(own, sizeof own, "%s%.50s", s->keys.n || !ask->user ? tenant : "user-", !s->keys.n && ask->user ? ask->user : "");
+    weft__gen_start(s, r, writer, own, prefix, ask, prompts, embedding);
+}
+
+static void chat(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    if (!parse(s, r, &weft__form_chat, &ask)) return;
+    int ok = weft__prompts_chat(s, &ask, &prompts, &fault);
+    ask.id_slot = -1;
+    start(s, r, &weft__write_chat, tenant, "chatcmpl-", &ask, &prompts, ok, &fault, 0);
+}
+
+static void completions(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    if (!parse(s, r, &weft__form_completions, &ask)) return;
+    int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
+    ask.id_slot = -1;
+    start(s, r, &weft__write_completions, tenant, "cmpl-", &ask, &prompts, ok, &fault, 0);
+}
+
+static void completion(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    if (!parse(s, r, &weft__form_completion, &ask)) return;
+    int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
+    start(s, r, &weft__write_completion, tenant, "cmpl-", &ask, &prompts, ok, &fault, 0);
+}
+
+static void embeddings(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    if (!parse(s, r, &weft__form_embeddings, &ask)) return;
+    int ok = weft__prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
+    start(s, r, &weft__write_openai_embeddings, tenant, "embd-", &ask, &prompts, ok, &fault, 1);
+}
+
+static void embedding(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    if (!parse(s, r, &weft__form_embedding, &ask)) return;
+    int ok = weft__prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
+    start(s, r, &weft__write_embedding, tenant, "embd-", &ask, &prompts, ok, &fault, 1);
+}
+
+/* ---- asking the tokenizer and the template ---- */
+
+/* llama.cpp's: text, or an array of bytes where it is no UTF-8. */
+static void put_piece(weft__text *out, const char *bytes, size_t n)
+{
+    if (weft__utf8_valid(bytes, n)) {
+        weft__json_write_string(out, bytes, n);
+        return;
+    }
+    weft__text_putc(out, '[');
+    for (size_t i = 0; i < n; i++) weft__text_printf(out, "%s%d", i ? "," : "", (unsigned char)bytes[i]);
+    weft__text_putc(out, ']');
+}
+
+static void put_pieces(const weft_server *s, const weft__prompts *prompts, int with_pieces, weft__text *out)
+{
+    const char *comma = "";
+    weft__text_puts(out, "{\"tokens\":[");
+    for (size_t i = 0; i < prompts->n; i++)
+        for (int32_t k = 0; k < prompts->items[i].n; k++, comma = ",") {
+            int32_t id = prompts->items[i].ids[k];
+            size_t n;
+            const char *bytes = weft_token_bytes(s->tokenizer, id, &n);
+            weft__text_printf(out, with_pieces ? "%s{\"id\":%d,\"piece\":" : "%s%d", comma, id);
+            if (!with_pieces) continue;
+            put_piece(out, bytes ? bytes : "", bytes ? n : 0);
+            weft__text_putc(out, '}');
+        }
+    weft__text_puts(out, "]}");
+}
+
+static void tokenize(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    weft__text out = {0};
+    (void)tenant;
+    if (!parse(s, r, &weft__form_tokenize, &ask)) return;
+    int ok = weft__prompts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
+    if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
+    weft__prompts_free(&prompts);
+    weft__ask_free(&ask);
+    if (ok) reply(r, &out);
+    else refuse(r, &fault);
+}
+
+static void detokenize(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__prompts prompts = {0};
+    weft__fault fault = {0};
+    weft__text out = {0};
+    (void)tenant;
+    if (!parse(s, r, &weft__form_detokenize, &ask)) return;
+    int ok = !weft__json_size(ask.tokens) || weft__prompts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
+    weft__text_puts(&out, "{\"content\":");
+    weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
+    weft__text_puts(&out, "}");
+    weft__prompts_free(&prompts);
+    weft__ask_free(&ask);
+    if (ok) {
+        reply(r, &out);
+        return;
+    }
+    weft__text_free(&out);
+    refuse(r, &fault);
+}
+
+static void apply_template(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__ask ask;
+    weft__fault fault = {0};
+    weft__text out = {0};
+    weft_chat_prompt *prompt = NULL;
+    (void)tenant;
+    if (!parse(s, r, &weft__form_apply_template, &ask)) return;
+    int ok = weft__chat_text(s, &ask, &prompt, &fault);
+    weft__ask_free(&ask);
+    if (!ok) {
+        refuse(r, &fault);
+        return;
+    }
+    size_t n;
+    const char *text = weft_chat_prompt_text(prompt, &n);
+    weft__text_puts(&out, "{\"prompt\":");
+    weft__json_write_string(&out, text, n);
+    weft__text_puts(&out, "}");
+    weft_chat_prompt_free(&prompt);
+    reply(r, &out);
+}
+
+/* ---- asking the server ---- */
+
+static void health(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    (void)tenant;
+    if (s->draining) {
+        weft__fault_set(&fault, 503, NULL, "the server is shutting down");
+        refuse(r, &fault);
+        return;
+    }
+    weft__text_puts(&out, "{\"status\":\"ok\"}");
+    reply(r, &out);
+}
+
+static void put_model(const weft_server *s, const char *name, weft__text *out)
+{
+    weft__text_puts(out, "{\"id\":");
+    weft__json_write_string(out, name, strlen(name));
+    weft__text_printf(out,
+                      ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,"
+                      "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
+                      (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model, (unsigned long long)s->info.n_params,
+                      (unsigned long long)s->info.n_bytes);
+}
+
+static void models(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    (void)tenant;
+    weft__text_puts(&out, "{\"object\":\"list\",\"data\":[");
+    put_model(s, s->name, &out);
+    for (char **a = s->aliases.items; a && *a; a++) {
+        if (!strcmp(*a, "*") || !strcmp(*a, s->name)) continue;
+        weft__text_putc(&out, ',');
+        put_model(s, *a, &out);
+    }
+    weft__text_puts(&out, "]}");
+    reply(r, &out);
+}
+
+static void model(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    const char *name = weft__http_path(r) + strlen("/v1/models/");
+    (void)tenant;
+    if (!check_model(s, name, &fault)) {
+        refuse(r, &fault);
+        return;
+    }
+    put_model(s, name, &out);
+    reply(r, &out);
+}
+
+static void props(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    (void)tenant;
+    weft__text_printf(&out,
+                      "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1,\"temperature\":0.8,\"top_k\":40,"
+                      "\"top_p\":0.95,\"min_p\":0.05,\"repeat_last_n\":64,\"repeat_penalty\":1.0,\"presence_penalty\":0.0,"
+                      "\"frequency_penalty\":0.0,\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,\"model_alias\":",
+                      s->n_ctx, s->n_slots);
+    weft__json_write_string(&out, s->name, strlen(s->name));
+    weft__text_puts(&out, ",\"model_path\":");
+    weft__json_write_string(&out, s->info.name, strlen(s->info.name));
+    weft__text_puts(&out, ",\"modalities\":{\"vision\":false,\"audio\":false},\"chat_template\":");
+    weft__json_write_string(&out, s->chat_source ? s->chat_source : "", s->chat_source ? strlen(s->chat_source) : 0);
+    weft__text_puts(&out, ",\"bos_token\":");
+    weft__json_write_string(&out, s->bos, strlen(s->bos));
+    weft__text_puts(&out, ",\"eos_token\":");
+    weft__json_write_string(&out, s->eos, strlen(s->eos));
+    weft__text_printf(&out, ",\"build_info\":\"weft-%s\"}", weft_version());
+    reply(r, &out);
+}
+
+static void slots(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    (void)tenant;
+    weft__slots_write(s, &out);
+    reply(r, &out);
+}
+
+static int read_filename(weft_server *s, weft__http_request *r, weft__ask *ask, const char *action, weft__fault *fault)
+{
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    *ask = (weft__ask){0};
+    if (!strcmp(action, "erase")) return 1;
+    return weft__ask_parse(&weft__form_slot, s->n_vocab, body, n, ask, fault);
+}
+
+static void slot(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    weft__ask ask = {0};
+    const char *action = weft__http_query(r, "action"), *part = last_part(r);
+    size_t n = strlen(part);
+    long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
+    int ok = 0;
+    if (id < 0 || id >= s->slots.n) weft__fault_set(&fault, 400, "id_slot", "'id_slot' must be from 0 to %d", s->slots.n - 1);
+    else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
+        weft__fault_set(&fault, 400, "action", "'action' must be save, restore or erase");
+    else if (read_filename(s, r, &ask, action, &fault))
+        ok = !weft__slot_action(s, (int32_t)id, tenant, action, ask.filename, &out, &fault);
+    weft__ask_free(&ask);
+    if (ok) reply(r, &out);
+    else {
+        weft__text_free(&out);
+        refuse(r, &fault);
+    }
+}
+
+static void metrics(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    (void)tenant;
+    weft__metrics_write(s, &out);
+    if (out.failed) {
+        reply(r, &out);
+        return;
+    }
+    weft__http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
+    weft__http_release(r);
+}
+
+/* ---- the table ---- */
+
+static const route routes[] = {
+    {"/v1/models", GET, models},
+    {"/v1/models/{model}", GET, model},
+    {"/v1/chat/completions", POST, chat},
+    {"/v1/completions", POST, completions},
+    {"/v1/embeddings", POST, embeddings},
+    {"/models", GET, models},
+    {"/chat/completions", POST, chat},
+    {"/completion", POST, completion},
+    {"/completions", POST, completion},
+    {"/embedding", POST, embedding},
+    {"/embeddings", POST, embedding},
+    {"/tokenize", POST, tokenize},
+    {"/detokenize", POST, detokenize},
+    {"/apply-template", POST, apply_template},
+    {"/health", GET | OPEN, health},
+    {"/v1/health", GET | OPEN, health},
+    {"/props", GET, props},
+    {"/slots", GET, slots},
+    {"/slots/{id_slot}", POST, slot},
+    {"/metrics", GET, metrics},
+};
+enum { N_ROUTES = sizeof routes / sizeof *routes };
+_Static_assert((int)N_ROUTES < (int)WEFT__ROUTES_MAX, "one is for paths that are none of these");
+
+static int matches(const char *pattern, const char *path)
+{
+    const char *brace = strchr(pattern, '{');
+    if (!brace) return !strcmp(pattern, path);
+    return !strncmp(pattern, path, (size_t)(brace - pattern)) && path[brace - pattern];
+}
+
+int weft__route_index(const char *path)
+{
+    int i = 0;
+    while (i < N_ROUTES && !matches(routes[i].path, path)) i++;
+    return i;
+}
+
+const char *weft__route_at(int index)
+{
+    return index < N_ROUTES ? routes[index].path : index == N_ROUTES ? "other" : NULL;
+}
+
+static const char *given_key(const weft__http_request *r)
+{
+    const char *authorization = weft__http_header(r, "Authorization");
+    if (authorization && !strncasecmp(authorization, "Bearer ", 7)) return authorization + 7 + strspn(authorization + 7, " ");
+    return weft__http_header(r, "X-Api-Key");
+}
+
+/* Who asks. 0 with the fault filled when a key is wanted and none that counts was given. */
+static int identify(const weft_server *s, const weft__http_request *r, int open, char tenant[32], weft__fault *fault)
+{
+    const char *key = given_key(r);
+    tenant[0] = 0;
+    if (!s->keys.n || open) return 1;
+    if (!key) return weft__fault_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
+    return weft__keys_check(&s->keys, key, tenant) || weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
+}
+
+void weft__route(void *arg, weft__http_request *r)
+{
+    weft_server *s = arg;
+    const char *method = weft__http_method(r);
+    int i = weft__route_index(weft__http_path(r));
+    int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
+    weft__fault fault = {0};
+    char tenant[32];
+    if (i == N_ROUTES) weft__fault_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
+    else if (!(routes[i].methods & given)) {
+        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path, routes[i].methods & GET ? "GET" : "POST", method);
+        weft__http_add_header(r, "Allow", routes[i].methods & GET ? "GET, HEAD" : "POST");
+    } else if (!identify(s, r, routes[i].methods & OPEN, tenant, &fault))
+        ;
+    else if (s->draining && given == POST)
+        weft__fault_set(&fault, 503, NULL, "the server is shutting down");
+    if (fault.status) refuse(r, &fault);
+    else routes[i].answer(s, r, tenant);
+}

@@ -1,0 +1,312 @@
+/* server.c: weft/server.h: puts the parts together and takes them apart. The thread that calls weft_server_run waits there. */
+#include "weft/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "server/server.h"
+
+void weft_server_params_default(weft_server_params *p)
+{
+    *p = (weft_server_params){.size = sizeof *p};
+}
+
+/* ---- lists and files ---- */
+
+static void free_strings(weft__strings *s)
+{
+    for (char **p = s->items; p && *p; p++) weft__free(*p);
+    weft__free(s->items);
+    s->items = NULL;
+}
+
+static weft_status copy_strings(const char *const *list, weft__strings *out, weft_error *err)
+{
+    size_t n = 0;
+    while (list && list[n]) n++;
+    out->items = weft__alloc_zero(n + 1, sizeof *out->items);
+    for (size_t i = 0; out->items && i < n; i++)
+        if (!(out->items[i] = weft__strdup(list[i]))) free_strings(out);
+    return out->items ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the server's settings");
+}
+
+enum { PEM_MAX = 1 << 20 };
+
+static weft_status read_pem(const char *path, char **out, weft_error *err)
+{
+    *out = NULL;
+    if (!path) return WEFT_OK;
+    FILE *f = fopen(path, "r");
+    if (!f) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    char *text = weft__alloc(PEM_MAX + 1);
+    size_t n = text ? fread(text, 1, PEM_MAX, f) : 0;
+    weft_status st = !text ? weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", path) : ferror(f) ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno)) : WEFT_OK;
+    fclose(f);
+    if (st) {
+        weft__free(text);
+        return st;
+    }
+    text[n] = 0;
+    *out = text;
+    return WEFT_OK;
+}
+
+static weft_status open_log(weft_server *s, const char *path, weft_error *err)
+{
+    if (!path) return WEFT_OK;
+    s->log_fd = !strcmp(path, "-") ? dup(STDERR_FILENO) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    return s->log_fd < 0 ? weft_fail(err, WEFT_IO, "log file %s: %s", path, strerror(errno)) : WEFT_OK;
+}
+
+/* ---- the model ---- */
+
+/* The JSON of a metadata value, or NULL. */
+static char *meta_json(const weft_file *file, const char *key)
+{
+    for (int64_t i = 0; file && i < weft_file_n_meta(file); i++) {
+        weft_meta_info info;
+        size_t n = 0;
+        if (weft_file_meta(file, i, &info, NULL) || strcmp(info.key, key)) continue;
+        if (weft_file_meta_json(file, i, 1, NULL, 0, &n, NULL)) return NULL;
+        char *text = weft__alloc(n + 1);
+        if (text && !weft_file_meta_json(file, i, 1, text, n + 1, &n, NULL)) return text;
+        weft__free(text);
+        return NULL;
+    }
+    return NULL;
+}
+
+static char *meta_string(const weft_file *file, const char *key)
+{
+    char *json = meta_json(file, key), *out = NULL;
+    weft__json *v = NULL;
+    const char *s;
+    size_t n;
+    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_string(v, &s, &n)) out = weft__strndup(s, n);
+    weft__json_free(&v);
+    weft__free(json);
+    return out;
+}
+
+static void special_token(const weft_server *s, const char *key, char *out, size_t capacity)
+{
+    char *json = meta_json(weft_model_file(s->model), key);
+    weft__json *v = NULL;
+    int64_t id;
+    size_t n;
+    if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 && id < s->n_vocab) {
+        const char *piece = weft_token_piece(s->tokenizer, (int32_t)id, &n);
+        snprintf(out, capacity, "%.*s", (int)n, piece);
+    }
+    weft__json_free(&v);
+    weft__free(json);
+}
+
+static weft_status learn_model(weft_server *s, weft_error *err)
+{
+    weft_engine_stats stats = {.size = sizeof stats};
+    weft_error why = {0};
+    s->info.size = sizeof s->info;
+    weft_status st = weft_model_describe(s->model, &s->info, err);
+    if (st) return st;
+    s->tokenizer = weft_model_tokenizer(s->model);
+    if (!s->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
+    s->n_vocab = weft_tokenizer_n_vocab(s->tokenizer);
+    s->longest_token = 1;
+    for (int32_t i = 0; i < s->n_vocab; i++) {
+        size_t n = 0;
+        weft_token_bytes(s->tokenizer, i, &n);
+        if ((int64_t)n > s->longest_token) s->longest_token = (int64_t)n;
+    }
+    weft_engine_get_stats(s->engine, &stats);
+    s->n_ctx = stats.n_ctx;
+    s->n_slots = stats.n_slots;
+    st = weft_chat_open(s->model, NULL, 0, &s->chat, &why);
+    if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
+    if (st) s->chat_fault = weft__strdup(why.message);
+    s->chat_source = meta_string(weft_model_file(s->model), "tokenizer.chat_template");
+    special_token(s, "tokenizer.ggml.bos_token_id", s->bos, sizeof s->bos);
+    special_token(s, "tokenizer.ggml.eos_token_id", s->eos, sizeof s->eos);
+    return WEFT_OK;
+}
+
+/* ---- HTTP ---- */
+
+static char *refusal(void *arg, const weft__http_refusal *r, size_t *n)
+{
+    weft__fault fault = {0};
+    (void)arg;
+    weft__fault_set(&fault, r->status, NULL, "%s", r->message);
+    return weft__fault_body(weft__dialect_of(r->path), &fault, n);
+}
+
+static void record(void *arg, const weft__http_record *r, void *note)
+{
+    weft_server *s = arg;
+    weft__metrics_response(&s->metrics, r->path, r->status);
+    weft__log_request(s, r, note);
+    weft__free(note);
+}
+
+static int or_default(int value, int fallback)
+{
+    return value ? value : fallback;
+}
+
+static weft_status check_params(const weft_server_params *p, weft_error *err)
+{
+    const struct {
+        const char *name;
+        int32_t value, max;
+    } limits[] = {{"n_threads", p->n_threads, 64}, {"n_workers", p->n_workers, 64}, {"max_connections", p->max_connections, 65536},
+                  {"max_per_ip", p->max_per_ip, 65536}, {"max_headers", p->max_headers, 10000}, {"idle_s", p->idle_s, 86400},
+                  {"slow_s", p->slow_s, 86400}, {"ping_s", p->ping_s, 86400}, {"drain_s", p->drain_s, 86400}};
+    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_server_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->port < -1 || p->port > 65535) return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
+    if (!p->tls_cert_file != !p->tls_key_file) return weft_fail(err, WEFT_ARGUMENT, "TLS wants both a certificate and a key");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].value < 0 || limits[i].value > limits[i].max)
+            return weft_fail(err, WEFT_ARGUMENT, "%s %d: must be from 0 (the default) to %d", limits[i].name, limits[i].value, limits[i].max);
+    if (p->max_body > 1u << 30 || p->max_head > 1u << 24 || p->max_buffer > 1u << 30)
+        return weft_fail(err, WEFT_ARGUMENT, "max_body and max_buffer are at most 1 GiB, max_head 16 MiB");
+    return WEFT_OK;
+}
+
+static weft_status start_http(weft_server *s, const weft_server_params *p, weft_error *err)
+{
+    char *cert = NULL, *key = NULL;
+    weft_status st = read_pem(p->tls_cert_file, &cert, err);
+    if (!st) st = read_pem(p->tls_key_file, &key, err);
+    weft__http_config c = {
+        .host = p->host ? p->host : "127.0.0.1",
+        .port = p->port == -1 ? 0 : or_default(p->port, 8080),
+        .unix_path = p->unix_path,
+        .tls_cert = cert,
+        .tls_key = key,
+        .n_threads = or_default(p->n_threads, 2),
+        .n_workers = or_default(p->n_workers, 2),
+        .max_body = p->max_body ? p->max_body : 8 << 20,
+        .max_head = p->max_head ? p->max_head : 32 << 10,
+        .max_headers = or_default(p->max_headers, 100),
+        .max_connections = or_default(p->max_connections, 512),
+        .max_per_ip = p->max_per_ip,
+        .max_buffer = p->max_buffer ? p->max_buffer : 1 << 20,
+        .idle_s = or_default(p->idle_s, 60),
+        .slow_s = or_default(p->slow_s, 30),
+        .ping_s = or_default(p->ping_s, 15),
+        .allow_hosts = (const char *const *)s->hosts.items,
+        .origins = (const char *const *)s->origins.items,
+        .handle = weft__route,
+        .refusal = refusal,
+        .record = record,
+        .arg = s,
+    };
+    if (!st) st = weft__http_start(&c, &s->http, err);
+    weft__free(cert);
+    weft__free(key);
+    return st;
+}
+
+/* ---- public ---- */
+
+static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__keys_add(&s->keys, *k, err);
+    if (!st && p->api_key_file) st = weft__keys_read(&s->keys, p->api_key_file, err);
+    return st;
+}
+
+weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out, weft_error *err)
+{
+    *out = NULL;
+    weft_status st = check_params(p, err);
+    if (st) return st;
+    weft_server *s = weft__alloc_zero(1, sizeof *s);
+    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    s->model = model;
+    s->engine = engine;
+    s->log_fd = -1;
+    s->began = time(NULL);
+    s->drain_s = or_default(p->drain_s, 30);
+    pthread_mutex_init(&s->log_lock, NULL);
+    pthread_mutex_init(&s->slots.lock, NULL);
+    weft__metrics_begin(&s->metrics);
+    s->stop_fd = eventfd(0, EFD_CLOEXEC);
+    if (s->stop_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
+    if (!st) st = learn_model(s, err);
+    if (!st) st = copy_strings(p->cors_origins, &s->origins, err);
+    if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
+    if (!st) st = copy_strings(p->aliases, &s->aliases, err);
+    if (!st) snprintf(s->name, sizeof s->name, "%s", s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
+    if (!st) st = read_keys(s, p, err);
+    if (!st) st = open_log(s, p->log_file, err);
+    if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
+    if (!st) st = start_http(s, p, err);
+    if (st) weft_server_free(&s);
+    *out = s;
+    return st;
+}
+
+const char *weft_server_address(const weft_server *s)
+{
+    return weft__http_address(s->http);
+}
+
+void weft_server_stop(weft_server *s)
+{
+    uint64_t one = 1;
+    int why = errno;
+    if (write(s->stop_fd, &one, sizeof one) < 0) errno = why; /* the counter is full: it was told often enough */
+    errno = why;
+}
+
+/* 1 when weft_server_stop was called since. */
+static int asked_again(weft_server *s)
+{
+    uint64_t n;
+    fcntl(s->stop_fd, F_SETFL, O_NONBLOCK);
+    return read(s->stop_fd, &n, sizeof n) == sizeof n;
+}
+
+int32_t weft_server_run(weft_server *s)
+{
+    uint64_t n;
+    while (read(s->stop_fd, &n, sizeof n) < 0 && errno == EINTR)
+        ;
+    s->draining = n > 1 ? 2 : 1;
+    weft__http_quiesce(s->http);
+    uint64_t until = weft__clock_ns() + (uint64_t)s->drain_s * 1000000000u;
+    int left = weft__http_wait_idle(s->http, 0);
+    while (left && s->draining == 1 && weft__clock_ns() < until && !asked_again(s)) left = weft__http_wait_idle(s->http, 100);
+    if (left) weft_engine_drain(s->engine, 0); /* those are told that they were cancelled */
+    if (left) weft__http_wait_idle(s->http, 2000);
+    return left;
+}
+
+void weft_server_free(weft_server **p)
+{
+    weft_server *s = p ? *p : NULL;
+    if (!s) return;
+    *p = NULL;
+    weft__http_stop(&s->http);
+    weft__slots_free(&s->slots);
+    weft__keys_free(&s->keys);
+    free_strings(&s->origins);
+    free_strings(&s->hosts);
+    free_strings(&s->aliases);
+    weft_chat_close(&s->chat);
+    weft__free(s->chat_fault);
+    weft__free(s->chat_source);
+    if (s->log_fd >= 0) close(s->log_fd);
+    if (s->stop_fd >= 0) close(s->stop_fd);
+    pthread_mutex_destroy(&s->log_lock);
+    weft__free(s);
+}

@@ -1,0 +1,240 @@
+/* server.h: what the files of this room share: the server, a request's answer, slots, counters.
+ *
+ * Lifetime: a weft_server outlives every request of its HTTP façade, since freeing it stops that first. */
+#ifndef WEFT_SERVER_INTERNAL_H
+#define WEFT_SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "server/fields.h"
+#include "server/http.h"
+#include "weft/server.h"
+
+/* ---- keys (auth.c) ---- */
+
+/* SHA-256 of each, as 32 bytes; the keys themselves are not kept. */
+typedef struct weft__keys {
+    unsigned char (*hashes)[32];
+    size_t n, capacity;
+} weft__keys;
+
+weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err);
+weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err);
+void weft__keys_free(weft__keys *keys);
+/* 1 when `key` is one of them, in a time that does not tell which or how nearly; tenant receives a name for its owner. */
+int weft__keys_check(const weft__keys *keys, const char *key, char tenant[32]);
+
+/* ---- slots (slots.c): what runs, and the tokens of what ran there last ---- */
+
+typedef struct weft__slot {
+    int busy;
+    uint64_t task;    /* request of the engine */
+    char tenant[64];
+    int32_t *tokens;  /* [n_ctx] of the prompt and the answer */
+    int32_t n_tokens, n_prompt, n_decoded, max_tokens;
+    int32_t n_restored; /* tokens that a restore brought; their ids are with the engine */
+} weft__slot;
+
+typedef struct weft__slots {
+    pthread_mutex_t lock;
+    weft__slot *all;
+    int32_t n, n_ctx;
+} weft__slots;
+
+/* The lock is there already. */
+weft_status weft__slots_begin(weft__slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
+void weft__slots_free(weft__slots *slots);
+/* Takes a free one, `wanted` if that is free; -1 when none is. */
+int32_t weft__slots_take(weft__slots *slots, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt, int32_t n_prompt,
+                         int32_t max_tokens);
+void weft__slots_token(weft__slots *slots, int32_t slot, int32_t token);
+void weft__slots_give(weft__slots *slots, int32_t slot);
+
+/* ---- counters (metrics.c) ---- */
+
+enum { WEFT__BOUNDS = 16 };
+typedef struct weft__histogram {
+    const double *bounds; /* [n] */
+    int n;
+    _Atomic uint64_t counts[WEFT__BOUNDS + 1];
+    _Atomic uint64_t sum_us;
+} weft__histogram;
+
+/* Seconds. */
+void weft__histogram_add(weft__histogram *h, double seconds);
+
+enum { WEFT__ROUTES_MAX = 32, WEFT__STATUSES_MAX = 24 };
+typedef struct weft__metrics {
+    _Atomic uint64_t responses[WEFT__ROUTES_MAX][WEFT__STATUSES_MAX];
+    _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, embedded, finished[5]; /* by weft_finish */
+    _Atomic uint64_t prompt_us, generate_us;
+    weft__histogram first_token, between_tokens, queue, duration;
+} weft__metrics;
+
+void weft__metrics_begin(weft__metrics *m);
+void weft__metrics_response(weft__metrics *m, const char *path, int status);
+void weft__metrics_write(weft_server *s, weft__text *out);
+
+/* ---- the server ---- */
+
+typedef struct weft__strings {
+    char **items; /* NULL-terminated */
+} weft__strings;
+
+struct weft_server {
+    weft_model *model;
+    weft_engine *engine;
+    const weft_tokenizer *tokenizer;
+    weft_chat *chat; /* NULL: the model has no template */
+    char *chat_source, *chat_fault;
+    int32_t n_vocab, n_ctx, n_slots;
+    int64_t longest_token; /* bytes */
+    char name[128], bos[64], eos[64];
+    time_t began;
+    weft_model_info info;
+    weft__strings origins, hosts, aliases;
+    weft__keys keys;
+    weft__slots slots;
+    weft__metrics metrics;
+    pthread_mutex_t log_lock;
+    int log_fd; /* -1: none */
+    int stop_fd;
+    atomic_int draining;
+    int32_t drain_s;
+    weft__http *http;
+};
+
+/* ---- one request (gen.c): from submit to the last byte ---- */
+
+typedef enum weft__dialect { WEFT__OPENAI, WEFT__LLAMA } weft__dialect;
+weft__dialect weft__dialect_of(const char *path);
+
+/* An error's JSON in the dialect of the path; NULL when memory runs out. */
+char *weft__fault_body(weft__dialect dialect, const weft__fault *fault, size_t *n);
+void weft__reply_fault(weft__http_request *r, const weft__fault *fault);
+/* Takes the text's bytes. */
+void weft__reply_json(weft__http_request *r, int status, weft__text *body);
+/* The fault of a failed call of the engine. */
+void weft__fault_of(weft__fault *fault, weft_status status, const char *message);
+
+typedef struct weft__prompt {
+    int32_t *ids;
+    int32_t n;
+    char *text; /* as it was given, or as its tokens read; only where an answer needs it */
+    size_t n_text;
+} weft__prompt;
+
+typedef struct weft__prompts {
+    weft__prompt *items;
+    size_t n;
+} weft__prompts;
+
+void weft__prompts_free(weft__prompts *prompts);
+/* Tokens of a "prompt": string, ids, a mix, or an array of those. special: BOS and the like are added; parse: special tokens
+ * spelled in it become those. with_text: fills text. 1, or 0 with the fault filled. */
+int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                       weft__prompts *out, weft__fault *fault);
+/* The one prompt that messages become. */
+int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts *out, weft__fault *fault);
+/* Text of messages; weft__free. */
+int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault);
+
+/* A token of the answer (or of an echoed prompt), kept for log-probabilities and ids. */
+typedef struct weft__entry {
+    int32_t token;
+    float logprob; /* NAN: none */
+    int32_t n_top;
+    size_t first_top; /* in the choice's tops */
+    size_t begin, end; /* bytes of the answer's text before and with it */
+} weft__entry;
+
+typedef struct weft__gen weft__gen;
+typedef struct weft__choice {
+    weft__gen *gen;
+    int32_t index, slot;
+    const weft__prompt *prompt;
+    uint64_t request;
+    int submitted, began, finished;
+    weft_detok *detok;
+    struct weft__stop *stop;
+    weft__text text;   /* all that is certain */
+    size_t raw;        /* bytes that came from the detokenizer */
+    size_t shown;      /* bytes of text, and entries, that were given to the dialect */
+    weft__entry *entries, *prompt_entries;
+    size_t n_entries, cap_entries, n_shown, n_prompt_entries, cap_prompt_entries;
+    weft_token_prob *tops;
+    size_t n_tops, cap_tops;
+    float *embedding;
+    int32_t n_embedding;
+    int failed;        /* memory ran out */
+    uint64_t last_ns;
+    weft_finish finish;
+    weft_status status;
+    char message[256];
+    int32_t n_prompt, n_cached, n_generated;
+    double queue_ms, prompt_ms, generate_ms;
+    uint64_t seed;
+} weft__choice;
+
+/* How a dialect answers; called by the engine's thread. */
+typedef struct weft__writer {
+    /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
+    void (*delta)(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out);
+    void (*choice_end)(weft__choice *c, weft__text *out);  /* of a stream */
+    void (*stream_begin)(weft__choice *c, weft__text *out); /* before a choice's first delta */
+    void (*stream_end)(weft__gen *g, weft__text *out);
+    void (*whole)(weft__gen *g, weft__text *out);
+} weft__writer;
+
+struct weft__gen {
+    weft_server *server;
+    weft__http_request *r;
+    const weft__writer *writer;
+    atomic_int refs;
+    pthread_mutex_t lock; /* n_left, failed, gone and the choices' `submitted` */
+    int n_left, refused, gone;
+    weft__ask ask;
+    weft__prompts prompts;
+    weft__choice *choices;
+    int n_choices;
+    weft_grammar *grammar;
+    char id[48], model[160], tenant[64];
+    int64_t created;
+    int keep_entries, several; /* several: prompts were given as an array */
+    int embedding;
+    weft__text scratch; /* of the engine's thread */
+};
+
+/* Submits everything asked for and lets the answer come; takes ask and prompts. Frees itself after the last event. */
+void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
+                     weft__ask *ask, weft__prompts *prompts, int embedding);
+
+/* A JSON array of them. */
+void weft__put_floats(weft__text *out, const float *v, int32_t n);
+
+extern const weft__writer weft__write_chat, weft__write_completions, weft__write_completion, weft__write_openai_embeddings,
+    weft__write_embedding;
+
+/* What the log takes of a request; as weft__http_set_note. */
+typedef struct weft__note {
+    char tenant[64], finish[16], model[64];
+    int32_t n_prompt, n_cached, n_generated, n_choices;
+    double queue_ms;
+} weft__note;
+
+/* ---- routes (routes.c) ---- */
+void weft__route(void *server, weft__http_request *r);
+/* For counters: an index in [0, WEFT__ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
+ * and NULL stands behind it. */
+int weft__route_index(const char *path);
+const char *weft__route_at(int index);
+
+void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note);
+weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
+                              weft__fault *fault);
+void weft__slots_write(weft_server *s, weft__text *out);
+
+#endif

@@ -1,0 +1,188 @@
+/* slots.c: slots as llama.cpp shows them: where a request runs, and the tokens of the one that ran there last, whose keys and values
+ * can be saved under a name. Any thread; the engine's only under the lock for a moment. */
+#include <ctype.h>
+#include <string.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "server/server.h"
+
+weft_status weft__slots_begin(weft__slots *s, int32_t n, int32_t n_ctx, weft_error *err)
+{
+    s->n_ctx = n_ctx;
+    s->all = weft__alloc_zero((size_t)n, sizeof *s->all);
+    if (!s->all) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d slots", n);
+    for (; s->n < n; s->n++) {
+        s->all[s->n].tokens = weft__alloc_array((size_t)n_ctx, sizeof(int32_t));
+        if (!s->all[s->n].tokens) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d slots", n);
+    }
+    return WEFT_OK;
+}
+
+void weft__slots_free(weft__slots *s)
+{
+    for (int32_t i = 0; i < s->n; i++) weft__free(s->all[i].tokens);
+    weft__free(s->all);
+    pthread_mutex_destroy(&s->lock);
+}
+
+int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt, int32_t n_prompt, int32_t max_tokens)
+{
+    pthread_mutex_lock(&s->lock);
+    int32_t at = -1;
+    if (wanted >= 0 && wanted < s->n && !s->all[wanted].busy) at = wanted;
+    for (int32_t i = 0; at < 0 && i < s->n; i++)
+        if (!s->all[i].busy) at = i;
+    if (at >= 0) {
+        weft__slot *slot = &s->all[at];
+        int32_t n = n_prompt < s->n_ctx ? n_prompt : s->n_ctx;
+        slot->busy = 1;
+        slot->task = task;
+        snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
+        memcpy(slot->tokens, prompt, (size_t)n * sizeof *prompt);
+        slot->n_tokens = slot->n_prompt = n;
+        slot->n_decoded = slot->n_restored = 0;
+        slot->max_tokens = max_tokens;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return at;
+}
+
+void weft__slots_token(weft__slots *s, int32_t at, int32_t token)
+{
+    if (at < 0) return;
+    pthread_mutex_lock(&s->lock);
+    weft__slot *slot = &s->all[at];
+    if (slot->n_tokens < s->n_ctx) slot->tokens[slot->n_tokens++] = token;
+    slot->n_decoded++;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void weft__slots_give(weft__slots *s, int32_t at)
+{
+    if (at < 0) return;
+    pthread_mutex_lock(&s->lock);
+    s->all[at].busy = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void weft__slots_write(weft_server *server, weft__text *out)
+{
+    weft__slots *s = &server->slots;
+    pthread_mutex_lock(&s->lock);
+    weft__text_putc(out, '[');
+    for (int32_t i = 0; i < s->n; i++) {
+        const weft__slot *slot = &s->all[i];
+        int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
+        weft__text_printf(out,
+                          "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
+                          "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
+                          i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
+                          slot->n_tokens + slot->n_restored, slot->busy ? "true" : "false", left, slot->n_decoded);
+    }
+    weft__text_putc(out, ']');
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* A name, never a path. */
+static int is_name(const char *s)
+{
+    size_t n = strlen(s);
+    if (!n || n > 128 || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("._-", *s)) return 0;
+    return 1;
+}
+
+/* A copy of the slot's tokens for the tenant whose they are. */
+static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, weft__fault *fault)
+{
+    weft_status st = WEFT_OK;
+    pthread_mutex_lock(&s->lock);
+    weft__slot *slot = &s->all[id];
+    *n = slot->n_tokens;
+    *tokens = NULL;
+    if (slot->busy) st = WEFT_STATE;
+    else if (!slot->n_tokens || strcmp(slot->tenant, tenant)) st = WEFT_NOT_FOUND;
+    else {
+        *tokens = weft__alloc_array((size_t)*n, sizeof **tokens);
+        if (*tokens) memcpy(*tokens, slot->tokens, (size_t)*n * sizeof **tokens);
+        else st = WEFT_NO_MEMORY;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (st == WEFT_STATE) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (st == WEFT_NOT_FOUND) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to save", id);
+    else if (st) weft__fault_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+    return st;
+}
+
+static void put_result(weft__text *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name, uint64_t n_bytes,
+                       const char *ms_name, uint64_t since)
+{
+    weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename, n_name, n, bytes_name,
+                      (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
+}
+
+static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, weft__text *out, weft__fault *fault)
+{
+    weft_error err = {0};
+    int32_t *tokens, n, n_saved = 0;
+    uint64_t n_bytes = 0, began = weft__clock_ns();
+    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, fault);
+    if (st) return st;
+    st = weft_engine_save(server->engine, tenant, tokens, n, filename, &n_saved, &n_bytes, &err);
+    weft__free(tokens);
+    if (st) weft__fault_of(fault, st, err.message);
+    else put_result(out, id, filename, "n_saved", n_saved, "n_written", n_bytes, "save_ms", began);
+    return st;
+}
+
+static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, weft__text *out, weft__fault *fault)
+{
+    weft__slots *s = &server->slots;
+    weft_error err = {0};
+    int32_t n = 0;
+    uint64_t n_bytes = 0, began = weft__clock_ns();
+    weft_status st = weft_engine_restore(server->engine, filename, &n, &n_bytes, &err);
+    if (st) {
+        weft__fault_of(fault, st, err.message);
+        return st;
+    }
+    pthread_mutex_lock(&s->lock);
+    weft__slot *slot = &s->all[id];
+    if (!slot->busy) {
+        slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
+        slot->n_restored = n;
+        snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
+    }
+    pthread_mutex_unlock(&s->lock);
+    put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
+    return WEFT_OK;
+}
+
+static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__text *out, weft__fault *fault)
+{
+    pthread_mutex_lock(&s->lock);
+    weft__slot *slot = &s->all[id];
+    int32_t n = slot->n_tokens + slot->n_restored;
+    int busy = slot->busy, other = n && strcmp(slot->tenant, tenant);
+    if (!busy && !other) slot->n_tokens = slot->n_prompt = slot->n_decoded = slot->n_restored = 0;
+    pthread_mutex_unlock(&s->lock);
+    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
+    else weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
+    return busy || other ? WEFT_STATE : WEFT_OK;
+}
+
+weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
+                              weft__fault *fault)
+{
+    if (!strcmp(action, "erase")) return erase(&server->slots, id, tenant, out, fault);
+    if (!is_name(filename)) {
+        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to 128 letters, digits, '.', '_' and '-', without a path");
+        return WEFT_ARGUMENT;
+    }
+    if (!strcmp(action, "save")) return save(server, id, tenant, filename, out, fault);
+    return restore(server, id, tenant, filename, out, fault);
+}

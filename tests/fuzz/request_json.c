@@ -1,0 +1,58 @@
+/* request_json.c: any bytes as the body of each kind of request; the first byte chooses. What comes through is within its ranges, and
+ * a refusal has a status, a message, and leaves nothing behind. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/fields.h"
+#include "server/stop.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+enum { N_VOCAB = 300 };
+
+static void check(const weft__ask *a)
+{
+    if (a->n < 0 || a->n > WEFT__MAX_N || a->n_stops > WEFT__MAX_STOPS || a->n_bias > WEFT__MAX_BIASES || a->n_bias_texts > WEFT__MAX_BIASES) abort();
+    if (!(a->temperature >= 0 && a->temperature <= 100) || !(a->top_p >= 0 && a->top_p <= 1) || a->max_tokens < -1 || a->n_top < -1 || a->n_top > 20) abort();
+    for (int i = 0; i < a->n_stops; i++)
+        if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__MAX_STOP_BYTES) abort();
+    for (int32_t i = 0; i < a->n_bias; i++)
+        if (a->bias[i].token < 0 || a->bias[i].token >= N_VOCAB || isnan(a->bias[i].bias) || a->bias[i].bias == INFINITY) abort();
+}
+
+/* The stops found in the body itself, whole and byte by byte, end the same text. */
+static void check_stops(const weft__ask *a, const char *text, size_t n)
+{
+    weft__stop whole, bytes;
+    weft__text x = {0}, y = {0};
+    if (weft__stop_begin(&whole, a->stops, a->stop_lengths, a->n_stops, NULL) || weft__stop_begin(&bytes, a->stops, a->stop_lengths, a->n_stops, NULL)) abort();
+    int found = weft__stop_push(&whole, text, n, &x), each = 0;
+    for (size_t i = 0; i < n && !each; i++) each = weft__stop_push(&bytes, text + i, 1, &y);
+    if (!found) weft__stop_flush(&whole, &x);
+    if (!each) weft__stop_flush(&bytes, &y);
+    if (found != each || x.len != y.len || (x.len && memcmp(x.data, y.data, x.len)) || (!found && x.len != n)) abort();
+    weft__stop_free(&whole);
+    weft__stop_free(&bytes);
+    weft__text_free(&x);
+    weft__text_free(&y);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    size_t before = weft__alloc_live(), n_forms = 0;
+    weft__ask ask;
+    weft__fault fault;
+    while (weft__forms[n_forms]) n_forms++;
+    if (!n) return 0;
+    int ok = weft__ask_parse(weft__forms[data[0] % n_forms], N_VOCAB, (const char *)data + 1, n - 1, &ask, &fault);
+    if (ok) {
+        check(&ask);
+        if (ask.n_stops) check_stops(&ask, (const char *)data + 1, n - 1);
+    } else if (fault.status < 400 || !fault.message[0])
+        abort();
+    weft__ask_free(&ask);
+    if (weft__alloc_live() != before) abort();
+    return 0;
+}

@@ -1,0 +1,661 @@
+/* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h that the server calls, over a model that
+ * says what its prompt tells it to.
+ *
+ * Tokens 0..255 are bytes; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. A prompt holds orders:
+ *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
+ *   [delay MS]   before each token                                [queue MS]   before the first
+ *   [fail N]     fails after N tokens                             [busy]       the queue is full
+ *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
+ * Without an order it says "Hello, world!". One thread owns the running requests, as in the engine. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "weft/weft.h"
+
+enum { BOS = 256, EOS, USER, ASSISTANT, HELLO, WORLD, N_VOCAB = 300, N_CTX = 2048, N_SLOTS = 8, MAX_QUEUE = 160, N_EMBEDDING = 16, MAX_SAVED = 64 };
+
+struct weft_tokenizer {
+    char texts[N_VOCAB][24];
+    size_t lengths[N_VOCAB];
+};
+struct weft_model {
+    weft_tokenizer tokenizer;
+};
+struct weft_chat {
+    int unused;
+};
+struct weft_chat_prompt {
+    weft__text text;
+    int32_t *ids;
+    size_t n, capacity;
+};
+struct weft_detok {
+    const weft_tokenizer *tokenizer;
+    uint32_t flags;
+    char held[4], out[32];
+    size_t n_held;
+};
+struct weft_grammar {
+    atomic_int refs;
+};
+
+struct request {
+    struct request *next;
+    weft_request_params p;
+    int32_t *tokens;
+    uint64_t id;
+    char script[4096];
+    size_t n_script;
+    int loops, fail_after, running, cancelled;
+    int32_t n_generated, limit;
+    uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
+};
+
+struct weft_engine {
+    weft_model *model;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    struct request *requests;
+    int n_requests, n_running, stop, draining;
+    uint64_t last_id;
+    weft_engine_stats stats;
+    char saved[MAX_SAVED][132];
+    int32_t n_saved[MAX_SAVED];
+};
+
+const char *weft_version(void)
+{
+    return "0.0.0-fake";
+}
+
+/* ---- model and tokenizer ---- */
+
+weft_model *fake_model_new(void);
+weft_model *fake_model_new(void)
+{
+    static const char *const special[] = {"<s>", "</s>", "<|user|>", "<|assistant|>", "hello", " world"};
+    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    if (!m) abort();
+    for (int i = 0; i < N_VOCAB; i++) {
+        if (i < 256) m->tokenizer.texts[i][0] = (char)i;
+        else if (i <= WORLD) snprintf(m->tokenizer.texts[i], sizeof m->tokenizer.texts[i], "%s", special[i - 256]);
+        else snprintf(m->tokenizer.texts[i], sizeof m->tokenizer.texts[i], "<%d>", i);
+        m->tokenizer.lengths[i] = i < 256 ? 1 : strlen(m->tokenizer.texts[i]);
+    }
+    return m;
+}
+
+void weft_model_close(weft_model **model)
+{
+    weft__free(*model);
+    *model = NULL;
+}
+
+weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err)
+{
+    (void)model, (void)err;
+    *out = (weft_model_info){.size = sizeof *out, .n_vocab = N_VOCAB, .n_ctx_train = N_CTX, .d_model = N_EMBEDDING, .n_params = 1000, .n_bytes = 4000};
+    strcpy(out->name, "fake");
+    return WEFT_OK;
+}
+
+const weft_file *weft_model_file(const weft_model *model)
+{
+    (void)model;
+    return NULL;
+}
+
+int64_t weft_file_n_meta(const weft_file *file)
+{
+    (void)file;
+    return 0;
+}
+
+weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info *out, weft_error *err)
+{
+    (void)file, (void)index, (void)out;
+    return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
+}
+
+weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity, size_t *length, weft_error *err)
+{
+    (void)file, (void)index, (void)max_items, (void)out, (void)capacity, (void)length;
+    return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
+}
+
+const weft_tokenizer *weft_model_tokenizer(const weft_model *model)
+{
+    return &model->tokenizer;
+}
+
+int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
+{
+    (void)t;
+    return N_VOCAB;
+}
+
+weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity, size_t *n,
+                          weft_error *err)
+{
+    *n = 0;
+    if (flags & WEFT_TOKENIZE_BOS) {
+        if (*n < capacity) ids[*n] = BOS;
+        (*n)++;
+    }
+    for (size_t i = 0; i < length;) {
+        int32_t id = (unsigned char)text[i];
+        for (int k = BOS; k <= WORLD; k++)
+            if ((k >= HELLO || flags & WEFT_TOKENIZE_SPECIAL) && length - i >= t->lengths[k] && !memcmp(text + i, t->texts[k], t->lengths[k])) id = k;
+        if (*n < capacity) ids[*n] = id;
+        (*n)++;
+        i += t->lengths[id];
+    }
+    return *n > capacity ? weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", *n, capacity) : WEFT_OK;
+}
+
+const char *weft_token_bytes(const weft_tokenizer *t, int32_t id, size_t *length)
+{
+    if (id < 0 || id >= N_VOCAB) return NULL;
+    *length = t->lengths[id];
+    return t->texts[id];
+}
+
+const char *weft_token_piece(const weft_tokenizer *t, int32_t id, size_t *length)
+{
+    return weft_token_bytes(t, id, length);
+}
+
+int weft_token_is_end(const weft_tokenizer *t, int32_t id)
+{
+    (void)t;
+    return id == EOS;
+}
+
+weft_status weft_detok_new(const weft_tokenizer *t, uint32_t flags, weft_detok **out, weft_error *err)
+{
+    *out = weft__alloc_zero(1, sizeof **out);
+    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a detokenizer");
+    (*out)->tokenizer = t;
+    (*out)->flags = flags;
+    return WEFT_OK;
+}
+
+void weft_detok_free(weft_detok **detok)
+{
+    weft__free(*detok);
+    *detok = NULL;
+}
+
+weft_status weft_detok_push(weft_detok *d, int32_t id, const char **text, size_t *length, weft_error *err)
+{
+    (void)err;
+    *text = d->out;
+    *length = 0;
+    if (id >= BOS) {
+        if (id < HELLO && !(d->flags & WEFT_DETOK_SPECIAL)) return WEFT_OK;
+        *text = d->tokenizer->texts[id];
+        *length = d->tokenizer->lengths[id];
+        return WEFT_OK;
+    }
+    d->held[d->n_held++] = (char)id;
+    int wanted = weft__utf8_length((unsigned char)d->held[0]), bad = wanted == 0 || (d->n_held > 1 && (id & 0xc0) != 0x80);
+    if (!bad && d->n_held < (size_t)wanted) return WEFT_OK;
+    *length = bad ? 3 : d->n_held;
+    memcpy(d->out, bad ? "\xef\xbf\xbd" : d->held, *length);
+    d->n_held = 0;
+    return WEFT_OK;
+}
+
+weft_status weft_detok_finish(weft_detok *d, const char **text, size_t *length, weft_error *err)
+{
+    (void)err;
+    *text = "\xef\xbf\xbd";
+    *length = d->n_held ? 3 : 0;
+    d->n_held = 0;
+    return WEFT_OK;
+}
+
+/* ---- chat: <|ROLE|>CONTENT, and <|assistant|> at the end ---- */
+
+weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
+{
+    (void)model, (void)source, (void)length;
+    *out = weft__alloc_zero(1, sizeof **out);
+    return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
+}
+
+void weft_chat_close(weft_chat **chat)
+{
+    weft__free(*chat);
+    *chat = NULL;
+}
+
+static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_t n)
+{
+    if (!weft__grow(&p->ids, &p->capacity, p->n + n + 1, sizeof *p->ids)) return 0;
+    if (special) p->ids[p->n++] = special;
+    for (size_t i = 0; i < n; i++) p->ids[p->n++] = (unsigned char)text[i]; /* never special */
+    weft__text_puts(&p->text, special == USER ? "<|user|>" : special ? "<|assistant|>" : "");
+    weft__text_put(&p->text, text, n);
+    return !p->text.failed;
+}
+
+weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs, int add_generation_prompt,
+                             weft_chat_prompt **out, weft_error *err)
+{
+    weft__json *all = NULL;
+    (void)chat, (void)tools, (void)kwargs;
+    *out = NULL;
+    weft_status st = weft__json_parse(messages, strlen(messages), &all, err);
+    if (st) return st;
+    weft_chat_prompt *p = weft__alloc_zero(1, sizeof *p);
+    int ok = p != NULL;
+    for (size_t i = 0; ok && i < weft__json_size(all); i++) {
+        const char *role = "", *content = "";
+        size_t n;
+        weft__json_string(weft__json_get(weft__json_at(all, i), "role"), &role, &n);
+        weft__json_string(weft__json_get(weft__json_at(all, i), "content"), &content, &n);
+        if (!strcmp(role, "function")) st = weft_fail(err, WEFT_ARGUMENT, "the template has no role 'function'");
+        ok = add_ids(p, strcmp(role, "assistant") ? USER : ASSISTANT, content, n);
+    }
+    if (ok && add_generation_prompt) ok = add_ids(p, ASSISTANT, "", 0);
+    weft__json_free(&all);
+    if (!ok) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
+    if (st) weft_chat_prompt_free(&p);
+    *out = p;
+    return st;
+}
+
+void weft_chat_prompt_free(weft_chat_prompt **prompt)
+{
+    if (!*prompt) return;
+    weft__text_free(&(*prompt)->text);
+    weft__free((*prompt)->ids);
+    weft__free(*prompt);
+    *prompt = NULL;
+}
+
+const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length)
+{
+    *length = prompt->text.len;
+    return prompt->text.data ? prompt->text.data : "";
+}
+
+weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+{
+    (void)skip;
+    *n = prompt->n;
+    if (*n > capacity) return weft_fail(err, WEFT_LIMIT, "too many tokens");
+    memcpy(ids, prompt->ids, *n * sizeof *ids);
+    return WEFT_OK;
+}
+
+/* ---- grammars ---- */
+
+weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out, weft_error *err)
+{
+    (void)t;
+    *out = NULL;
+    if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4))) return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
+    *out = weft__alloc_zero(1, sizeof **out);
+    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    atomic_init(&(*out)->refs, 1);
+    return WEFT_OK;
+}
+
+weft_grammar *weft_grammar_retain(const weft_grammar *grammar)
+{
+    weft_grammar *g = (weft_grammar *)grammar;
+    if (g) atomic_fetch_add(&g->refs, 1);
+    return g;
+}
+
+void weft_grammar_free(weft_grammar **grammar)
+{
+    if (*grammar && atomic_fetch_sub(&(*grammar)->refs, 1) == 1) weft__free(*grammar);
+    *grammar = NULL;
+}
+
+/* ---- engine ---- */
+
+void weft_sampler_params_default(weft_sampler_params *p)
+{
+    *p = (weft_sampler_params){.size = sizeof *p};
+}
+
+void weft_request_params_default(weft_request_params *p)
+{
+    *p = (weft_request_params){.size = sizeof *p, .n_top = -1};
+}
+
+static void text_of(const weft_engine *e, const struct request *r, char *out, size_t capacity)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < r->p.n_tokens && n + 24 < capacity; i++) {
+        size_t length = 0;
+        const char *s = weft_token_bytes(&e->model->tokenizer, r->tokens[i], &length);
+        memcpy(out + n, s, length);
+        n += length;
+    }
+    out[n] = 0;
+}
+
+static const char *order(const char *text, const char *name)
+{
+    char open[32];
+    snprintf(open, sizeof open, "[%s ", name);
+    const char *s = strstr(text, open);
+    return s ? s + strlen(open) : NULL;
+}
+
+static void read_script(weft_engine *e, struct request *r)
+{
+    char text[8192];
+    const char *s;
+    text_of(e, r, text, sizeof text);
+    r->fail_after = -1;
+    strcpy(r->script, "Hello, world!");
+    if ((s = order(text, "say")) || (s = order(text, "loop"))) snprintf(r->script, sizeof r->script, "%.*s", (int)strcspn(s, "]"), s);
+    r->loops = order(text, "loop") != NULL;
+    if ((s = order(text, "delay"))) r->delay_ns = (uint64_t)atoi(s) * 1000000;
+    if ((s = order(text, "queue"))) r->due_ns += (uint64_t)atoi(s) * 1000000;
+    if ((s = order(text, "fail"))) r->fail_after = atoi(s);
+    if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
+    r->n_script = strlen(r->script);
+    if (strstr(text, "[busy]")) r->fail_after = -2;
+    if (strstr(text, "[reject]")) r->fail_after = -3;
+}
+
+static void free_request(struct request *r)
+{
+    weft_grammar *g = (weft_grammar *)r->p.grammar;
+    weft_grammar_free(&g);
+    weft__free(r->tokens);
+    weft__free(r);
+}
+
+static weft_status refuse(weft_engine *e, const struct request *r, double *retry_after_s, weft_error *err)
+{
+    if (e->draining) return weft_fail(err, WEFT_STATE, "the engine is shutting down");
+    if (r->fail_after == -3) return weft_fail(err, WEFT_ARGUMENT, "the engine does not like this request");
+    if (r->fail_after != -2 && e->n_requests < MAX_QUEUE + N_SLOTS) return WEFT_OK;
+    if (retry_after_s) *retry_after_s = 6.5;
+    e->stats.n_refused++;
+    return weft_fail(err, WEFT_BUSY, "the queue is full; try again in 7 seconds");
+}
+
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s, weft_error *err)
+{
+    struct request *r = weft__alloc_zero(1, sizeof *r);
+    if (!r || params->n_tokens < 1) abort(); /* the server checks */
+    for (int32_t i = 0; i < params->n_tokens; i++)
+        if (params->tokens[i] < 0 || params->tokens[i] >= N_VOCAB) abort();
+    if (params->n_tokens + (params->max_tokens > 0) > N_CTX || params->max_tokens > N_CTX - params->n_tokens) abort();
+    r->p = *params;
+    r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
+    memcpy(r->tokens, params->tokens, (size_t)params->n_tokens * sizeof *r->tokens);
+    r->p.grammar = weft_grammar_retain(params->grammar);
+    r->p.tokens = NULL;
+    r->p.tenant = NULL;
+    r->p.sampler.bias = NULL;
+    r->submitted_ns = r->due_ns = weft__clock_ns();
+    if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
+    read_script(e, r);
+    r->limit = params->max_tokens < 0 ? N_CTX - params->n_tokens : params->max_tokens;
+    pthread_mutex_lock(&e->lock);
+    weft_status st = refuse(e, r, retry_after_s, err);
+    if (!st) {
+        struct request **end = &e->requests;
+        while (*end) end = &(*end)->next;
+        *end = r;
+        *request = r->id = ++e->last_id;
+        e->n_requests++;
+        e->stats.n_submitted++;
+        pthread_cond_signal(&e->wake);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (st) free_request(r);
+    return st;
+}
+
+void weft_engine_cancel(weft_engine *e, uint64_t request)
+{
+    pthread_mutex_lock(&e->lock);
+    for (struct request *r = e->requests; r; r = r->next)
+        if (r->id == request) r->cancelled = 1;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Without the lock from here on: events may cancel. */
+
+static weft_event event(const struct request *r, uint32_t kind)
+{
+    return (weft_event){.size = sizeof(weft_event), .kind = kind, .request = r->id, .n_prompt = r->p.n_tokens, .n_generated = r->n_generated, .logprob = NAN};
+}
+
+static void finish(weft_engine *e, struct request *r, weft_finish why, weft_status status, const char *message)
+{
+    weft_event ev = event(r, WEFT_EVENT_FINISHED);
+    uint64_t now = weft__clock_ns();
+    ev.finish = why;
+    ev.status = status;
+    ev.message = message;
+    ev.queue_ms = (double)((r->began_ns ? r->began_ns : now) - r->submitted_ns) / 1e6;
+    ev.prompt_ms = 1;
+    ev.generate_ms = r->began_ns ? (double)(now - r->began_ns) / 1e6 : 0;
+    pthread_mutex_lock(&e->lock);
+    struct request **at = &e->requests;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    e->n_requests--;
+    e->n_running -= r->running;
+    e->stats.n_finished++;
+    e->stats.prompt_tokens += (uint64_t)r->p.n_tokens;
+    pthread_cond_broadcast(&e->idle);
+    pthread_mutex_unlock(&e->lock);
+    r->p.event(r->p.arg, &ev);
+    free_request(r);
+}
+
+static int tell_token(struct request *r, uint32_t kind, int32_t token, float logprob)
+{
+    weft_token_prob top[20];
+    weft_event ev = event(r, kind);
+    ev.token = token;
+    if (r->p.n_top >= 0) ev.logprob = logprob;
+    for (int32_t k = 0; k < r->p.n_top; k++) top[k] = (weft_token_prob){(token + k) % N_VOCAB, logprob - (float)k};
+    ev.top = top;
+    ev.n_top = r->p.n_top > 0 && !isnan(logprob) ? r->p.n_top : 0;
+    return r->p.event(r->p.arg, &ev);
+}
+
+static void begin(weft_engine *e, struct request *r)
+{
+    weft_event ev = event(r, WEFT_EVENT_BEGAN);
+    r->running = 1;
+    r->began_ns = weft__clock_ns();
+    pthread_mutex_lock(&e->lock);
+    e->n_running++;
+    pthread_mutex_unlock(&e->lock);
+    r->p.event(r->p.arg, &ev);
+    for (int32_t i = 0; r->p.prompt_logprobs && i < r->p.n_tokens; i++) tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
+    if (!r->p.embedding) return;
+    float v[N_EMBEDDING];
+    for (int i = 0; i < N_EMBEDDING; i++) v[i] = i == r->p.n_tokens % N_EMBEDDING ? 0.75f : i == 0 ? -0.5f : 0;
+    ev = event(r, WEFT_EVENT_EMBEDDING);
+    ev.embedding = v;
+    ev.n_embedding = N_EMBEDDING;
+    r->p.event(r->p.arg, &ev);
+}
+
+/* One token, or the end. */
+static void advance(weft_engine *e, struct request *r)
+{
+    if (r->cancelled) return finish(e, r, WEFT_FINISH_CANCELLED, WEFT_OK, NULL);
+    if (!r->running) begin(e, r);
+    if (r->p.embedding) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
+    if (r->fail_after == r->n_generated) return finish(e, r, WEFT_FINISH_FAILED, WEFT_INTERNAL, "the model broke, as it was told");
+    if (r->n_generated >= r->limit) return finish(e, r, WEFT_FINISH_LENGTH, WEFT_OK, NULL);
+    if (!r->loops && (size_t)r->n_generated == r->n_script) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
+    int32_t token = (unsigned char)r->script[(size_t)r->n_generated++ % r->n_script];
+    r->due_ns = weft__clock_ns() + r->delay_ns;
+    if (tell_token(r, WEFT_EVENT_TOKEN, token, -0.5f)) finish(e, r, WEFT_FINISH_STOP, WEFT_OK, NULL);
+}
+
+/* The next request that something must be done for, or how long there is none. */
+static struct request *next_due(weft_engine *e, uint64_t now, uint64_t *until, uint64_t after)
+{
+    struct request *first = NULL;
+    *until = now + 100000000;
+    for (struct request *r = e->requests; r; r = r->next) {
+        int startable = r->running || e->n_running < N_SLOTS;
+        uint64_t due = r->cancelled ? 0 : startable ? r->due_ns : UINT64_MAX;
+        if (r->deadline_ns && r->deadline_ns < due) due = r->deadline_ns;
+        if (due <= now && r->id > after) return r;
+        if (due <= now && !first) first = r;
+        if (due < *until) *until = due;
+    }
+    return first;
+}
+
+static void *engine_thread(void *arg)
+{
+    weft_engine *e = arg;
+    uint64_t after = 0, until;
+    pthread_mutex_lock(&e->lock);
+    while (!e->stop || e->requests) {
+        struct request *r = next_due(e, weft__clock_ns(), &until, after);
+        if (!r) {
+            struct timespec t;
+            clock_gettime(CLOCK_REALTIME, &t);
+            uint64_t now = weft__clock_ns(), wait = until > now ? until - now : 0, at = (uint64_t)t.tv_nsec + wait;
+            t.tv_sec += (time_t)(at / 1000000000);
+            t.tv_nsec = (long)(at % 1000000000);
+            pthread_cond_timedwait(&e->wake, &e->lock, &t);
+            continue;
+        }
+        after = r->id;
+        int late = r->deadline_ns && r->deadline_ns <= weft__clock_ns() && !r->cancelled;
+        e->stats.n_steps++;
+        pthread_mutex_unlock(&e->lock);
+        if (late) finish(e, r, WEFT_FINISH_FAILED, WEFT_TIMEOUT, "the deadline passed");
+        else advance(e, r);
+        pthread_mutex_lock(&e->lock);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+void weft_engine_params_default(weft_engine_params *params)
+{
+    *params = (weft_engine_params){.size = sizeof *params};
+}
+
+weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err)
+{
+    weft_engine *e = weft__alloc_zero(1, sizeof *e);
+    (void)params;
+    *out = e;
+    if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
+    e->model = model;
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->wake, NULL);
+    pthread_cond_init(&e->idle, NULL);
+    return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
+}
+
+static void cancel_all(weft_engine *e)
+{
+    for (struct request *r = e->requests; r; r = r->next) r->cancelled = 1;
+    pthread_cond_signal(&e->wake);
+}
+
+void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)
+{
+    uint64_t until = weft__clock_ns() + timeout_ms * 1000000;
+    pthread_mutex_lock(&e->lock);
+    e->draining = 1;
+    while (e->requests && weft__clock_ns() < until) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        t.tv_nsec += 10000000;
+        if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&e->idle, &e->lock, &t);
+    }
+    cancel_all(e);
+    while (e->requests) pthread_cond_wait(&e->idle, &e->lock);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void weft_engine_free(weft_engine **engine)
+{
+    weft_engine *e = *engine;
+    *engine = NULL;
+    if (!e) return;
+    pthread_mutex_lock(&e->lock);
+    e->stop = 1;
+    cancel_all(e);
+    pthread_mutex_unlock(&e->lock);
+    pthread_join(e->thread, NULL);
+    pthread_mutex_destroy(&e->lock);
+    pthread_cond_destroy(&e->wake);
+    pthread_cond_destroy(&e->idle);
+    weft__free(e);
+}
+
+void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
+{
+    weft_engine *e = (weft_engine *)engine;
+    pthread_mutex_lock(&e->lock);
+    *out = e->stats;
+    out->size = sizeof *out;
+    out->n_slots = N_SLOTS;
+    out->n_ctx = N_CTX;
+    out->n_running = e->n_running;
+    out->n_waiting = e->n_requests - e->n_running;
+    out->kv_pages = 100;
+    out->batch_rows.n = 2;
+    out->batch_rows.bounds[0] = 1;
+    out->batch_rows.bounds[1] = 8;
+    pthread_mutex_unlock(&e->lock);
+}
+
+weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name, int32_t *n_saved, uint64_t *n_bytes,
+                             weft_error *err)
+{
+    (void)tenant, (void)tokens;
+    if (strchr(name, '/') || !strcmp(name, "..")) abort(); /* the server checks */
+    int at = 0;
+    pthread_mutex_lock(&e->lock);
+    while (at < MAX_SAVED && e->saved[at][0] && strcmp(e->saved[at], name)) at++;
+    if (at < MAX_SAVED) {
+        snprintf(e->saved[at], sizeof e->saved[at], "%s", name);
+        e->n_saved[at] = *n_saved = n;
+        *n_bytes = (uint64_t)n * 100;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the store is full");
+}
+
+weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tokens, uint64_t *n_bytes, weft_error *err)
+{
+    int at = 0;
+    pthread_mutex_lock(&e->lock);
+    while (at < MAX_SAVED && strcmp(e->saved[at], name)) at++;
+    if (at < MAX_SAVED) {
+        *n_tokens = e->n_saved[at];
+        *n_bytes = (uint64_t)*n_tokens * 100;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
+}

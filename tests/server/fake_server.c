@@ -1,0 +1,108 @@
+/* fake_server.c: the server over fake_engine.c, as a program for test_server.py. Prints its address, and serves until SIGTERM; a second one ends the
+ * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition.  --fields: prints the tables of fields. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "server/fields.h"
+#include "weft/server.h"
+
+weft_model *fake_model_new(void);
+
+static weft_server *server;
+
+static void on_signal(int number)
+{
+    (void)number;
+    weft_server_stop(server);
+}
+
+enum { LIST_MAX = 16 };
+
+static int set_number(weft_server_params *p, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        int32_t *to;
+    } all[] = {{"port", &p->port}, {"threads", &p->n_threads}, {"workers", &p->n_workers}, {"connections", &p->max_connections},
+               {"per-ip", &p->max_per_ip}, {"headers", &p->max_headers}, {"idle", &p->idle_s}, {"slow", &p->slow_s}, {"ping", &p->ping_s},
+               {"drain", &p->drain_s}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
+    return 0;
+}
+
+static int set_size(weft_server_params *p, const char *name, const char *value)
+{
+    uint64_t *to = !strcmp(name, "body") ? &p->max_body : !strcmp(name, "head") ? &p->max_head : !strcmp(name, "buffer") ? &p->max_buffer : NULL;
+    if (to) *to = strtoull(value, NULL, 10);
+    return to != NULL;
+}
+
+static int set_text(weft_server_params *p, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        const char **to;
+    } all[] = {{"host", &p->host}, {"unix", &p->unix_path}, {"cert", &p->tls_cert_file}, {"key", &p->tls_key_file},
+               {"api-key-file", &p->api_key_file}, {"log", &p->log_file}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX];
+    const struct {
+        const char *name;
+        const char **list;
+    } lists[] = {{"api-key", keys}, {"origin", origins}, {"allow-host", hosts}, {"alias", aliases}};
+    weft_server_params p;
+    weft_error err = {0};
+    weft_engine *engine = NULL;
+    weft_server_params_default(&p);
+    p.port = -1;
+    p.api_keys = keys;
+    p.cors_origins = origins;
+    p.allow_hosts = hosts;
+    p.aliases = aliases;
+    if (argc == 2 && !strcmp(argv[1], "--fields")) {
+        weft__text out = {0};
+        weft__forms_write(&out);
+        fwrite(out.data, 1, out.len, stdout);
+        weft__text_free(&out);
+        return 0;
+    }
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *name = argv[i] + 2, *value = argv[i + 1];
+        int done = set_number(&p, name, value) || set_size(&p, name, value) || set_text(&p, name, value);
+        for (size_t k = 0; !done && k < sizeof lists / sizeof *lists; k++) {
+            if (strcmp(name, lists[k].name)) continue;
+            const char **at = lists[k].list;
+            while (*at) at++;
+            *at = value;
+            done = 1;
+        }
+        if (!done) return fprintf(stderr, "fake_server: no option %s\n", argv[i]), 2;
+    }
+    weft_engine_params ep;
+    weft_engine_params_default(&ep);
+    weft_model *model = fake_model_new();
+    weft_status st = weft_engine_new(model, &ep, &engine, &err);
+    if (!st) st = weft_server_new(model, engine, &p, &server, &err);
+    if (st) return fprintf(stderr, "fake_server: %s\n", err.message), 1;
+    signal(SIGTERM, on_signal);
+    printf("%s\n", weft_server_address(server));
+    fflush(stdout);
+    int32_t left = weft_server_run(server);
+    signal(SIGTERM, SIG_IGN);
+    weft_server_free(&server);
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+    if (weft__alloc_live()) return fprintf(stderr, "fake_server: %zu blocks were not freed\n", weft__alloc_live()), 3;
+    fprintf(stderr, "cancelled %d\n", left);
+    return 0;
+}
