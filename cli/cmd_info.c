@@ -115,12 +115,32 @@ static weft_status put_json(const weft_file *f, const char *path, weft__text *t,
     return t->failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the description") : WEFT_OK;
 }
 
+/* --plan: the model is loaded for it. */
+static weft_status print_plan(const char *path, weft_error *err)
+{
+    weft_model_params params;
+    weft_model *model = NULL;
+    progress bar = {0};
+    weft_model_params_default(&params);
+    params.progress = progress_update;
+    params.progress_arg = &bar;
+    weft_status st = weft_model_open(path, &params, &model, err);
+    progress_end(&bar);
+    if (st) return st;
+    const char *text = weft_model_plan_text(model);
+    if (!text[0]) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the plan");
+    else fputs(text, stdout);
+    weft_model_close(&model);
+    return st;
+}
+
 int cmd_info(int argc, char **argv)
 {
-    int json = 0, no_tensors = 0, check = 0, first;
+    int json = 0, no_tensors = 0, check = 0, plan = 0, first;
     const option_spec options[] = {
         {"no-tensors", 0, OPT_FLAG, &no_tensors, NULL, "metadata only", 0, 0, NULL},
         {"check", 0, OPT_FLAG, &check, NULL, "read all of a compiled plan and compare its checksums", 0, 0, NULL},
+        {"plan", 0, OPT_FLAG, &plan, NULL, "instead: how it would run here, op by op, with kernels and memory", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},
     };
@@ -129,6 +149,11 @@ int cmd_info(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_error err = {0};
     weft_file *f = NULL;
+    if (plan && (json || check || no_tensors)) {
+        fprintf(stderr, "weft info: --plan stands alone\n");
+        return EXIT_USAGE;
+    }
+    if (plan) return print_plan(argv[first], &err) ? report("info", &err) : EXIT_DONE;
     weft_status st = weft_file_open(argv[first], &f, &err);
     if (!st && check) {
         progress bar = {0};

@@ -133,7 +133,7 @@ typedef struct weft_model_info {
 WEFT_API weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err);
 WEFT_API const weft_file *weft_model_file(const weft_model *model);           /* NULL for synthetic ones */
 WEFT_API const weft_tokenizer *weft_model_tokenizer(const weft_model *model); /* NULL where the file has none */
-/* Order, fusion, memory and kernels of the plan, as text for people. Lives with the model. */
+/* Order, fusion, memory and kernels of the plan, as text for people; "" without memory for it. Lives with the model. */
 WEFT_API const char *weft_model_plan_text(weft_model *model);
 /* The limits of the hardware, measured now on the model's provider. */
 WEFT_API weft_status weft_model_measure(weft_model *model, weft_peaks *out, weft_error *err);
@@ -584,8 +584,6 @@ WEFT_API weft_status weft_pulled_remove(const char *name, uint64_t *n_bytes, wef
 
 /* Opens provider `name` for a moment and describes it. `out->size` set by the caller. */
 WEFT_API weft_status weft_provider_describe(const char *name, weft_backend_info *out, weft_error *err);
-/* Measures it. */
-WEFT_API weft_status weft_provider_measure(const char *name, int n_threads, weft_peaks *out, weft_error *err);
 /* Names of the linked-in providers, NULL-terminated. */
 WEFT_API const char *const *weft_provider_list(void);
 

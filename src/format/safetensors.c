@@ -216,17 +216,6 @@ weft_status weft__safetensors_add(weft__safetensors *st, const char *path, weft_
     return status ? status : add_buffer(st, file, path, err);
 }
 
-weft_status weft__safetensors_open(const char *path, weft__safetensors **out, weft_error *err)
-{
-    *out = NULL;
-    weft__safetensors *st = weft__safetensors_new();
-    if (!st) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", path);
-    weft_status status = weft__safetensors_add(st, path, err);
-    if (status) weft__safetensors_close(&st);
-    *out = st;
-    return status;
-}
-
 weft_status weft__safetensors_parse(const void *bytes, size_t n, const char *name, weft__safetensors **out, weft_error *err)
 {
     weft_buffer *file;

@@ -15,16 +15,13 @@
 
 typedef struct weft__safetensors weft__safetensors;
 
-/* Maps one file. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed), WEFT_UNSUPPORTED (type), WEFT_LIMIT (header) or
- * WEFT_NO_MEMORY; the message names the file and the tensor. On failure *out is NULL. */
-weft_status weft__safetensors_open(const char *path, weft__safetensors **out, weft_error *err);
-
 /* All tensors of a folder: those of the shards that model.safetensors.index.json names, else of model.safetensors. A shard's name
  * must be a plain file name. Every tensor that the index lists must be in the shard it names; a tensor in two shards is refused.
- * WEFT_NOT_FOUND says what the folder has instead. */
+ * WEFT_NOT_FOUND says what the folder has instead. Otherwise fails with WEFT_IO, WEFT_FORMAT (malformed), WEFT_UNSUPPORTED (type),
+ * WEFT_LIMIT (header) or WEFT_NO_MEMORY; the message names the file and the tensor. On failure *out is NULL. */
 weft_status weft__safetensors_open_folder(const char *folder, weft__safetensors **out, weft_error *err);
 
-/* The same as open for n bytes in memory, borrowed until close; `name` stands for the path in messages. */
+/* The same for one file that is n bytes in memory, borrowed until close; `name` stands for the path in messages. */
 weft_status weft__safetensors_parse(const void *bytes, size_t n, const char *name, weft__safetensors **out, weft_error *err);
 
 void weft__safetensors_close(weft__safetensors **st);

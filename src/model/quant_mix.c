@@ -40,19 +40,9 @@ const char *weft__mix_names(void)
     return "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K_S, Q3_K_M, Q3_K_L, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, Q6_K, IQ4_NL, IQ4_XS";
 }
 
-const char *weft__mix_name(const weft__mix *mix)
-{
-    return mix->name;
-}
-
 uint32_t weft__mix_file_type(const weft__mix *mix)
 {
     return mix->file_type;
-}
-
-uint32_t weft__mix_base(const weft__mix *mix)
-{
-    return mix->base;
 }
 
 static int ends_with(const char *s, const char *end)

@@ -11,11 +11,8 @@ typedef struct weft__mix weft__mix;
 const weft__mix *weft__mix_find(const char *name);
 /* All names, separated by ", ". */
 const char *weft__mix_names(void);
-const char *weft__mix_name(const weft__mix *mix);
 /* general.file_type of such a file. */
 uint32_t weft__mix_file_type(const weft__mix *mix);
-/* The type that most matrices get. */
-uint32_t weft__mix_base(const weft__mix *mix);
 
 /* What the rules look at. */
 typedef struct weft__mix_model {

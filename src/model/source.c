@@ -60,17 +60,6 @@ weft_status weft__source_f32(const weft__source *src, const char *arch, const ch
     return WEFT_OK;
 }
 
-weft_status weft__source_bool(const weft__source *src, const char *arch, const char *key, int required, int *out, weft_error *err)
-{
-    char full[160];
-    weft__meta meta;
-    weft_status st = WEFT_OK;
-    if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind != WEFT__META_BOOL) return wrong_kind(src, full, &meta, "a boolean", err);
-    *out = meta.i != 0;
-    return WEFT_OK;
-}
-
 weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out, size_t capacity,
                                 weft_error *err)
 {

@@ -45,7 +45,6 @@ void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *
 weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,
                              int32_t *out, weft_error *err);
 weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out, weft_error *err);
-weft_status weft__source_bool(const weft__source *src, const char *arch, const char *key, int required, int *out, weft_error *err);
 /* Copies into out[capacity], NUL-terminated; a longer value is an error. */
 weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out, size_t capacity,
                                 weft_error *err);

@@ -162,7 +162,6 @@ typedef enum weft__token_role {
 } weft__token_role;
 int32_t weft__tokenizer_role(const weft__tokenizer *tok, weft__token_role role);
 int weft__tokenizer_adds_bos(const weft__tokenizer *tok);
-int weft__tokenizer_adds_eos(const weft__tokenizer *tok);
 /* 1 when generation ends with this token: end of sequence, of turn, of message. */
 int weft__tokenizer_is_end(const weft__tokenizer *tok, int32_t id);
 /* 0 when id is out of range. */

@@ -481,11 +481,6 @@ int weft__tokenizer_adds_bos(const weft__tokenizer *tok)
     return tok->add_bos;
 }
 
-int weft__tokenizer_adds_eos(const weft__tokenizer *tok)
-{
-    return tok->add_eos;
-}
-
 int weft__tokenizer_is_end(const weft__tokenizer *tok, int32_t id)
 {
     return in_range(tok, id) && tok->ends[id];

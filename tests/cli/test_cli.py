@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+from gguf_maker import Model
 from common import EMULATED, STORIES, WEFT, check_report, leave_out, main, needs, needs_models, shared, weft
 
 LLAMA_SPM = shared("tokenizers", "ggml-vocab-llama-spm.gguf")
@@ -45,6 +46,17 @@ class Usage(unittest.TestCase):
             p = weft(*c)
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"/nonexistent.gguf", p.stderr)
+
+    def test_info_shows_the_plan(self):
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "m.gguf")
+            with open(path, "wb") as f:
+                f.write(bytes(Model()))
+            p = weft("info", path, "--plan")
+            self.assertEqual(weft("info", path, "--plan", "--json").returncode, 2)
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        for thing in (b"attention", b"blk.1.ffn_down", b"bytes"):
+            self.assertIn(thing, p.stdout)
 
     def test_devices(self):
         p = weft("devices", "--json")
