@@ -113,7 +113,8 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_sampler *sampler = NULL;
     int32_t *ids = NULL;
     generate_result result = {0};
-    generate_request q = {.model = model, .n_max = o->n, .ignore_end = o->ignore_end, .stop = &o->stop, .sink = o->json ? NULL : to_stdout};
+    generate_request q = {.model = model, .n_max = o->n, .ignore_end = o->ignore_end, .stop = &o->stop, .sink = o->json ? NULL : to_stdout,
+                          .continues = n > 0};
     weft_status st;
     weft_session_params_default(&params);
     params.n_ctx = o->n_ctx;

@@ -145,6 +145,7 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     q->prompt = ids + first;
     q->n_prompt = c->n_prompt;
     q->session = c->session;
+    q->continues = 0; /* an answer is a text of its own; what stands before it is the template's */
     free(c->held_text);
     c->held_text = NULL;
     if ((st = hold(c, ids + first, n - first, err)) || (st = generate(q, &r, err)) || (st = hold(c, r.tokens, (size_t)r.n_tokens, err))) {

@@ -164,7 +164,7 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     weft_status st = weft_model_describe(q->model, &info, err);
     if (!st) st = append(&o, "", 0, err);
     if (!st && !(logits = malloc((size_t)info.n_vocab * sizeof *logits))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
-    if (!st) st = weft_detok_new(weft_model_tokenizer(q->model), q->matcher ? WEFT_DETOK_CONTINUE : 0, &detok, err);
+    if (!st) st = weft_detok_new(weft_model_tokenizer(q->model), q->matcher || q->continues ? WEFT_DETOK_CONTINUE : 0, &detok, err);
     if (!st) {
         uint64_t start = now_ns();
         st = prefill(q, logits, err);

@@ -87,6 +87,16 @@ class Run(unittest.TestCase):
         self.assertIn(b"prefill 5 tokens", plain.stderr)
         self.assertNotIn(b"\x1b", plain.stderr + plain.stdout)
 
+    def test_prompt_and_text_are_one_text(self):
+        """The space between them is the first token's, unless there is nothing before it."""
+        out = json.loads(weft("run", STORIES, "Once", "-n", "3", "--temp", "0", "--json").stdout)
+        self.assertEqual(out["text"], " upon a time")
+        self.assertEqual(weft("run", STORIES, "Once", "-n", "3", "--temp", "0").stdout, b" upon a time\n")
+        ids = weft("tokenize", STORIES, "Once" + out["text"]).stdout.split()
+        self.assertEqual([int(i) for i in ids[-3:]], out["tokens"])
+        out = json.loads(weft("run", STORIES, "", "-n", "3", "--temp", "0", "--json").stdout)
+        self.assertEqual(out["text"], "Once upon a")
+
     def test_seed_repeats_and_differs(self):
         def text(seed):
             return weft("run", STORIES, "Once", "-n", "30", "--temp", "1", "--seed", seed).stdout
