@@ -4,7 +4,8 @@ WEFT_SHARED ?= ../shared
 MODEL ?= $(WEFT_SHARED)/models/stories260K.gguf
 PROMPT ?= Once upon a time
 FUZZ_SECONDS ?= 60
-export WEFT_SHARED FUZZ_SECONDS
+# What may hold spaces and quotes reaches the shell through the environment.
+export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
@@ -45,8 +46,8 @@ debug asan tsan fuzz aarch64:
 	@scripts/test $@
 
 demo: all
-	@test -f '$(MODEL)' || { echo 'make demo: no model at $(MODEL): give one with MODEL=FILE' >&2; exit 1; }
-	@build/weft run '$(MODEL)' '$(PROMPT)' -n 160 --temp 0
+	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
+	@build/weft run "$$MODEL" "$$PROMPT" -n 160 --temp 0
 
 check-layers:
 	@scripts/check-layers

@@ -1,5 +1,5 @@
 """Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
-tested is no pass. usage: test_outcomes.py"""
+tested is no pass. And about the Makefile's quoting. usage: test_outcomes.py"""
 import importlib.machinery
 import importlib.util
 import os
@@ -95,6 +95,14 @@ class Runner(unittest.TestCase):
         self.assertEqual(sorted(seen), ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"])
         for options in seen.values():
             self.assertIn("exitcode=99", options.split(":"))
+
+
+class Makefile(unittest.TestCase):
+    def test_a_prompt_may_hold_quotes(self):
+        commands = subprocess.run(["make", "-n", "demo", "PROMPT=It's a \"day\"", "MODEL=a b"], cwd=ROOT, capture_output=True, timeout=60)
+        self.assertEqual(commands.returncode, 0, commands.stderr)
+        shell = subprocess.run(["sh", "-n"], input=commands.stdout, capture_output=True, timeout=60)
+        self.assertEqual((shell.returncode, shell.stderr), (0, b""))
 
 
 if __name__ == "__main__":
