@@ -183,7 +183,7 @@ static weft_status scan_file(weft__store_folder *f, const char *file, const weft
         e->n_bytes = head.n_bytes;
         e->slot = file[0] == 's';
         e->used = (uint64_t)st_file.st_mtim.tv_sec * 1000000000u + (uint64_t)st_file.st_mtim.tv_nsec;
-        snprintf(e->file, sizeof e->file, "%s", file);
+        snprintf(e->file, sizeof e->file, "%.*s", WEFT__STORE_FILE - 1, file);
         weft__store_index_add(x, e);
     }
     weft__free(tokens);
