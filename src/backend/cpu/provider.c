@@ -13,6 +13,7 @@ enum { RANK = 100, MAX_THREADS = 1024, PAGE_BLOCK = 16 };
 typedef struct settings {
     int n_threads;
     char cpu[64]; /* as WEFT_CPU; "": the environment decides */
+    int exact;    /* products in f32 from activations as they are; -1: the environment decides */
 } settings;
 
 /* One "key=value" of the options. */
@@ -34,12 +35,16 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
         memcpy(s->cpu, option + 4, n - 3);
         return WEFT_OK;
     }
-    return weft_fail(err, WEFT_ARGUMENT, "option '%s' is unknown; there are threads=N and cpu=TIER", option);
+    if (!strcmp(option, "exact=0") || !strcmp(option, "exact=1")) {
+        s->exact = option[6] - '0';
+        return WEFT_OK;
+    }
+    return weft_fail(err, WEFT_ARGUMENT, "option '%s' is unknown; there are threads=N, cpu=TIER and exact=0|1", option);
 }
 
 static weft_status read_options(const char *options, settings *s, weft_error *err)
 {
-    *s = (settings){0};
+    *s = (settings){.exact = -1};
     for (const char *o = options ? options : ""; *o;) {
         size_t n = strcspn(o, ",");
         weft_status st = n ? set_option(s, o, n, err) : WEFT_OK;
@@ -58,6 +63,11 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     weft_status st = read_options(options, &s, err);
     if (st) return st;
     if (s.cpu[0] && (st = weft__cpu_tiers_for(s.cpu, &tiers, err))) return st;
+    if (s.exact < 0) {
+        const char *exact = getenv("WEFT_EXACT");
+        s.exact = exact && *exact && strcmp(exact, "0");
+    }
+    if (s.exact) tiers &= ~(1u << WEFT__TIER_AVX512BF16); /* its products round activations to BF16; the tier below does not */
     weft_backend *b = weft__alloc_zero(1, sizeof *b);
     if (!b) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a backend");
     if ((st = weft__pool_create(s.n_threads, &b->pool, err))) {
