@@ -1,0 +1,294 @@
+"""Claims about compiled plans: they stand wherever a model does, with the same results; what is damaged, cut off or made for another
+tier is refused with a remedy; they start at once and share their pages; and about memory while weights are packed.
+usage: test_plan.py build/weft"""
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from common import TINY_LLAMA, WEFT, leave_out, main, needs, needs_models, shared, weft
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
+try:
+    import hf_folder as hf
+except ImportError:  # NumPy is missing
+    hf = None
+
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
+MIXTRAL = shared("models", "tiny-mixtral.f16.gguf")
+IMAGE_AT = 2 << 20  # of a plan whose metadata are small
+
+
+def done(*args, **kwargs):
+    p = weft(*args, **kwargs)
+    if p.returncode:
+        raise AssertionError((args, p.stderr.decode()))
+    return p
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="weft-plan-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def tiny(self, kind="q4_0"):
+        path = self.path("tiny.gguf")
+        done("bench", "--synthetic", "tiny", "--type", kind, "--write", path)
+        return path
+
+    def compiled(self, model):
+        path = self.path("model.plan")
+        done("compile", model, path)
+        return path
+
+    def logits(self, model):
+        out = self.path("logits")
+        done("eval", "logits", model, "--tokens", " ".join(str(3 + 5 * i) for i in range(40)), "-o", out)
+        with open(out, "rb") as f:
+            return f.read()
+
+    def refused(self, words, *args):
+        p = weft(*args)
+        self.assertEqual(p.returncode, 1, args)
+        for word in words:
+            self.assertIn(word, p.stderr.decode())
+        return p
+
+
+class Everywhere(Folder):
+    def test_every_command_takes_a_plan(self):
+        model = self.tiny()
+        plan = self.compiled(model)
+        self.assertEqual(sorted(os.listdir(self.dir)), ["model.plan", "tiny.gguf"])
+        self.assertEqual(self.logits(model), self.logits(plan))
+        text = self.path("text")
+        with open(text, "w") as f:
+            f.write("a b c d e f g h " * 60)
+        for command in (["run", None, "hello", "-n", "12", "--temp", "0"], ["tokenize", None, "hello there"],
+                        ["eval", "perplexity", None, "-f", text, "-c", "64"]):
+            a, b = (done(*[m if x is None else x for x in command]) for m in (model, plan))
+            self.assertTrue(a.stdout)
+            self.assertEqual(a.stdout, b.stdout, command[0])
+        rows = json.loads(done("bench", plan, "-p", "16", "-n", "4", "-r", "1", "-o", "json").stdout)
+        self.assertEqual([row["model_type"] for row in rows], [row["model_type"] for row in json.loads(
+            done("bench", model, "-p", "16", "-n", "4", "-r", "1", "-o", "json").stdout)])
+        sums = []
+        for m in (model, plan):
+            done("imatrix", m, "-f", text, "-o", self.path("imatrix"), "-c", "64")
+            with open(self.path("imatrix"), "rb") as f:
+                sums.append(f.read())
+        self.assertEqual(*sums)
+
+    def test_info_tells_what_it_is(self):
+        model = self.tiny()
+        plan = self.compiled(model)
+        p = done("info", plan, "--check")
+        self.assertIn(b"compiled plan", p.stdout)
+        self.assertIn(b"the checksums are right", p.stderr)
+        a, b = (json.loads(done("info", m, "--json").stdout) for m in (model, plan))
+        self.assertEqual(a["tensors"], b["tensors"])
+        self.assertEqual({k: v for k, v in b["metadata"].items() if not k.startswith("weft.plan.")}, a["metadata"])
+        self.assertIn("Q4_0", b["metadata"]["weft.plan.layout"])
+        self.refused(["only compiled plans have checksums"], "info", model, "--check")
+
+    @needs_models
+    def test_conversations(self):
+        template = self.path("template")
+        with open(template, "w") as f:
+            f.write("{% for m in messages %}{{ m.content }} {% endfor %}")
+        a, b = (done("chat", m, "--chat-template", template, "-n", "10", "--temp", "0", stdin=b"Once upon\nand then\n").stdout
+                for m in (TINY_LLAMA, self.compiled(TINY_LLAMA)))
+        self.assertTrue(a)
+        self.assertEqual(a, b)
+
+    @needs_models
+    def test_experts(self):
+        self.assertEqual(self.logits(MIXTRAL), self.logits(self.compiled(MIXTRAL)))
+
+
+@needs(hf, "python3-numpy is not installed")
+class HuggingFace(Folder):
+    BASE = {"vocab_size": 320, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+            "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+            "tie_word_embeddings": False, "hidden_act": "silu", "bos_token_id": 0, "eos_token_id": 1}
+
+    def same(self, class_name, fields):
+        folder, config = self.path("folder"), {**self.BASE, **fields}
+        os.mkdir(folder)
+        hf.write_weights(folder, hf.random_weights(config, 5), "BF16")
+        for name, value in (("config.json", {"architectures": [class_name], **config}), ("tokenizer_config.json", {"bos_token": "<s>"}),
+                            ("tokenizer.json", hf.byte_level_tokenizer(hf.LLAMA3, ["<s>", "</s>", "<|end|>"], True, "<s>"))):
+            with open(os.path.join(folder, name), "w") as f:
+                json.dump(value, f)
+        plan = self.compiled(folder)
+        self.assertEqual(self.logits(folder), self.logits(plan))
+        a, b = (done("tokenize", m, "hello world, the nation").stdout for m in (folder, plan))
+        self.assertEqual(a, b)
+
+    def test_a_folder(self):
+        self.same("LlamaForCausalLM", {"model_type": "llama"})
+
+    def test_a_folder_of_experts(self):
+        self.same("Qwen3MoeForCausalLM", {"model_type": "qwen3_moe", "num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 32,
+                                          "norm_topk_prob": True, "decoder_sparse_step": 1, "mlp_only_layers": []})
+
+
+class Refused(Folder):
+    def test_other_tiers(self):
+        plan = self.compiled(self.tiny())
+        layout = json.loads(done("info", plan, "--json").stdout)["metadata"]["weft.plan.layout"]
+        if "ref" in layout:
+            return  # there is no other one here
+        p = weft("run", plan, "hello", env=dict(os.environ, WEFT_CPU="ref"))
+        self.assertEqual(p.returncode, 1)
+        for word in (plan, "packed for another tier or version", "matmul_q4_0_ref", "weft compile"):
+            self.assertIn(word, p.stderr.decode())
+
+    def test_damage(self):
+        plan = self.compiled(self.tiny())
+        with open(plan, "rb") as f:
+            whole = f.read()
+        for at, when in ((9, "opened"), (60, "opened"), (300, "opened"), (IMAGE_AT + 1000, "checked"), (len(whole) - 1, "checked")):
+            broken = bytearray(whole)
+            broken[at] ^= 16
+            with open(plan, "wb") as f:
+                f.write(broken)
+            if when == "opened":
+                self.refused([plan, "weft compile"], "run", plan, "hello", "-n", "1")
+            else:
+                done("run", plan, "hello", "-n", "1", "--temp", "0")
+                self.refused(["the plan is damaged", "packed weights", "weft compile"], "info", plan, "--check")
+        for n in (8, 100, 1000, IMAGE_AT, len(whole) - 1):
+            with open(plan, "wb") as f:
+                f.write(whole[:n])
+            self.refused([plan, "weft compile"], "run", plan, "hello", "-n", "1")
+        with open(plan, "wb") as f:
+            f.write(whole)
+        done("info", plan, "--check")
+
+    def test_plans_are_no_sources(self):
+        plan, out = self.compiled(self.tiny()), self.path("out")
+        self.refused(["is a compiled plan already"], "compile", plan, out)
+        self.refused(["compiled plan"], "convert", plan, out)
+        self.refused([plan], "quantize", plan, out, "Q8_0")
+        self.assertFalse(os.path.exists(out))
+
+    def test_no_room(self):
+        model, out = self.tiny(), self.path("out.plan")
+
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        p = subprocess.run(WEFT + ["compile", model, out], capture_output=True, timeout=60, preexec_fn=small_files, restore_signals=False)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"the disk is full or the file too large for it", p.stderr)
+        self.refused(["/nowhere/out.plan"], "compile", model, "/nowhere/out.plan")
+        self.assertEqual(os.listdir(self.dir), ["tiny.gguf"])
+
+
+def status(pid, key):
+    """Bytes of a line of /proc/PID/status."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(rf"^{key}:\s*(\d+) kB", f.read(), re.M).group(1)) * 1024
+
+
+def mapped(pid, path):
+    """Sums of /proc/PID/smaps over the mapping of a file, in bytes."""
+    sums, inside = {}, False
+    with open(f"/proc/{pid}/smaps") as f:
+        for line in f:
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                inside = line.rstrip().endswith(path)
+            elif inside and line.endswith("kB\n"):
+                key, value = line.split()[:2]
+                sums[key[:-1]] = sums.get(key[:-1], 0) + int(value) * 1024
+    return sums
+
+
+@leave_out(SANITIZED, "sanitizers have memory of their own")
+@needs(shutil.disk_usage(tempfile.gettempdir()).free > 3 << 30, "3 GB of disk for a model of 620 MB and its plan")
+class LargeModel(unittest.TestCase):
+    """TinyLlama's shape in Q4_0: 620 MB."""
+    CTX = 512
+    KV = 22 * 2 * 4 * 64 * 2 * CTX  # layers, keys and values, heads, their width, F16
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="weft-large-")
+        cls.addClassCleanup(shutil.rmtree, cls.dir, True)
+        cls.model, cls.plan = os.path.join(cls.dir, "model.gguf"), os.path.join(cls.dir, "model.plan")
+        done("bench", "--synthetic", "tinyllama-1.1b", "--type", "q4_0", "--write", cls.model)
+        p = subprocess.Popen(WEFT + ["compile", cls.model, cls.plan], stderr=subprocess.PIPE)
+        p.stderr.read()
+        cls.compiling = os.wait4(p.pid, 0)
+        p.returncode = 0
+        p.stderr.close()
+        cls.bytes = os.path.getsize(cls.model)
+        tensors = json.loads(done("info", cls.model, "--json").stdout)["tensors"]
+        cls.largest = max(t["bytes"] for t in tensors)
+
+    def start(self, model):
+        """A process that has said its first token and goes on; and the seconds it took."""
+        begin = time.monotonic()
+        p = subprocess.Popen(WEFT + ["run", model, "Once upon a time", "-n", "400", "--ignore-eos", "--temp", "0", "-c", str(self.CTX)],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.assertTrue(p.stdout.read(1))
+        return p, time.monotonic() - begin
+
+    def first_token(self, model, runs=5):
+        times = []
+        for _ in range(runs):
+            p, seconds = self.start(model)
+            p.kill()
+            p.wait()
+            times.append(seconds)
+        return min(times)
+
+    def test_memory_while_packing(self):
+        p, _ = self.start(self.model)
+        peak, after = status(p.pid, "VmHWM"), status(p.pid, "VmRSS")
+        print(f"file {self.bytes / 1e6:.0f} MB: peak {peak / 1e6:.0f} MB, then {after / 1e6:.0f} MB")
+        self.assertLess(peak, 1.1 * self.bytes + self.largest)
+        self.assertLess(after, 1.1 * self.bytes + self.KV)
+
+    def test_memory_while_compiling(self):
+        _, outcome, usage = self.compiling
+        self.assertEqual(outcome, 0)
+        self.assertLess(usage.ru_maxrss * 1024, 1.1 * self.bytes + self.largest)
+
+    def test_memory_of_a_plan(self):
+        p, _ = self.start(self.plan)
+        self.assertLess(status(p.pid, "VmHWM"), 1.1 * self.bytes + self.KV)
+        self.assertLess(status(p.pid, "RssAnon"), 0.1 * self.bytes + self.KV)
+
+    def test_two_processes_share_the_pages(self):
+        both = [self.start(self.plan)[0] for _ in range(2)]
+        for p in both:
+            sums = mapped(p.pid, self.plan)
+            print(f"plan: Rss {sums['Rss'] / 1e6:.0f} MB, Pss {sums['Pss'] / 1e6:.0f} MB")
+            self.assertGreater(sums["Rss"], 0.9 * self.bytes)
+            self.assertLess(sums["Pss"], 0.55 * sums["Rss"])
+            self.assertLess(sums["Private_Clean"] + sums["Private_Dirty"], 0.05 * sums["Rss"])
+
+    def test_start(self):
+        load = min(json.loads(done("run", self.plan, "hi", "-n", "1", "--json").stdout)["timings"]["load_ms"] for _ in range(5))
+        plan, model = self.first_token(self.plan), self.first_token(self.model)
+        print(f"loaded in {load:.0f} ms; first token {plan:.2f} s, from the GGUF file {model:.2f} s")
+        self.assertLess(load, 200)
+        self.assertLess(plan, 0.5)
+        self.assertLess(model, 1.5)
+
+
+if __name__ == "__main__":
+    main()
