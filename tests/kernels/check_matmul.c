@@ -247,6 +247,11 @@ void check_matmul(check *c)
             matmul_case(c, mm->panel_rows, 2 * (block < 32 ? 32 : block), 17, (pattern)p, wild);
         }
     }
+    static const int64_t many[] = {23, 24, 29, 64}; /* rows for which kernels take several panels at once */
+    for (int r = 0; r < 4; r++) {
+        matmul_case(c, 2 * mm->panel_rows, 4 * (block < 32 ? 33 : block), many[r], r % 2 ? P_NORMAL : P_WHOLE, 0);
+        matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
+    }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
 }

@@ -306,6 +306,92 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
     }
 }
 
+/* ---- two panels at once -------------------------------------------------------------------------------------------------------- */
+
+#if MM_DOT32
+
+/* Formats that gain from it, measured; the others take codes apart at a cost that doing it twice per tile does not repay. */
+MM_INLINE int mm_in_pairs(int f)
+{
+    return f == WEFT_Q4_0 || f == WEFT_Q5_0 || f == WEFT_Q8_0 || f == WEFT_IQ4_NL || f == WEFT_IQ4_XS;
+}
+
+/* Half h of a step, rows t0..t0+3 of a full tile, two panels: each word of activations is loaded once and multiplied twice, so
+ * that the multipliers, not the loads, are the limit. The sequence of each output is that of mm_half_rows. */
+MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], const mm_scales sc[2], const uint8_t *a,
+                            vf acc[2][MM_TILE])
+{
+    vi sum[2][4];
+    UNROLL for (int t = 0; t < 4; t++)
+    {
+        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, 0);
+        sum[0][t] = sum[1][t] = bias ? vi_word(bias) : (vi){0};
+    }
+    UNROLL for (int g = 0; g < 8; g++)
+    {
+        const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
+        UNROLL for (int t = 0; t < 4; t++)
+        {
+            const vi x = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
+            sum[0][t] = mm_dot_reg(sum[0][t], w0, x);
+            sum[1][t] = mm_dot_reg(sum[1][t], w1, x);
+        }
+    }
+    UNROLL for (int t = 0; t < 4; t++)
+    {
+        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
+        UNROLL for (int p = 0; p < 2; p++)
+        {
+            acc[p][t0 + t] = vf_fma(vf_from_int(sum[p][t]), vf_mul(sc[p].d[0], scale), acc[p][t0 + t]);
+        }
+    }
+}
+
+/* Two neighbouring panels times one tile of MM_TILE rows, all outputs there. Meanwhile `lines` lines per step from `next` on are
+ * fetched: the tiles of a chunk share the fetching of the pair that comes next. */
+MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,
+                            float *out, int64_t ldo)
+{
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    vf acc[2][MM_TILE];
+    UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
+    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
+        mm_head hd[2];
+        mm_load_head(f, w, &hd[0]);
+        mm_load_head(f, w + stride, &hd[1]);
+        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
+        for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
+            for (int l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                mm_scales sc[2];
+                mm_load_scales(f, w, &hd[0], s, h, &sc[0]);
+                mm_load_scales(f, w + stride, &hd[1], s, h, &sc[1]);
+                UNROLL for (int t = 0; t < MM_TILE; t += 4) mm_half_pair(f, h, t, c, sc, a, acc);
+            }
+        }
+    }
+    UNROLL for (int t = 0; t < MM_TILE; t++)
+    {
+        vf_store(out + t * ldo, acc[0][t]);
+        vf_store(out + t * ldo + MM_R, acc[1][t]);
+    }
+}
+
+#define MM_PAIR_FN(f, name)                                                                                                      \
+    static void name##_pair(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,     \
+                            float *out, int64_t ldo)                                                                             \
+    {                                                                                                                            \
+        mm_tile_pair(f, w, stride, n_spans, a, next, lines, out, ldo);                                                           \
+    }
+#define MM_PAIR(f, name) (mm_in_pairs(f) ? name##_pair : NULL)
+#else
+#define MM_PAIR_FN(f, name)
+#define MM_PAIR(f, name) NULL
+#endif
+
+typedef void (*mm_pair_fn)(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,
+                           float *out, int64_t ldo);
 typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
 
 /* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
@@ -315,17 +401,38 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
     return rows < MM_TILE ? MM_TILE : rows;
 }
 
-/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows. */
-static inline void mm_run(int f, const mm_tile_fn *tiles, const void *panels, size_t stride, int64_t n_out, int64_t k,
-                          const void *act, int64_t m, float *out, int64_t ldo)
+/* Panels at w times rows [c, end) of the activations, which are full tiles, two panels at a time. Returns how many outputs that
+ * were. */
+static inline int64_t mm_run_pairs(int f, mm_pair_fn pair, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans,
+                                   const uint8_t *act, int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
 {
+    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = n_spans * mm_steps(f);
+    const int lines = (int)(((int64_t)(2 * stride / 64) + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    int64_t n = 0;
+    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * stride) {
+        const char *next = (const char *)w + 2 * stride;
+        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
+            pair(w, stride, n_spans, act + i * row_bytes, next, lines, out + i * ldo + n, ldo);
+    }
+    return n;
+}
+
+/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows; pair, if there is one, full tiles where a
+ * chunk has several, so that a pair of panels is worth fetching. */
+static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pair_fn pair, const void *panels, size_t stride, int64_t n_out,
+                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+{
+    enum { ENOUGH = 3 * MM_TILE };
     const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, chunk = mm_chunk_rows(row_bytes), n_spans = mm_spans(f, k);
     for (int64_t c = 0; c < m; c += chunk) {
-        const int64_t end = m - c < chunk ? m : c + chunk;
+        const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
+        int64_t paired = 0; /* outputs whose full tiles are done */
+        if (pair && end - c >= ENOUGH)
+            paired = mm_run_pairs(f, pair, panels, stride, n_out, n_spans, act, row_bytes, c, full, out, ldo);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
-            for (int64_t i = c; i < end; i += MM_TILE) {
+            for (int64_t i = n < paired ? full : c; i < end; i += MM_TILE) {
                 tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == c, outs, out + i * ldo + n,
                                               ldo);
             }
@@ -352,11 +459,12 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const void *panels, si
     MM_TILE_FN(WEFT_##format, id, 6)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
+    MM_PAIR_FN(WEFT_##format, id)                                                                                                \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, panels, stride, n_out, k, act, m, out, ldo);                                                \
+        mm_run(WEFT_##format, tiles, MM_PAIR(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo);                    \
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
