@@ -74,7 +74,7 @@ static int64_t pages_available(const weft__sched *s)
 
 static int still_blocked(const weft__sched *s, int32_t i)
 {
-    return s->n_running > 0 && s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes &&
+    return s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes &&
            pages_available(s) <= s->blocked_pages;
 }
 

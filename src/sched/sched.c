@@ -144,8 +144,8 @@ static weft_status check_request(const weft__sched *s, const weft__sched_request
     return WEFT_OK;
 }
 
-/* A tenant's queue grows only while it is shorter than a multiple of the room that is left: so several that flood get equal parts,
- * and leave room for another (dynamic thresholds, Choudhury and Hahne 1998). */
+/* A tenant's queue grows only while it is shorter than a multiple of the room that is left: so several that flood get equal
+ * parts, and leave room for another (dynamic thresholds, Choudhury and Hahne 1998). */
 static int has_room(const weft__sched *s, int32_t tenant)
 {
     int32_t room = s->n_requests - s->n_live;

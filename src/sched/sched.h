@@ -1,7 +1,8 @@
 /* sched.h: which requests run, and which rows each step has. Knows counts of tokens, never their values, and no model.
  *
  * The engine thread drives it: weft__sched_next says what the next step computes, the engine computes and samples, and
- * weft__sched_done counts it. Deterministic: the same calls with the same times give the same plans. Memory is behind weft__sched_store.
+ * weft__sched_done counts it. Deterministic: the same calls with the same times give the same plans. Memory is behind
+ * weft__sched_store.
  *
  * What is promised:
  * - Rows. Every decoding request has one row in every step. While anybody decodes, a step has at most `chunk` prompt rows in all;

@@ -31,7 +31,8 @@ static void random_memory(world *w)
     }
     w->partial = w->n_groups == 1 && weft__rng_below(&w->rng, 3) == 0;
     w->swaps = weft__rng_below(&w->rng, 3) == 0;
-    if (weft__rng_below(&w->rng, 20) == 0) w->io_failures = 0.002;
+    if (weft__rng_below(&w->rng, 20) == 0) w->io_failures = weft__rng_below(&w->rng, 2) ? 0.002 : 0.1;
+    w->hook_cancels = weft__rng_below(&w->rng, 10) == 0;
 }
 
 static void random_clients(world *w)
@@ -192,7 +193,7 @@ static void newcomers_neither_starve_nor_are_starved(void **state)
 {
     (void)state;
     world w;
-    plain_world(&w, 2, 256);
+    plain_world(&w, 2, 4096);
     world_open(&w);
     for (int i = 0; i < 150; i++) world_add(&w, 1, 0, 50, 50);
     for (int i = 0; i < 2; i++) world_add(&w, 2, 0, 50, 50)->arrival_us = 20000000;
@@ -205,6 +206,65 @@ static void newcomers_neither_starve_nor_are_starved(void **state)
     }
     assert_in_range(before, 0, 3);
     assert_in_range(of1, 36, 42); /* while the third had work, they took turns */
+    world_close(&w);
+}
+
+/* Three who decode all the time and leave most places to one that floods; when another one floods too, these two take turns: what
+ * the first one got when nobody wanted it counts for nothing. */
+static int four_and_a_latecomer(world *w)
+{
+    for (uint64_t t = 3; t < 6; t++)
+        while (n_pending(w, t) < 1) world_add(w, t, 0, 10, 1000);
+    while (n_pending(w, 1) < 20) world_add(w, 1, 0, 40, 40);
+    while (w->now_us > 30000000 && n_pending(w, 2) < 20) world_add(w, 2, 0, 40, 40);
+    return w->now_us < 40000000;
+}
+
+static void use_of_idle_places_is_not_held_against_anybody(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 2048);
+    w.tick = four_and_a_latecomer;
+    world_open(&w);
+    world_run(&w);
+    int32_t n[3] = {0};
+    for (int32_t i = 0; i < w.n_clients; i++)
+        if (w.clients[i].tenant < 3 && w.clients[i].began_us > 30500000) n[w.clients[i].tenant]++;
+    assert_true(n[1] > 30 && n[2] <= n[1] + 3 && n[1] <= n[2] + 3);
+    world_close(&w);
+}
+
+/* Many places are free and one tenant came first with enough for all of them: the other one gets half. */
+static void free_places_are_dealt_in_turn(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 512);
+    world_open(&w);
+    for (int i = 0; i < 16; i++) world_add(&w, 1 + (uint64_t)i / 8, 0, 100, 20);
+    world_run(&w);
+    int32_t n = 0;
+    for (int i = 8; i < 16; i++) n += w.clients[i].start < 8;
+    assert_int_equal(n, 4);
+    world_close(&w);
+}
+
+/* Prompts that are cancelled before they are read cost nothing. */
+static void cancelled_prompts_are_paid_back(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 1, 2048);
+    world_open(&w);
+    for (int i = 0; i < 10; i++) {
+        client *c = world_add(&w, 1, 0, 2000, 10);
+        c->arrival_us = 1000000 * (uint64_t)i;
+        c->cancel_us = c->arrival_us + 1;
+    }
+    for (int i = 0; i < 40; i++) world_add(&w, 2 - (uint64_t)i % 2, 0, 50, 20)->arrival_us = 20000000;
+    world_run(&w);
+    for (int i = 0; i < 40; i++) assert_in_range(w.clients[10 + i].start, 10 + i - 10, 10 + i + 10);
     world_close(&w);
 }
 
@@ -252,6 +312,118 @@ static void low_priority_is_late_but_not_starved(void **state)
     assert_in_range(mid->start, 8, 16); /* passed over eight times, and for two seconds */
     assert_in_range(low->start, 20, 36);
     assert_true(low->began_us >= 5000000);
+    world_close(&w);
+}
+
+static int two_levels(world *w)
+{
+    while (n_pending(w, 1) < 10) world_add(w, 1, 1, 20, 20);
+    while (n_pending(w, 2) < 10) world_add(w, 2, 0, 20, 20);
+    return w->n_clients < 500;
+}
+
+/* Where starts are rarer than age_us, a level above still gets four starts for one. */
+static void levels_do_not_just_take_turns(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 1, 512);
+    w.limits.age_us = 1;
+    w.tick = two_levels;
+    world_open(&w);
+    world_run(&w);
+    assert_in_range((int)(100 * w.served[1] / w.served[2]), 380, 420);
+    world_close(&w);
+}
+
+static int long_prompts_and_short_ones(world *w)
+{
+    while (n_pending(w, 1) < 10) world_add(w, 1, 0, 2000, 2);
+    while (n_pending(w, 3) < 1) world_add(w, 3, 0, 10, 2000);
+    if (w->steps % 50 == 0) world_add(w, 2, 0, 200, 1);
+    return w->now_us < 30000000;
+}
+
+/* Ten long prompts of one tenant are being read, while somebody decodes: a short one of another tenant is read between them. */
+static void prompts_of_tenants_take_turns(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 14, 4096);
+    w.limits.age_us = 50000;
+    w.tick = long_prompts_and_short_ones;
+    world_open(&w);
+    world_run(&w);
+    uint64_t longest = 0;
+    for (int32_t i = 0; i < w.n_clients; i++) {
+        const client *c = &w.clients[i];
+        uint64_t took = c->finished_us - c->arrival_us;
+        if (c->tenant == 2 && c->why == WEFT__SCHED_LENGTH && took > longest) longest = took;
+    }
+    assert_true(longest > 0 && longest < 400000); /* four chunks of 23 ms, as many of others between, and a step to start */
+    world_close(&w);
+}
+
+static int keep_high_prompts(world *w)
+{
+    while (n_pending(w, 2) < 8) world_add(w, 2, 7, 500, 1);
+    return n_pending(w, 1) > 0 && w->n_clients < 1000;
+}
+
+/* It has a place, but higher ones always have prompts to read. */
+static void started_prompts_of_low_priority_are_read(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 512);
+    world_open(&w);
+    client *low = world_add(&w, 1, 0, 500, 1);
+    world_arrivals(&w);
+    w.tick = keep_high_prompts;
+    world_run(&w);
+    assert_true(low->finished && low->why == WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+static int keep_high_and_steady(world *w)
+{
+    while (n_pending(w, 2) < 12) world_add(w, 2, 7, 60, 60);
+    return n_pending(w, 1) > 0 && w->n_clients < 1000;
+}
+
+/* Preempted once, it needs a good part of the memory again, and higher ones would always take what becomes free. */
+static void preempted_requests_resume_under_a_flood(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 256);
+    w.limits.reserve = 0;
+    w.total[0] = 45;
+    world_open(&w);
+    client *low = world_add(&w, 1, -8, 150, 100);
+    world_arrivals(&w);
+    w.tick = keep_high_and_steady;
+    world_run(&w);
+    assert_true(low->n_preempted > 0 && low->why == WEFT__SCHED_LENGTH && low->sampled == 100);
+    world_close(&w);
+}
+
+/* A request that was promised memory and is cancelled before it took any makes room at once. */
+static void promises_end_with_their_request(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 512);
+    w.total[0] = 40;
+    w.limits.chunk = 1;
+    world_open(&w);
+    world_add(&w, 1, 0, 10, 100); /* decodes, so that prompts are read slowly */
+    world_add(&w, 1, 0, 100, 1)->arrival_us = 1; /* is being read */
+    client *promised = world_add(&w, 1, 0, 300, 1), *next = world_add(&w, 1, 0, 300, 1);
+    promised->arrival_us = next->arrival_us = 2;
+    promised->cancel_us = 400000;
+    world_run(&w);
+    assert_true(promised->why == WEFT__SCHED_CANCELLED && promised->n_rows == 0 && next->began_us == promised->finished_us);
     world_close(&w);
 }
 
@@ -508,6 +680,14 @@ int main(void)
         cmocka_unit_test(saturating_tenants_get_equal_shares),
         cmocka_unit_test(light_tenants_are_served_at_once),
         cmocka_unit_test(newcomers_neither_starve_nor_are_starved),
+        cmocka_unit_test(use_of_idle_places_is_not_held_against_anybody),
+        cmocka_unit_test(free_places_are_dealt_in_turn),
+        cmocka_unit_test(cancelled_prompts_are_paid_back),
+        cmocka_unit_test(levels_do_not_just_take_turns),
+        cmocka_unit_test(prompts_of_tenants_take_turns),
+        cmocka_unit_test(started_prompts_of_low_priority_are_read),
+        cmocka_unit_test(preempted_requests_resume_under_a_flood),
+        cmocka_unit_test(promises_end_with_their_request),
         cmocka_unit_test(new_names_overtake_nobody_for_ever),
         cmocka_unit_test(low_priority_is_late_but_not_starved),
         cmocka_unit_test(preempted_requests_finish_under_a_flood),

@@ -20,6 +20,7 @@ typedef struct client {
     uint64_t id, began_us, finished_us, start;
     int32_t tries, order, sampled, n_rows, n_preempted, n_highest; /* n_highest: tokens ever computed or found */
     int accepted, began, finished, cancelled, decoding, waiting;
+    uint64_t cancel_step;
     weft__sched_why why;
     weft_status status;
     /* Its sequence. */
@@ -40,6 +41,7 @@ typedef struct world {
     int32_t chain[MAX_FAMILIES], pins[MAX_FAMILIES][MAX_CHAIN]; /* cached pages of a family, and how many sequences hold each */
     int partial, swaps;                                         /* prefixes end inside of pages; contents are kept */
     double io_failures;
+    int hook_cancels;    /* some clients cancel when they begin */
     int64_t lie;         /* pages that the store has only in its words */
     weft__kv_pool *pool; /* the real pool instead of counts */
     client *clients;
@@ -52,8 +54,9 @@ typedef struct world {
 
 #define CHECK(w, condition)                                                                                                      \
     do {                                                                                                                         \
-        if (!(condition))                                                                                                        \
-            fail_msg("seed %llu, step %llu: %s", (unsigned long long)(w)->seed, (unsigned long long)(w)->steps, #condition);     \
+        if (condition) break;                                                                                                    \
+        weft__alloc_set_gate(NULL, NULL);                                                                                        \
+        fail_msg("seed %llu, step %llu: %s", (unsigned long long)(w)->seed, (unsigned long long)(w)->steps, #condition);         \
     } while (0)
 
 static inline int32_t between(world *w, int32_t a, int32_t b)
@@ -288,6 +291,13 @@ static void check_promises(world *w)
     }
 }
 
+static void cancel(world *w, client *c)
+{
+    if (!c->cancelled) c->cancel_step = w->steps;
+    c->cancelled = 1;
+    weft__sched_cancel(w->sched, c->id);
+}
+
 static void began(void *arg, void *user)
 {
     world *w = arg;
@@ -298,10 +308,12 @@ static void began(void *arg, void *user)
     c->start = w->n_starts++;
     for (int32_t i = 0; i < w->n_clients; i++) {
         const client *o = &w->clients[i];
+        CHECK(w, !o->waiting || o->finished || runs(w, o) || rank_of(o) < level_of(c->priority)); /* preempted ones first */
         if (o->accepted && !o->began && !o->finished && o->tenant == c->tenant && level_of(o->priority) == level_of(c->priority))
             CHECK(w, o->order > c->order);
     }
     if (!w->lie) check_promises(w);
+    if (w->hook_cancels && weft__rng_below(&w->rng, 8) == 0) cancel(w, c);
 }
 
 static void finished(void *arg, void *user, weft__sched_why why, const weft_error *err)
@@ -392,10 +404,7 @@ static inline void world_arrivals(world *w)
             weft_status st = world_submit(w, c);
             CHECK(w, st == WEFT_OK || st == WEFT_BUSY);
         }
-        if (c->accepted && !c->finished && !c->cancelled && c->cancel_us && c->cancel_us <= w->now_us) {
-            c->cancelled = 1;
-            weft__sched_cancel(w->sched, c->id);
-        }
+        if (c->accepted && !c->finished && !c->cancelled && c->cancel_us && c->cancel_us <= w->now_us) cancel(w, c);
     }
 }
 
@@ -423,8 +432,8 @@ static inline void check_plan(world *w, const weft__sched_plan *plan)
         if (!c->accepted || c->finished) continue;
         if (c->waiting && runs(w, c)) resumed += c->waiting--;
         decoding += c->decoding;
-        CHECK(w, plan->n_items > 0);                                     /* else it would never be served */
-        CHECK(w, !c->cancelled);                                         /* within one step */
+        CHECK(w, plan->n_items > 0); /* else it would never be served */
+        CHECK(w, !c->cancelled || (w->hook_cancels && c->cancel_step == w->steps)); /* within one step */
         CHECK(w, c->deadline_us == 0 || c->deadline_us > w->now_us);
     }
     CHECK(w, decoding == n_decode);
