@@ -17,25 +17,27 @@ int cmd_compile(int argc, char **argv)
     params.progress_arg = &bar;
     const option_spec options[] = {
         {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, 4096, NULL},
-        {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME", "of a folder: its pre-tokenizer, where it is not recognized: llama-bpe, ...", 0,
-         0, NULL},
+        {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME",
+         "of a folder: its pre-tokenizer, where it is not recognized: llama-bpe, ...", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"compile",
-                               "MODEL OUT [options]",
-                               "Writes MODEL (a GGUF file, a Hugging Face folder, a pulled name) with its weights packed for this\n"
-                               "machine's processor. OUT then stands wherever MODEL is asked; it starts at once, and processes that use\n"
-                               "it share its memory. Another kind of processor or another version of weft may refuse it: keep MODEL.\n"
-                               "OUT appears only when it is complete. 'weft info OUT --check' looks for damage.",
-                               "  weft compile llama.gguf llama.plan\n  weft run llama.plan \"Once upon a time\"\n",
-                               options,
-                               2,
-                               2};
+    const command_spec spec = {
+        "compile",
+        "MODEL OUT [options]",
+        "Writes MODEL (a GGUF file, a Hugging Face folder, a pulled name) with its weights packed for this\n"
+        "machine's processor. OUT then stands wherever MODEL is asked; it starts at once, and processes that use\n"
+        "it share its memory. Another kind of processor or another version of weft may refuse it: keep MODEL.\n"
+        "OUT appears only when it is complete. 'weft info OUT --check' looks for damage.",
+        "  weft compile llama.gguf llama.plan\n  weft run llama.plan \"Once upon a time\"\n",
+        options,
+        2,
+        2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_status st = weft_plan_write(argv[first], argv[first + 1], &params, &result, &err);
     progress_end(&bar);
     if (st) return report("compile", &err);
-    fprintf(stderr, "%s: %.2f MB, of %.2f MB of weights\n", argv[first + 1], (double)result.bytes_after / 1e6, (double)result.bytes_before / 1e6);
+    fprintf(stderr, "%s: %.2f MB, of %.2f MB of weights\n", argv[first + 1], (double)result.bytes_after / 1e6,
+            (double)result.bytes_before / 1e6);
     return EXIT_DONE;
 }

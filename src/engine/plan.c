@@ -48,23 +48,28 @@ uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
         const weft_weight *w = &g->weights[i];
         const weft__tensor_desc *t = src->tensor(src, w->name);
         /* Where it begins in its tensor: several weights may be rows of one. */
-        uint64_t numbers[] = {w->dtype, (uint64_t)w->shape.d[0], (uint64_t)w->shape.d[1], (uint64_t)w->shape.d[2], t ? w->offset - t->offset : 0};
+        uint64_t numbers[] = {w->dtype, (uint64_t)w->shape.d[0], (uint64_t)w->shape.d[1], (uint64_t)w->shape.d[2],
+                              t ? w->offset - t->offset : 0};
         weft__hash_add(&h, w->name, strlen(w->name) + 1);
         weft__hash_add(&h, numbers, sizeof numbers);
     }
     return weft__hash_end(&h);
 }
 
-weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider, weft_error *err)
+weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *g, const weft__source *src, const char *provider,
+                           weft_error *err)
 {
     const weft__plan_info *info = weft__plan_file_info(plan);
     if (strcmp(info->provider, provider))
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)", src->label,
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: the plan is for provider %s, not for %s; compile the model again (weft compile)", src->label,
                          info->provider, provider);
     if (info->image.n_weights != g->n_weights || info->weights != weft__weights_hash(g, src))
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "%s: the plan was made by another version (%s), which divided the weights otherwise; compile the model again "
-                         "(weft compile)", src->label, info->made_by);
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "%s: the plan was made by another version (%s), which divided the weights otherwise; compile the model again "
+            "(weft compile)",
+            src->label, info->made_by);
     return WEFT_OK;
 }
 
@@ -127,7 +132,8 @@ weft_status weft_plan_write(const char *in, const char *out, const weft_plan_par
 {
     weft_model *m;
     weft_model_params open;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_plan_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_plan_params has %u bytes; this build has %zu", p->size, sizeof *p);
     weft_status st = check_job(in, out, err);
     if (st) return st;
     weft_model_params_default(&open);

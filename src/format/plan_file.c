@@ -38,8 +38,8 @@ static weft_status read_header(weft__plan_file *f, weft_error *err)
     if (h->order != WEFT__PLAN_ORDER)
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: the plan was compiled on a machine of another byte order; " AGAIN, f->label);
     if (h->version != WEFT__PLAN_VERSION)
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN, f->label, h->version,
-                         WEFT__PLAN_VERSION);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: is a plan of version %u, this program reads version %d; " AGAIN, f->label,
+                         h->version, WEFT__PLAN_VERSION);
     if (h->hash != weft__hash(h, offsetof(weft__plan_header, hash)))
         return weft_fail(err, WEFT_FORMAT, "%s: the plan is damaged: the checksum of its header differs; " AGAIN, f->label);
     if (!weft__plan_places(h, &f->data, &f->image, &end) || end != h->file_bytes)
@@ -89,8 +89,10 @@ static weft_status read_image(weft__plan_file *f, weft_error *err)
     weft__plan_info *info = &f->info;
     const weft__gguf_list *offsets;
     weft_status st;
-    if ((st = read_text(f, WEFT__PLAN_PROVIDER, &info->provider, err)) || (st = read_text(f, WEFT__PLAN_MADE_BY, &info->made_by, err)) ||
-        (st = read_text(f, WEFT__PLAN_LAYOUT, &info->image.layout, err)) || (st = read_u64s(f, WEFT__PLAN_OFFSETS, &offsets, err)))
+    if ((st = read_text(f, WEFT__PLAN_PROVIDER, &info->provider, err)) ||
+        (st = read_text(f, WEFT__PLAN_MADE_BY, &info->made_by, err)) ||
+        (st = read_text(f, WEFT__PLAN_LAYOUT, &info->image.layout, err)) ||
+        (st = read_u64s(f, WEFT__PLAN_OFFSETS, &offsets, err)))
         return st;
     if (weft__gguf_u64(f->meta, WEFT__PLAN_WEIGHTS, &info->weights, err)) return malformed(f, WEFT__PLAN_WEIGHTS, err);
     if (offsets->n > INT32_MAX) return malformed(f, WEFT__PLAN_OFFSETS, err);
@@ -105,20 +107,24 @@ static weft_status read_image(weft__plan_file *f, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const weft__gguf_list *numbers, uint64_t at, weft_error *err)
+static weft_status read_tensor(weft__plan_file *f, weft__gguf_str name, const weft__gguf_list *numbers, uint64_t at,
+                               weft_error *err)
 {
     uint64_t n[WEFT__PLAN_NUMBERS], end;
     char shown[WEFT__SHOW];
     for (int i = 0; i < WEFT__PLAN_NUMBERS; i++) n[i] = u64_at(numbers, at + (uint64_t)i);
     weft__show_name(shown, name.data, name.len);
-    if (n[0] > UINT32_MAX || n[1] < 1 || n[1] > WEFT__TENSOR_DIMS || name.len < 1 || memchr(name.data, 0, name.len)) return malformed(f, shown, err);
-    weft__tensor_desc t = {.dtype = (uint32_t)n[0], .n_dims = (uint32_t)n[1], .d = {n[2], n[3], n[4], n[5]}, .buffer = &f->nowhere};
+    if (n[0] > UINT32_MAX || n[1] < 1 || n[1] > WEFT__TENSOR_DIMS || name.len < 1 || memchr(name.data, 0, name.len))
+        return malformed(f, shown, err);
+    weft__tensor_desc t = {
+        .dtype = (uint32_t)n[0], .n_dims = (uint32_t)n[1], .d = {n[2], n[3], n[4], n[5]}, .buffer = &f->nowhere};
     for (uint32_t i = t.n_dims; i < WEFT__TENSOR_DIMS; i++)
         if (t.d[i] != 1) return malformed(f, shown, err);
     weft_status st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err);
     if (st) return weft_fail_within(err, st, "%s: tensor '%s'", f->label, shown);
     if (n[6] != UINT64_MAX) {
-        if (n[6] % WEFT__PLAN_TENSOR_ALIGN || !weft__add_u64(n[6], t.n_bytes, &end) || end > f->header.data_bytes) return malformed(f, shown, err);
+        if (n[6] % WEFT__PLAN_TENSOR_ALIGN || !weft__add_u64(n[6], t.n_bytes, &end) || end > f->header.data_bytes)
+            return malformed(f, shown, err);
         t.buffer = f->map;
         t.offset = f->data + n[6];
     } else if (t.n_bytes > f->nowhere.n_bytes) {
@@ -157,7 +163,9 @@ static weft_status create(const char *name, weft__plan_file **out, weft_error *e
 static weft_status read_all(weft__plan_file *f, weft_error *err)
 {
     weft_status st = read_header(f, err);
-    if (!st) st = weft__gguf_parse((const char *)f->map->data + sizeof f->header, (size_t)f->header.meta_bytes, f->label, &f->meta, err);
+    if (!st)
+        st = weft__gguf_parse((const char *)f->map->data + sizeof f->header, (size_t)f->header.meta_bytes, f->label, &f->meta,
+                              err);
     if (!st && weft__gguf_tensors(f->meta)->n) st = malformed(f, "tensors among its metadata", err);
     if (!st) st = read_image(f, err);
     return st ? st : read_tensors(f, err);
@@ -221,8 +229,8 @@ const weft__plan_info *weft__plan_file_info(const weft__plan_file *f)
 
 /* ---- checking the weights ---- */
 
-static weft_status check_section(const weft__plan_file *f, uint64_t at, uint64_t n, uint64_t want, const char *what, weft_progress_fn progress,
-                                 void *arg, weft_error *err)
+static weft_status check_section(const weft__plan_file *f, uint64_t at, uint64_t n, uint64_t want, const char *what,
+                                 weft_progress_fn progress, void *arg, weft_error *err)
 {
     weft__hasher h;
     weft__hash_begin(&h);

@@ -36,8 +36,8 @@ typedef struct weft__plan_contents {
 
 /* Adds the plan's keys to `meta` (gguf_write.h: a writer in memory, which holds the model's keys) and writes the file, which appears
  * when it is complete. *n_bytes becomes its size. progress (may be NULL) hears of "writing". Fails as weft__gguf_write does, or with WEFT_CANCELLED. */
-weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_contents *contents, weft_progress_fn progress,
-                                  void *arg, uint64_t *n_bytes, weft_error *err);
+weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_contents *contents,
+                                  weft_progress_fn progress, void *arg, uint64_t *n_bytes, weft_error *err);
 
 /* 1 when the file begins as a plan does. */
 int weft__plan_file_is(const char *path);

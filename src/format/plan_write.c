@@ -47,7 +47,8 @@ static weft_status place_tensors(writing *w)
     for (size_t i = 0; i < set->n; i++) {
         w->places[i] = UINT64_MAX;
         if (!w->c->kept[i]) continue;
-        if (!weft__align_u64(at, WEFT__PLAN_TENSOR_ALIGN, &w->places[i]) || !weft__add_u64(w->places[i], set->items[i].n_bytes, &at))
+        if (!weft__align_u64(at, WEFT__PLAN_TENSOR_ALIGN, &w->places[i]) ||
+            !weft__add_u64(w->places[i], set->items[i].n_bytes, &at))
             return weft_fail(w->err, WEFT_LIMIT, "%s: the tensors are larger than can be counted", w->path);
     }
     w->header.data_bytes = at;
@@ -68,7 +69,8 @@ static weft_status put_tensors(writing *w, weft__gguf_writer *meta)
             memcpy(numbers + i * WEFT__PLAN_NUMBERS, row, sizeof row);
         }
         st = weft__gguf_put_strings(meta, WEFT__PLAN_NAMES, names, set->n, w->err);
-        if (!st) st = weft__gguf_put_array(meta, WEFT__PLAN_TENSORS, WEFT__GGUF_U64, numbers, set->n * WEFT__PLAN_NUMBERS, w->err);
+        if (!st)
+            st = weft__gguf_put_array(meta, WEFT__PLAN_TENSORS, WEFT__GGUF_U64, numbers, set->n * WEFT__PLAN_NUMBERS, w->err);
     } else {
         st = no_memory(w);
     }
@@ -87,9 +89,11 @@ static weft_status make_meta(writing *w, weft__gguf_writer *meta)
     const weft__plan_info *info = &w->c->info;
     weft_status st;
     if ((st = place_tensors(w)) || (st = put_text(w, meta, WEFT__PLAN_PROVIDER, info->provider)) ||
-        (st = put_text(w, meta, WEFT__PLAN_MADE_BY, info->made_by)) || (st = put_text(w, meta, WEFT__PLAN_LAYOUT, info->image.layout)) ||
+        (st = put_text(w, meta, WEFT__PLAN_MADE_BY, info->made_by)) ||
+        (st = put_text(w, meta, WEFT__PLAN_LAYOUT, info->image.layout)) ||
         (st = weft__gguf_put(meta, WEFT__PLAN_WEIGHTS, WEFT__GGUF_U64, &info->weights, w->err)) ||
-        (st = weft__gguf_put_array(meta, WEFT__PLAN_OFFSETS, WEFT__GGUF_U64, info->image.offset, (size_t)info->image.n_weights, w->err)) ||
+        (st = weft__gguf_put_array(meta, WEFT__PLAN_OFFSETS, WEFT__GGUF_U64, info->image.offset, (size_t)info->image.n_weights,
+                                   w->err)) ||
         (st = put_tensors(w, meta)))
         return st;
     return weft__gguf_writer_bytes(meta, &w->meta, w->err);
@@ -110,7 +114,8 @@ static weft_status each_piece(writing *w, weft__hasher *h, put_fn put)
         if (!w->c->kept[i]) continue;
         st = put(w, h, NULL, w->places[i] - at);
         if (!st) st = put(w, h, weft__tensor_data(t), t->n_bytes);
-        if (t->buffer->domain == WEFT_DOMAIN_MAPPED) (void)weft__mem_advise(t->buffer, t->offset, t->n_bytes, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
+        if (t->buffer->domain == WEFT_DOMAIN_MAPPED)
+            (void)weft__mem_advise(t->buffer, t->offset, t->n_bytes, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
         at = w->places[i] + t->n_bytes;
     }
     return st;
@@ -164,7 +169,8 @@ static weft_status write_all(writing *w)
 {
     const weft__plan_header *h = &w->header;
     uint64_t data, image, end;
-    if (!weft__plan_places(h, &data, &image, &end)) return weft_fail(w->err, WEFT_INTERNAL, "%s: its sizes have changed", w->path);
+    if (!weft__plan_places(h, &data, &image, &end))
+        return weft_fail(w->err, WEFT_INTERNAL, "%s: its sizes have changed", w->path);
     weft_status st = weft__out_reserve(&w->out, h->file_bytes, w->err);
     if (!st) st = weft__out_write(&w->out, h, sizeof *h, w->err);
     if (!st) st = weft__out_write(&w->out, w->meta.data, w->meta.len, w->err);
@@ -175,8 +181,8 @@ static weft_status write_all(writing *w)
     return st ? st : weft__out_commit(&w->out, w->err);
 }
 
-weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_contents *contents, weft_progress_fn progress,
-                                  void *arg, uint64_t *n_bytes, weft_error *err)
+weft_status weft__plan_file_write(const char *path, weft__gguf_writer *meta, const weft__plan_contents *contents,
+                                  weft_progress_fn progress, void *arg, uint64_t *n_bytes, weft_error *err)
 {
     writing w = {.c = contents, .path = path, .progress = progress, .arg = arg, .err = err};
     weft_status st = make_meta(&w, meta);

@@ -32,13 +32,15 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     for (int i = 1; i < *argc && !folder; i++)
         if (stat((*argv)[i], &st) == 0 && S_ISDIR(st.st_mode)) folder = (*argv)[i];
     if (!folder) return 0;
-    const uint64_t id = 7, offset[] = {0, UINT64_MAX}, numbers[] = {WEFT_Q4_0, 2, 32, 4, 1, 1, UINT64_MAX, WEFT_F32, 1, 16, 1, 1, 1, 64};
+    const uint64_t id = 7, offset[] = {0, UINT64_MAX},
+                   numbers[] = {WEFT_Q4_0, 2, 32, 4, 1, 1, UINT64_MAX, WEFT_F32, 1, 16, 1, 1, 1, 64};
     const weft__gguf_str names[] = {{"a.weight", 8}, {"b.weight", 8}};
     weft__gguf_writer *w;
     weft__text meta = {0};
     char path[4096];
     if (weft__gguf_writer_memory("seed", &w, NULL) || weft__gguf_put_string(w, WEFT__PLAN_PROVIDER, "cpu", 3, NULL) ||
-        weft__gguf_put_string(w, WEFT__PLAN_MADE_BY, "weft", 4, NULL) || weft__gguf_put_string(w, WEFT__PLAN_LAYOUT, "Q4_0: k", 7, NULL) ||
+        weft__gguf_put_string(w, WEFT__PLAN_MADE_BY, "weft", 4, NULL) ||
+        weft__gguf_put_string(w, WEFT__PLAN_LAYOUT, "Q4_0: k", 7, NULL) ||
         weft__gguf_put(w, WEFT__PLAN_WEIGHTS, WEFT__GGUF_U64, &id, NULL) ||
         weft__gguf_put_array(w, WEFT__PLAN_OFFSETS, WEFT__GGUF_U64, offset, 2, NULL) ||
         weft__gguf_put_strings(w, WEFT__PLAN_NAMES, names, 2, NULL) ||

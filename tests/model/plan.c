@@ -10,20 +10,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
 #include <cmocka.h>
 
 #include "claims.h"
 
 #include "base/alloc.h"
+#include "base/hash.h"
+#include "format/plan_parts.h"
 #include "model/shared.h"
 #include "model/tier.h"
 #include "weft/weft.h"
 
-static const char *const MODELS[] = {"stories260K",       "tiny-llama.f16",    "tiny-llama3.f16",   "tiny-llama.BF16",  "tiny-mixtral.f16",
-                                     "tiny-qwen2.f16",    "tiny-qwen3.f16",    "tiny-qwen3moe.f16", "tiny-phi3.f16",    "tiny-gemma2.f16",
-                                     "tiny-gemma3.f16",   "tiny-llama.Q4_0",   "tiny-llama.Q4_1",   "tiny-llama.Q5_0",  "tiny-llama.Q5_1",
-                                     "tiny-llama.Q8_0",   "tiny-llama.IQ4_NL", "tiny-llama.Q2_K",   "tiny-llama.Q3_K_S", "tiny-llama.Q4_K_S",
-                                     "tiny-llama.Q5_K_S", "tiny-llama.Q6_K",   "tiny-llama.IQ4_XS"};
+static const char *const MODELS[] = {
+    "stories260K",       "tiny-llama.f16",    "tiny-llama3.f16",   "tiny-llama.BF16", "tiny-mixtral.f16",  "tiny-qwen2.f16",
+    "tiny-qwen3.f16",    "tiny-qwen3moe.f16", "tiny-phi3.f16",     "tiny-gemma2.f16", "tiny-gemma3.f16",   "tiny-llama.Q4_0",
+    "tiny-llama.Q4_1",   "tiny-llama.Q5_0",   "tiny-llama.Q5_1",   "tiny-llama.Q8_0", "tiny-llama.IQ4_NL", "tiny-llama.Q2_K",
+    "tiny-llama.Q3_K_S", "tiny-llama.Q4_K_S", "tiny-llama.Q5_K_S", "tiny-llama.Q6_K", "tiny-llama.IQ4_XS"};
 
 static char folder[64], path[128], made[128];
 
@@ -87,7 +90,8 @@ static void same_bits(const char *name, const char *model)
     for (int threads = 1; threads <= 2; threads++) {
         memset(from_plan, 0, sizeof from_plan);
         if (logits_of(path, threads, threads == 1 ? 7 : 0, tokens, N, from_plan, &err)) fail_msg("%s: %s", name, err.message);
-        if (memcmp(from_model, from_plan, sizeof from_plan)) fail_msg("%s: the plan's logits differ with %d threads", name, threads);
+        if (memcmp(from_model, from_plan, sizeof from_plan))
+            fail_msg("%s: the plan's logits differ with %d threads", name, threads);
     }
 }
 
@@ -95,7 +99,7 @@ static void same_bits(const char *name, const char *model)
 static void every_format(void **state)
 {
     (void)state;
-    static const uint32_t types[] = {WEFT_Q4_0, WEFT_F16,  WEFT_Q6_K, WEFT_F32,  WEFT_BF16, WEFT_Q4_1, WEFT_Q5_0,   WEFT_Q5_1,
+    static const uint32_t types[] = {WEFT_Q4_0, WEFT_F16,  WEFT_Q6_K, WEFT_F32,  WEFT_BF16, WEFT_Q4_1,   WEFT_Q5_0,  WEFT_Q5_1,
                                      WEFT_Q8_0, WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
     size_t n = tier_is_slow() ? 3 : sizeof types / sizeof *types;
     for (size_t i = 0; i < n; i++) {
@@ -119,6 +123,78 @@ static void every_model(void **state)
         n++;
     }
     printf("           %d models\n", n);
+}
+
+/* ---- plans that are whole and do not fit ---- */
+
+typedef struct bytes {
+    unsigned char *p;
+    size_t n;
+} bytes;
+
+static bytes read_plan(void)
+{
+    bytes b = {NULL, 0};
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    b.n = (size_t)ftell(f);
+    rewind(f);
+    b.p = malloc(b.n);
+    assert_true(b.p && fread(b.p, 1, b.n, f) == b.n);
+    fclose(f);
+    return b;
+}
+
+/* Changes the byte that stands `after` bytes behind a key of the metadata, and makes the checksums right again. */
+static void forge(bytes b, const char *key, size_t after)
+{
+    weft__plan_header h;
+    memcpy(&h, b.p, sizeof h);
+    unsigned char *at = memmem(b.p, b.n, key, strlen(key));
+    assert_non_null(at);
+    at[strlen(key) + after] ^= 1;
+    h.meta_hash = weft__hash(b.p + sizeof h, (size_t)h.meta_bytes);
+    h.hash = weft__hash(&h, offsetof(weft__plan_header, hash));
+    memcpy(b.p, &h, sizeof h);
+    FILE *f = fopen(path, "wb");
+    assert_true(f && fwrite(b.p, 1, b.n, f) == b.n && !fclose(f));
+}
+
+static void refused(const char *text)
+{
+    weft_model_params mp;
+    weft_model *m = NULL;
+    weft_error err = {0};
+    weft_model_params_default(&mp);
+    assert_int_equal(weft_model_open(path, &mp, &m, &err), WEFT_UNSUPPORTED);
+    assert_null(m);
+    if (!strstr(err.message, text) || !strstr(err.message, "weft compile") || !strstr(err.message, path))
+        fail_msg("'%s' lacks '%s'", err.message, text);
+}
+
+static void plans_that_do_not_fit(void **state)
+{
+    (void)state;
+    enum { TYPE = 4, LENGTH = 8 };
+    weft_error err = {0};
+    if (weft_synthetic_write("tiny", WEFT_Q4_0, made, NULL, NULL, &err) || compile(made, &err)) fail_msg("%s", err.message);
+    bytes b = read_plan();
+    forge(b, WEFT__PLAN_WEIGHTS, TYPE);
+    refused("made by another version (weft ");
+    forge(b, WEFT__PLAN_WEIGHTS, TYPE);
+    forge(b, WEFT__PLAN_PROVIDER, TYPE + LENGTH);
+    refused("is for provider bpu, not for cpu");
+    forge(b, WEFT__PLAN_PROVIDER, TYPE + LENGTH);
+    forge(b, WEFT__PLAN_LAYOUT, TYPE + LENGTH + 3);
+    refused("another tier or version");
+    forge(b, WEFT__PLAN_LAYOUT, TYPE + LENGTH + 3);
+    forge(b, "llama.embedding_length", TYPE); /* what the metadata say is checked as in any model */
+    weft_model_params mp;
+    weft_model *m;
+    weft_model_params_default(&mp);
+    assert_int_equal(weft_model_open(path, &mp, &m, &err), WEFT_FORMAT);
+    free(b.p);
 }
 
 /* ---- memory that runs out ---- */
@@ -176,7 +252,8 @@ static void failing_allocator(void **state)
 int main(int argc, char **argv)
 {
     if (!tier_is_here()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_format), cmocka_unit_test(failing_allocator)},
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_format), cmocka_unit_test(plans_that_do_not_fit),
+                                       cmocka_unit_test(failing_allocator)},
                             material[] = {cmocka_unit_test(every_model)};
     if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, make_folder, remove_folder));
     return claims_status(cmocka_run_group_tests(tests, make_folder, remove_folder));

@@ -17,7 +17,8 @@ enum { N_TENSORS = 4, N_WEIGHTS = 3, KEPT_BYTES = 36 * 4, IMAGE_BYTES = 640 };
 
 static char folder[64], path[128];
 static unsigned char bytes_of[N_TENSORS][KEPT_BYTES], image_bytes[IMAGE_BYTES];
-static const char *const names[N_TENSORS] = {"token_embd.weight", "blk.0.attn_q.weight", "blk.0.attn_norm.weight", "output.weight"};
+static const char *const names[N_TENSORS] = {"token_embd.weight", "blk.0.attn_q.weight", "blk.0.attn_norm.weight",
+                                             "output.weight"};
 static const uint8_t kept[N_TENSORS] = {1, 0, 1, 0};
 static const uint64_t offsets[N_WEIGHTS] = {UINT64_MAX, 0, 320};
 
@@ -27,11 +28,12 @@ static const uint64_t offsets[N_WEIGHTS] = {UINT64_MAX, 0, 320};
         if (call) fail_msg("%s: %s", #call, e_.message);                                                                         \
     } while (0)
 
-#define refused(expected, text, call)                                                                                             \
+#define refused(expected, text, call)                                                                                            \
     do {                                                                                                                         \
         weft_error e_ = {0}, *err = &e_;                                                                                         \
         weft_status st_ = (call);                                                                                                \
-        if (st_ != (expected) || !strstr(e_.message, (text))) fail_msg("%s: status %d, \"%s\" lacks \"%s\"", #call, st_, e_.message, (text)); \
+        if (st_ != (expected) || !strstr(e_.message, (text)))                                                                    \
+            fail_msg("%s: status %d, \"%s\" lacks \"%s\"", #call, st_, e_.message, (text));                                      \
     } while (0)
 
 /* ---- a plan ---- */
@@ -44,7 +46,10 @@ static weft_status write_plan(const char *to, weft_progress_fn progress, weft_er
     uint64_t n_bytes;
     weft_status st = WEFT_NO_MEMORY;
     for (int i = 0; i < N_TENSORS; i++) {
-        weft__tensor_desc t = {.name = names[i], .dtype = i == 2 ? WEFT_F32 : WEFT_Q4_0, .n_dims = i == 2 ? 1 : 2, .d = {i == 2 ? 36 : 32, i == 2 ? 1 : 8, 1, 1}};
+        weft__tensor_desc t = {.name = names[i],
+                               .dtype = i == 2 ? WEFT_F32 : WEFT_Q4_0,
+                               .n_dims = i == 2 ? 1 : 2,
+                               .d = {i == 2 ? 36 : 32, i == 2 ? 1 : 8, 1, 1}};
         if ((st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err)) ||
             (st = weft__mem_borrow(bytes_of[i], KEPT_BYTES, WEFT_BUFFER_READONLY, &buffer[i], err)))
             goto done;
@@ -54,10 +59,16 @@ static weft_status write_plan(const char *to, weft_progress_fn progress, weft_er
             goto done;
         }
     }
-    weft__plan_contents c = {.tensors = &set, .kept = kept, .info = {.provider = "cpu", .made_by = "weft 9", .weights = 0xfeedfacecafef00d}};
-    c.info.image = (weft_image){.size = sizeof c.info.image, .n_weights = N_WEIGHTS, .layout = "Q4_0: k 12", .data = image_bytes,
-                                .n_bytes = IMAGE_BYTES, .offset = offsets};
-    if ((st = weft__gguf_writer_memory("meta", &meta, err)) || (st = weft__gguf_put_string(meta, "general.architecture", "llama", 5, err)) ||
+    weft__plan_contents c = {
+        .tensors = &set, .kept = kept, .info = {.provider = "cpu", .made_by = "weft 9", .weights = 0xfeedfacecafef00d}};
+    c.info.image = (weft_image){.size = sizeof c.info.image,
+                                .n_weights = N_WEIGHTS,
+                                .layout = "Q4_0: k 12",
+                                .data = image_bytes,
+                                .n_bytes = IMAGE_BYTES,
+                                .offset = offsets};
+    if ((st = weft__gguf_writer_memory("meta", &meta, err)) ||
+        (st = weft__gguf_put_string(meta, "general.architecture", "llama", 5, err)) ||
         (st = weft__gguf_put_u32(meta, "llama.block_count", 1, err)))
         goto done;
     st = weft__plan_file_write(to, meta, &c, progress, NULL, &n_bytes, err);
@@ -220,7 +231,8 @@ static void cut_off(void **state)
         file part = {aligned_alloc(64, (n + 63) & ~(size_t)63), n};
         memcpy(part.p, f.p, n);
         weft_error err = {0};
-        if (parse(part, &err) != WEFT_FORMAT || !strstr(err.message, "weft compile")) fail_msg("%zu of %zu bytes: \"%s\"", n, f.n, err.message);
+        if (parse(part, &err) != WEFT_FORMAT || !strstr(err.message, "weft compile"))
+            fail_msg("%zu of %zu bytes: \"%s\"", n, f.n, err.message);
         free(part.p);
     }
     f.p = realloc(f.p, f.n + 64); /* may lose the alignment, which nothing here needs */
@@ -308,7 +320,8 @@ static void put_tables(weft__gguf_writer *w, const tables *t)
     PUT(WEFT__PLAN_MADE_BY, weft__gguf_put_string(w, WEFT__PLAN_MADE_BY, "x", 1, err));
     PUT(WEFT__PLAN_LAYOUT, weft__gguf_put_string(w, WEFT__PLAN_LAYOUT, t->layout, strlen(t->layout), err));
     PUT(WEFT__PLAN_WEIGHTS, weft__gguf_put(w, WEFT__PLAN_WEIGHTS, WEFT__GGUF_U64, &weights, err));
-    PUT(WEFT__PLAN_OFFSETS, weft__gguf_put_array(w, WEFT__PLAN_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64, offsets, N_WEIGHTS, err));
+    PUT(WEFT__PLAN_OFFSETS,
+        weft__gguf_put_array(w, WEFT__PLAN_OFFSETS, t->odd_types ? WEFT__GGUF_U32 : WEFT__GGUF_U64, offsets, N_WEIGHTS, err));
     PUT(WEFT__PLAN_NAMES, weft__gguf_put_strings(w, WEFT__PLAN_NAMES, list, t->n_names, err));
     PUT(WEFT__PLAN_TENSORS, weft__gguf_put_array(w, WEFT__PLAN_TENSORS, WEFT__GGUF_U64, t->tensors, t->n_numbers, err));
 #undef PUT
@@ -319,7 +332,10 @@ static file forge(const tables *t)
 {
     weft__gguf_writer *w;
     weft__text meta = {0};
-    weft__plan_header h = {.magic = WEFT__PLAN_MAGIC, .version = WEFT__PLAN_VERSION, .order = WEFT__PLAN_ORDER, .data_bytes = 512,
+    weft__plan_header h = {.magic = WEFT__PLAN_MAGIC,
+                           .version = WEFT__PLAN_VERSION,
+                           .order = WEFT__PLAN_ORDER,
+                           .data_bytes = 512,
                            .image_bytes = IMAGE_BYTES};
     uint64_t data, image;
     ok(weft__gguf_writer_memory("meta", &w, err));
@@ -346,7 +362,7 @@ static file forge(const tables *t)
         refused(WEFT_FORMAT, text, parse(f, err));                                                                               \
         free(f.p);                                                                                                               \
     } while (0)
-#define NUMBER(i, j) t.tensors[(i) * WEFT__PLAN_NUMBERS + (j)]
+#define NUMBER(i, j) t.tensors[(i)*WEFT__PLAN_NUMBERS + (j)]
 
 static void hostile_tables(void **state)
 {
@@ -442,9 +458,9 @@ static void failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written), cmocka_unit_test(what_is_no_plan), cmocka_unit_test(damaged_head),
-        cmocka_unit_test(cut_off),          cmocka_unit_test(damaged_weights), cmocka_unit_test(other_versions),
-        cmocka_unit_test(hostile_tables),   cmocka_unit_test(forged_tables),   cmocka_unit_test(whole_or_not_at_all),
+        cmocka_unit_test(what_was_written), cmocka_unit_test(what_is_no_plan),   cmocka_unit_test(damaged_head),
+        cmocka_unit_test(cut_off),          cmocka_unit_test(damaged_weights),   cmocka_unit_test(other_versions),
+        cmocka_unit_test(hostile_tables),   cmocka_unit_test(forged_tables),     cmocka_unit_test(whole_or_not_at_all),
         cmocka_unit_test(room_on_the_disk), cmocka_unit_test(failing_allocator),
     };
     return cmocka_run_group_tests(tests, make_plan, remove_folder);

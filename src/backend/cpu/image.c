@@ -87,14 +87,16 @@ static weft_status other_layout(const char *theirs, const char *ours, weft_error
     while (theirs[at] && theirs[at] == ours[at]) at++;
     entry_at(theirs, at, a, sizeof a);
     entry_at(ours, at, b, sizeof b);
-    return weft_fail(err, WEFT_UNSUPPORTED, "its weights are packed for another tier or version: for (%s); here it is (%s)", a, b);
+    return weft_fail(err, WEFT_UNSUPPORTED, "its weights are packed for another tier or version: for (%s); here it is (%s)", a,
+                     b);
 }
 
 weft_status weft__cpu_take_image(weft_program *p, const weft_image *image, weft_error *err)
 {
     weft__text layout = {0};
     if (image->size < sizeof *image || image->n_weights != p->graph->n_weights || !image->offset || !image->layout)
-        return weft_fail(err, WEFT_ARGUMENT, "packed weights of %d weights; the graph has %d", image->n_weights, p->graph->n_weights);
+        return weft_fail(err, WEFT_ARGUMENT, "packed weights of %d weights; the graph has %d", image->n_weights,
+                         p->graph->n_weights);
     if ((uintptr_t)image->data % WEFT__CPU_LINE)
         return weft_fail(err, WEFT_ARGUMENT, "packed weights that are not aligned to %d bytes", WEFT__CPU_LINE);
     weft_status st = put_layout(p, &layout, err);
@@ -108,8 +110,8 @@ weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, 
 {
     uint64_t at = p->image->offset[id];
     if (at % WEFT__CPU_LINE || at > p->packed->n_bytes || n_bytes > p->packed->n_bytes - at)
-        return weft_fail(err, WEFT_FORMAT, "the packed weights do not hold the %llu bytes of %s at offset %llu", (unsigned long long)n_bytes,
-                         p->graph->weights[id].name, (unsigned long long)at);
+        return weft_fail(err, WEFT_FORMAT, "the packed weights do not hold the %llu bytes of %s at offset %llu",
+                         (unsigned long long)n_bytes, p->graph->weights[id].name, (unsigned long long)at);
     *out = (uint8_t *)p->packed->data + at;
     return WEFT_OK;
 }
@@ -134,7 +136,8 @@ weft_status weft__cpu_image(weft_program *p, weft_image *out, weft_error *err)
 {
     size_t n = (size_t)p->graph->n_weights;
     weft__text layout = {0};
-    if (out->size < sizeof *out) return weft_fail(err, WEFT_ABI, "weft_image has %u bytes; this provider fills %zu", out->size, sizeof *out);
+    if (out->size < sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_image has %u bytes; this provider fills %zu", out->size, sizeof *out);
     weft_status st = put_layout(p, &layout, err);
     char *text = st ? NULL : weft__cpu_own(p, layout.len + 1, 1);
     uint64_t *offset = weft__cpu_own(p, n, sizeof *offset);
@@ -145,8 +148,13 @@ weft_status weft__cpu_image(weft_program *p, weft_image *out, weft_error *err)
         for (size_t i = 0; i < n; i++)
             offset[i] = p->weight_panels[i] ? (uint64_t)(p->weight_panels[i] - (uint8_t *)p->packed->data) : UINT64_MAX;
         list_own(p, own);
-        *out = (weft_image){.size = out->size, .n_weights = (int32_t)n, .layout = text, .data = p->packed->data, .n_bytes = p->packed->n_bytes,
-                            .offset = offset, .own = own};
+        *out = (weft_image){.size = out->size,
+                            .n_weights = (int32_t)n,
+                            .layout = text,
+                            .data = p->packed->data,
+                            .n_bytes = p->packed->n_bytes,
+                            .offset = offset,
+                            .own = own};
     }
     weft__text_free(&layout);
     return st;
