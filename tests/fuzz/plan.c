@@ -3,6 +3,7 @@
  * An input is 10 bits of tensor bytes, 10 bits of image bytes (in steps of 64, in two bytes each), and metadata. What is accepted is walked from end
  * to end; what is refused has a message that names the file. */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
