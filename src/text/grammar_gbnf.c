@@ -367,6 +367,10 @@ int32_t weft__gbnf_read(weft__gram *g, const char *source, size_t n)
         weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAMMAR_MAX_SOURCE);
         return -1;
     }
+    if (!weft__grow(&r.items, &r.capacity, 64, sizeof *r.items)) {
+        weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+        return -1;
+    }
     weft__gram_line(g, 0);
     int32_t root = weft__gram_rule(g, "root", 4);
     for (skip(&r, 1); r.s < r.end && !failed(&r); skip(&r, 1)) read_rule(&r);

@@ -42,12 +42,27 @@ static weft__token_trie *vocabulary(void)
     return trie;
 }
 
+/* NULL: refused. Without a source: JSON. */
+static weft__grammar *compile(const char *source, size_t n, weft__token_trie *trie)
+{
+    weft__automaton *a;
+    weft__grammar *g;
+    weft__gram *rules = weft__gram_create();
+    if (!rules) abort();
+    int32_t root = source ? weft__gbnf_read(rules, source, n) : weft__json_rules(rules);
+    weft_status st = weft__gram_compile(rules, root, 64, &a, NULL);
+    weft__gram_destroy(&rules);
+    if (st) return NULL;
+    if (weft__grammar_create(a, trie, &g, NULL)) abort();
+    return g;
+}
+
 static void follow(weft__grammar *g, const uint8_t *text, size_t n)
 {
     uint64_t bits[8];
     weft__matcher *m, *copy;
     if (weft__matcher_create(g, &m, NULL)) return;
-    for (size_t i = 0; i < n && i < 200; i++) {
+    for (size_t i = 0; i < n && i < 64; i++) {
         weft_status mask = weft__matcher_mask(m, bits, NULL);
         if (weft__matcher_copy(m, &copy, NULL)) abort();
         int end = weft__matcher_accept(copy, 256, NULL) == WEFT_OK;
@@ -63,18 +78,12 @@ static void follow(weft__grammar *g, const uint8_t *text, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static weft__token_trie *trie;
-    weft__automaton *a;
-    weft__grammar *g;
+    static weft__grammar *json;
     if (!trie) trie = vocabulary();
-    weft__gram *rules = weft__gram_create();
-    if (!rules) abort();
+    if (!json) json = compile(NULL, 0, trie);
     const uint8_t *cut = size ? memchr(data, 0xFF, size) : NULL;
-    int32_t root = cut ? weft__gbnf_read(rules, (const char *)data, (size_t)(cut - data)) : weft__json_rules(rules);
-    weft_status st = weft__gram_compile(rules, root, 64, &a, NULL);
-    weft__gram_destroy(&rules);
-    if (st) return 0;
-    if (weft__grammar_create(a, trie, &g, NULL)) abort();
-    follow(g, cut ? cut + 1 : data, cut ? size - (size_t)(cut + 1 - data) : size);
+    weft__grammar *g = cut ? compile((const char *)data, (size_t)(cut - data), trie) : weft__grammar_retain(json);
+    if (g) follow(g, cut ? cut + 1 : data, cut ? size - (size_t)(cut + 1 - data) : size);
     weft__grammar_release(&g);
     return 0;
 }
