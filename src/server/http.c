@@ -151,7 +151,7 @@ static void set_deadline(weft__http_request *r, uint64_t ns)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* The client left, or we cut it off. */
+/* The client left, or we cut it off; slow: because it did not read what there is. */
 static void mark_gone(weft__http_request *r, int slow)
 {
     void (*gone)(void *) = NULL, (*drop)(void *) = NULL;
@@ -159,7 +159,7 @@ static void mark_gone(weft__http_request *r, int slow)
     pthread_mutex_lock(&r->lock);
     if (!r->gone) {
         r->gone = 1;
-        r->slow = slow;
+        r->slow = slow && r->answered;
         weft__text_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;
@@ -889,7 +889,7 @@ static void *watcher(void *arg)
         weft__http_request *r;
         while (cut_one(h, now, &r))
             if (r) {
-                mark_gone(r, r->answered);
+                mark_gone(r, 1);
                 unref(r);
             }
         ping(h, now);
@@ -942,6 +942,7 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
     umask(old);
     if (rc) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     h->unix_path = weft__strdup(path);
+    h->config.unix_path = h->unix_path;
     snprintf(h->address, sizeof h->address, "unix:%s", path);
     return h->unix_path ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
 }
@@ -1024,7 +1025,6 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     if (!st) st = start_threads(h, err);
     if (!st) st = start_daemon(h, err);
     h->config.host = h->config.tls_cert = h->config.tls_key = NULL; /* the caller's */
-    h->config.unix_path = h->unix_path;
     if (st) weft__http_stop(&h);
     *out = h;
     return st;
