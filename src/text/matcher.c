@@ -176,7 +176,8 @@ static weft_status make_ahead(weft__grammar *g, weft_error *err)
         if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
         m->run.work = left;
         weft__table *t = table_of(m, (int32_t)i, &own);
-        left = m->run.work;
+        size_t fixed = 1000 + n_words(g); /* also where hardly any token fits */
+        left = m->run.work > fixed ? m->run.work - fixed : 0;
         if (own) weft__free(t);
         if (own || m->run.status == WEFT_LIMIT) break;
         if (!t) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
