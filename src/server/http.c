@@ -585,7 +585,7 @@ static void free_whole(void *p)
     weft__free(p);
 }
 
-/* Under the request's lock. */
+/* Not under the request's lock, which on_read takes while the library holds the response's: an answer that was given does not change. */
 static enum MHD_Result queue_answer(weft__http_request *r)
 {
     struct MHD_Response *response;
@@ -599,7 +599,6 @@ static enum MHD_Result queue_answer(weft__http_request *r)
     add_headers(r, response);
     enum MHD_Result result = MHD_queue_response(r->c, (unsigned)r->status, response);
     MHD_destroy_response(response);
-    r->queued = 1;
     return result;
 }
 
@@ -653,9 +652,9 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
         r->answered = r->ended = 1;
         r->status = status;
     }
-    enum MHD_Result result = queue_answer(r);
+    r->queued = 1;
     pthread_mutex_unlock(&r->lock);
-    return result;
+    return queue_answer(r);
 }
 
 static enum MHD_Result take_body(weft__http_request *r, const char *bytes, size_t *n)
@@ -706,29 +705,31 @@ static enum MHD_Result on_call(void *arg, struct MHD_Connection *c, const char *
     if (!r->head_done) return take_head(r, c, url, method);
     if (*n_upload) return take_body(r, upload, n_upload);
     enum MHD_Result result = MHD_YES;
+    int answer = 0;
     pthread_mutex_lock(&r->lock);
     if (r->gone) result = MHD_NO;
     else if (!r->handed && !r->answered && (r->too_long || r->body.failed)) {
         set_refusal(r, r->too_long ? 413 : 503, r->too_long ? "the body is too long" : "no memory for the body");
-        result = queue_answer(r);
+        answer = 1;
     } else if (!r->handed && !r->answered)
         hand_over(r);
     else if (r->answered && !r->queued)
-        result = queue_answer(r);
+        answer = 1;
     else if (!r->answered) {
         r->suspended = 1;
         MHD_suspend_connection(c);
     }
+    r->queued |= answer;
     pthread_mutex_unlock(&r->lock);
-    return result;
+    return answer ? queue_answer(r) : result;
 }
 
-static void tell_record(weft__http_request *r, int complete)
+static void tell_record(weft__http_request *r, int complete, int slow)
 {
     weft__http *h = r->http;
     if (!h->config.record) return;
     weft__http_record record = {.method = r->method, .path = r->path ? r->path : "", .peer = r->peer, .status = r->queued ? r->status : 0,
-                                .complete = complete, .slow = r->slow, .id = r->id, .n_in = r->n_in, .n_out = r->n_out,
+                                .complete = complete, .slow = slow, .id = r->id, .n_in = r->n_in, .n_out = r->n_out,
                                 .ms = (double)(weft__clock_ns() - r->began_ns) / 1e6};
     pthread_mutex_lock(&r->lock);
     void *note = r->note;
@@ -745,8 +746,14 @@ static void on_complete(void *arg, struct MHD_Connection *c, void **context, enu
     (void)c;
     *context = NULL;
     if (!r) return;
+    pthread_mutex_lock(&r->lock);
     int complete = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->queued;
-    if (!complete) mark_gone(r, r->full || (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED && r->queued));
+    int unread = r->full || (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED && r->queued);
+    pthread_mutex_unlock(&r->lock);
+    if (!complete) mark_gone(r, unread);
+    pthread_mutex_lock(&r->lock);
+    int slow = r->slow;
+    pthread_mutex_unlock(&r->lock);
     pthread_mutex_lock(&h->lock);
     if (r->connection) {
         if (r->handed) epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, r->connection->fd, NULL);
@@ -759,10 +766,10 @@ static void on_complete(void *arg, struct MHD_Connection *c, void **context, enu
     else h->requests = r->next;
     h->counts.n_requests--;
     h->counts.n_gone += !complete && r->handed;
-    h->counts.n_cut_slow += r->slow != 0;
+    h->counts.n_cut_slow += (uint64_t)slow;
     pthread_cond_broadcast(&h->idle);
     pthread_mutex_unlock(&h->lock);
-    tell_record(r, complete);
+    tell_record(r, complete, slow);
     pthread_mutex_lock(&r->lock);
     r->c = NULL;
     drop = r->on_drop;
@@ -1021,12 +1028,12 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->job, NULL);
     pthread_cond_init(&h->idle, NULL);
+    *out = h; /* before the threads that call the handlers, who find the server by it */
     weft_status st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);
     if (!st) st = start_daemon(h, err);
     h->config.host = h->config.tls_cert = h->config.tls_key = NULL; /* the caller's */
-    if (st) weft__http_stop(&h);
-    *out = h;
+    if (st) weft__http_stop(out);
     return st;
 }
 

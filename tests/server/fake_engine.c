@@ -54,7 +54,8 @@ struct request {
     uint64_t id;
     char script[4096];
     size_t n_script;
-    int loops, fail_after, running, cancelled;
+    int loops, fail_after, running;
+    atomic_int cancelled; /* by any thread */
     int32_t n_generated, limit;
     uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
 };
