@@ -102,9 +102,13 @@ static void print_md(const bench_row *r)
 static void print_csv(const bench_row *r)
 {
     const weft_model_info *m = &r->info;
-    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f\n", m->provider, r->model_file, m->arch,
+    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->provider, r->model_file, m->arch,
            m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads, r->kv_type,
            r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
+    if (r->limit_name)
+        printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts,
+               r->limit_compute_ts);
+    printf("\n");
 }
 
 void bench_print_begin(enum bench_format format, int roofline)
@@ -112,7 +116,8 @@ void bench_print_begin(enum bench_format format, int roofline)
     if (format == BENCH_JSON) printf("[\n");
     if (format == BENCH_CSV)
         printf("backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
-               "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts\n");
+               "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s\n",
+               roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "");
     if (format != BENCH_MD) return;
     printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s\n", "model", "size", "params", "backend", "threads", "test", "t/s",
            roofline ? " median, share of limit |" : "");

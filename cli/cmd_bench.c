@@ -114,7 +114,14 @@ static weft_status bench_grid(struct grid *g, weft_error *err)
     return st;
 }
 
-static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *n_rows,
+static void begin(const bench_options *o)
+{
+    if (o->batched) bench_batched_begin(o->format);
+    else if (!o->profile || o->format == BENCH_JSON) bench_print_begin(o->format, o->roofline);
+}
+
+/* The output begins when there is something to measure: *begun. */
+static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *begun, int *n_rows,
                                  weft_error *err)
 {
     struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .n_rows = *n_rows};
@@ -122,6 +129,8 @@ static weft_status bench_threads(const bench_options *o, const char *path, int32
     weft_status st = open_model(o, path, threads, &g.model, err);
     if (!st && o->roofline) st = weft_model_measure(g.model, &g.first, err);
     g.last = g.first;
+    if (!st && !*begun) begin(o);
+    *begun |= !st;
     if (!st) st = o->batched ? bench_batched(o, g.model, &g.n_rows, err) : bench_grid(&g, err);
     if (!st && o->roofline) bench_print_peaks(&g.first, &g.last);
     weft_model_close(&g.model);
@@ -132,13 +141,11 @@ static weft_status bench_threads(const bench_options *o, const char *path, int32
 static weft_status bench_all(const bench_options *o, const char *path, weft_error *err)
 {
     bench_trace *trace = NULL;
-    int n_rows = 0;
+    int n_rows = 0, begun = 0;
     weft_status st = o->trace ? bench_trace_open(o->trace, &trace, err) : WEFT_OK;
     if (st) return st;
-    if (o->batched) bench_batched_begin(o->format);
-    else if (!o->profile || o->format == BENCH_JSON) bench_print_begin(o->format, o->roofline);
-    for (int t = 0; t < o->threads.n && !st; t++) st = bench_threads(o, path, o->threads.items[t], trace, &n_rows, err);
-    bench_print_end(o->format);
+    for (int t = 0; t < o->threads.n && !st; t++) st = bench_threads(o, path, o->threads.items[t], trace, &begun, &n_rows, err);
+    if (begun) bench_print_end(o->format);
     weft_error ignored;
     weft_status closed = bench_trace_close(&trace, st ? &ignored : err);
     return st ? st : closed;
@@ -165,6 +172,13 @@ static int parse_format(bench_options *o)
     return 0;
 }
 
+static int all_zero(const struct int_list *list)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->items[i] > 0) return 0;
+    return 1;
+}
+
 /* What is wrong with the options, or NULL. */
 static const char *check_options(bench_options *o, int n_models)
 {
@@ -177,6 +191,7 @@ static const char *check_options(bench_options *o, int n_models)
     if ((o->batched || o->profile) && o->format == BENCH_CSV) return "--batched and --profile print md, json or jsonl";
     int deep = o->n_depth.n > 1 || o->n_depth.items[0] > 0;
     if (o->batched && deep) return "--batched begins with an empty context: leave out -d";
+    if (all_zero(&o->n_prompt) && all_zero(&o->n_gen)) return "nothing to measure: give -p or -n a size above 0";
     if (o->write && !o->synthetic) return "--write needs --synthetic SHAPE";
     return NULL;
 }
@@ -190,7 +205,7 @@ int cmd_bench(int argc, char **argv)
         {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, NULL},
         {"n-depth", 'd', OPT_INT_LIST, &o.n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
-        {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"repetitions", 'r', OPT_INT, &o.reps, "N", "repetitions of each row (5)", 1, BENCH_REPS_MAX, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0, 0, NULL},

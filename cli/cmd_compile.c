@@ -16,7 +16,7 @@ int cmd_compile(int argc, char **argv)
     params.progress = progress_update;
     params.progress_arg = &bar;
     const option_spec options[] = {
-        {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME",
          "of a folder: its pre-tokenizer, where it is not recognized: llama-bpe, ...", 0, 0, NULL},
         {0},

@@ -49,7 +49,7 @@ int cmd_imatrix(int argc, char **argv)
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the matrix", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.params.chunk, "N", "tokens per chunk (512)", 4, 1 << 20, NULL},
         {"chunks", 0, OPT_INT, &o.params.max_chunks, "N", "only the first N chunks", 1, 1 << 30, NULL},
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
     const command_spec spec = {"imatrix", "MODEL -f TEXT -o F [options]",

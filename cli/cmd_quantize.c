@@ -19,7 +19,7 @@ int cmd_quantize(int argc, char **argv)
     const option_spec options[] = {
         {"pure", 0, OPT_FLAG, &pure, NULL, "every matrix in the one type, no mix", 0, 0, NULL},
         {"imatrix", 0, OPT_TEXT, &params.imatrix, "F", "importance matrix (weft imatrix makes one)", 0, 0, NULL},
-        {"threads", 't', OPT_INT, &params.n_threads, "THREADS", "threads (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &params.n_threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object: sizes and counts", 0, 0, NULL},
         {0},
     };

@@ -1,4 +1,5 @@
 /* cmd_run.c: weft run: continues a text. The text streams to stdout, statistics go to stderr. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,8 @@ struct run_options {
     const char *kv_type, *grammar;
 };
 
-/* "ID=VALUE" each; -inf forbids. */
-static weft_status parse_bias(const struct text_list *list, weft_logit_bias *out, weft_error *err)
+/* "ID=VALUE" each; -inf forbids. Returns 0 after a message. */
+static int parse_bias(const struct text_list *list, weft_logit_bias *out)
 {
     for (int i = 0; i < list->n; i++) {
         char *end;
@@ -27,12 +28,13 @@ static weft_status parse_bias(const struct text_list *list, weft_logit_bias *out
         if (end == list->items[i] || *end != '=' || id < 0 || id > INT32_MAX) goto bad;
         const char *value = end + 1;
         out[i] = (weft_logit_bias){(int32_t)id, strtof(value, &end)};
-        if (end == value || *end) goto bad;
+        if (end == value || *end || isnan(out[i].bias) || out[i].bias == INFINITY) goto bad;
         continue;
     bad:
-        return weft_fail(err, WEFT_ARGUMENT, "--logit-bias %s: must be TOKEN=BIAS, as in 13=-inf", list->items[i]);
+        fprintf(stderr, "weft run: --logit-bias %s: must be TOKEN=BIAS, as in 13=-inf or 13=2.5\n", list->items[i]);
+        return 0;
     }
-    return WEFT_OK;
+    return 1;
 }
 
 static int to_stdout(void *arg, const char *text, size_t n)
@@ -148,20 +150,15 @@ done:
 
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
-    weft_logit_bias bias[LIST_MAX];
     weft_model_params params;
     weft_model *model = NULL;
     progress bar = {0};
-    weft_status st = parse_bias(&o->bias, bias, err);
-    if (st) return st;
-    o->sampler.bias = bias;
-    o->sampler.n_bias = o->bias.n;
     weft_model_params_default(&params);
     params.n_threads = o->threads;
     params.n_ctx = o->n_ctx;
     params.progress = progress_update;
     params.progress_arg = &bar;
-    st = weft_model_open(path, &params, &model, err);
+    weft_status st = weft_model_open(path, &params, &model, err);
     progress_end(&bar);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
@@ -176,14 +173,14 @@ int cmd_run(int argc, char **argv)
     const option_spec options[] = {
         {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"temp", 0, OPT_FLOAT, &s->temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},
         {"top-k", 0, OPT_INT, &s->top_k, "K", "only the K likeliest, 0: off (40)", 0, 1 << 30, NULL},
-        {"top-p", 0, OPT_FLOAT, &s->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", 0, 0, NULL},
-        {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 0, NULL},
-        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", 0, 0, NULL},
-        {"presence-penalty", 0, OPT_FLOAT, &s->presence_penalty, "P", "subtracted from tokens seen (0)", 0, 0, NULL},
-        {"frequency-penalty", 0, OPT_FLOAT, &s->frequency_penalty, "F", "subtracted per occurrence (0)", 0, 0, NULL},
+        {"top-p", 0, OPT_FLOAT, &s->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", OPTION_ABOVE_0, 1, NULL},
+        {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 1, NULL},
+        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0, OPTION_FINITE, NULL},
+        {"presence-penalty", 0, OPT_FLOAT, &s->presence_penalty, "P", "subtracted from tokens seen (0)", -OPTION_FINITE, OPTION_FINITE, NULL},
+        {"frequency-penalty", 0, OPT_FLOAT, &s->frequency_penalty, "F", "subtracted per occurrence (0)", -OPTION_FINITE, OPTION_FINITE, NULL},
         {"penalty-last-n", 0, OPT_INT, &s->penalty_last_n, "N", "tokens the penalties look back, -1: all (64)", -1, 1 << 30, NULL},
         {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
         {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
@@ -214,6 +211,10 @@ int cmd_run(int argc, char **argv)
         fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
         return EXIT_USAGE;
     }
+    weft_logit_bias bias[LIST_MAX];
+    if (!parse_bias(&o.bias, bias)) return EXIT_USAGE;
+    s->bias = bias;
+    s->n_bias = o.bias.n;
     weft_error err = {0};
     const char *prompt = argc - first == 2 ? argv[first + 1] : isatty(STDIN_FILENO) ? "" : "-";
     char *text = NULL;

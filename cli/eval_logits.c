@@ -48,24 +48,21 @@ static weft_status write_floats(const char *path, const float *x, size_t n, weft
     return failed ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno)) : WEFT_OK;
 }
 
-static weft_status eval_logits(const struct eval_options *o, const char *path, weft_error *err)
+static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n, weft_error *err)
 {
     weft_model_params mp;
     weft_session_params sp;
     weft_model *model = NULL;
     weft_session *session = NULL;
     weft_model_info info = {.size = sizeof info};
-    int32_t *ids = NULL, n = 0;
     float *logits = NULL;
     progress bar = {0};
-    weft_status st = parse_ids(o->tokens, &ids, &n, err);
-    if (st) return st;
     weft_model_params_default(&mp);
     mp.n_threads = o->threads;
     mp.n_ctx = o->n_ctx;
     mp.progress = progress_update;
     mp.progress_arg = &bar;
-    st = weft_model_open(path, &mp, &model, err);
+    weft_status st = weft_model_open(path, &mp, &model, err);
     progress_end(&bar);
     if (st || (st = weft_model_describe(model, &info, err))) goto done;
     weft_session_params_default(&sp);
@@ -83,7 +80,6 @@ done:
     free(logits);
     weft_session_free(&session);
     weft_model_close(&model);
-    free(ids);
     return st;
 }
 
@@ -96,7 +92,7 @@ int eval_logits_command(int argc, char **argv)
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
     const command_spec spec = {"eval logits", "MODEL --tokens IDS -o F [options]",
@@ -110,5 +106,13 @@ int eval_logits_command(int argc, char **argv)
         return EXIT_USAGE;
     }
     weft_error err = {0};
-    return eval_logits(&o, argv[first], &err) ? report("eval logits", &err) : EXIT_DONE;
+    int32_t *ids = NULL, n = 0;
+    weft_status st = parse_ids(o.tokens, &ids, &n, &err);
+    if (st) {
+        report("eval logits", &err);
+        return st == WEFT_ARGUMENT ? EXIT_USAGE : EXIT_FAILED;
+    }
+    st = eval_logits(&o, argv[first], ids, n, &err);
+    free(ids);
+    return st ? report("eval logits", &err) : EXIT_DONE;
 }

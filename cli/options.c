@@ -36,8 +36,15 @@ static int in_range(const option_spec *o, double v)
 
 static int range_error(const command_spec *spec, const option_spec *o, const char *value)
 {
-    char why[96];
-    snprintf(why, sizeof why, "must be from %g to %g", o->min, o->max);
+    char why[96], least[40] = "", most[40] = "";
+    if (o->kind != OPT_FLOAT) {
+        snprintf(why, sizeof why, "must be from %.0f to %.0f", o->min, o->max);
+        return bad(spec, o, value, why);
+    }
+    if (o->min == OPTION_ABOVE_0) snprintf(least, sizeof least, " above 0");
+    else if (o->min > -OPTION_FINITE) snprintf(least, sizeof least, " at least %g", o->min);
+    if (o->max < OPTION_FINITE) snprintf(most, sizeof most, " at most %g", o->max);
+    snprintf(why, sizeof why, "must be%s%s%s", least[0] || most[0] ? least : " finite", least[0] && most[0] ? " and" : "", most);
     return bad(spec, o, value, why);
 }
 

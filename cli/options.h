@@ -2,6 +2,7 @@
 #ifndef WEFT_CLI_OPTIONS_H
 #define WEFT_CLI_OPTIONS_H
 
+#include <float.h>
 #include <stdint.h>
 
 #define EXIT_DONE 0
@@ -17,6 +18,10 @@ typedef enum option_kind {
     OPT_LIST,    /* struct text_list *: may be given several times */
     OPT_INT_LIST /* struct int_list *: comma-separated, each within [min, max] */
 } option_kind;
+
+/* Bounds of an OPT_FLOAT that are none of its values, or all. */
+#define OPTION_ABOVE_0 ((double)FLT_MIN)
+#define OPTION_FINITE ((double)FLT_MAX)
 
 #define LIST_MAX 64
 struct text_list {
@@ -35,7 +40,7 @@ typedef struct option_spec {
     void *out;
     const char *argument; /* "T", for help; NULL for flags */
     const char *help;
-    double min, max; /* both 0: no check */
+    double min, max; /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
     int *given;      /* set to 1 when the option occurs; may be NULL */
 } option_spec;
 

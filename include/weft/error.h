@@ -67,7 +67,8 @@ WEFT_API const char *weft_status_text(weft_status status);
 WEFT_API weft_status weft_fail(weft_error *err, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 
 /* Puts "prefix: " before the message already in *err, for a caller that knows the name of the thing. `status` is what the
- * failed call returned; it is stored again and returned, also when err is NULL. */
+ * failed call returned; it is stored again and returned, also when err is NULL. A message that begins with "prefix: " already stays
+ * as it is. */
 WEFT_API weft_status weft_fail_within(weft_error *err, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 
 #ifdef __cplusplus

@@ -96,9 +96,11 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 
 /* ---- models ---- */
 
+#define WEFT_THREADS_MAX 1024
+
 typedef struct weft_model_params {
     uint32_t size;
-    int32_t n_threads;      /* 0: one per core that we may use, or WEFT_THREADS */
+    int32_t n_threads;      /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
     int32_t max_rows;       /* rows of the largest step; 0: 512 */
     int32_t n_ctx;          /* context that will be used; some models choose their rope by it. 0: the model's own */
     const char *provider;   /* "cpu", a plugin's path, or NULL: cpu */

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/topology.h"
 
-#define MAX_THREADS 1024
 
 static const char *const tier_names[WEFT__TIER_COUNT] = {
 #define TIER_NAME(name, value, text, needs) [value] = text,
@@ -158,15 +157,15 @@ int weft__cpu_default_threads(void)
     if (wish && *wish) {
         char *end;
         long n = strtol(wish, &end, 10);
-        if (!*end && n >= 1 && n <= MAX_THREADS) return (int)n;
-        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, MAX_THREADS);
+        if (!*end && n >= 1 && n <= WEFT__MAX_THREADS) return (int)n;
+        weft__log(WEFT__LOG_WARN, "WEFT_THREADS=%s is not a number from 1 to %d; ignored", wish, WEFT__MAX_THREADS);
     }
     weft__cpu_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
     int n = counts.fast_cores;
     double quota = ceil(weft__cgroup_cpus(""));
     if (quota > 0 && quota < n) n = (int)quota;
-    if (n > MAX_THREADS) n = MAX_THREADS;
+    if (n > WEFT__MAX_THREADS) n = WEFT__MAX_THREADS;
     return n < 1 ? 1 : n;
 }
 

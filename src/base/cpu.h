@@ -33,7 +33,10 @@ const char *weft__tier_name(weft__tier tier);
 
 /* The processor's brand ("AMD EPYC 9354"), or the architecture's name. */
 const char *weft__cpu_name(void);
-/* Threads to use when nobody says: WEFT_THREADS (1..1024), else one per core within the affinity mask and the cgroup's cpuset,
+/* The most threads of a pool. */
+#define WEFT__MAX_THREADS 1024
+
+/* Threads to use when nobody says: WEFT_THREADS (1..WEFT__MAX_THREADS), else one per core within the affinity mask and the cgroup's cpuset,
  * but no more than its CPU quota, rounded up. Where there are performance cores, only these: work is shared evenly, and a slower
  * core would keep them waiting. */
 int weft__cpu_default_threads(void);

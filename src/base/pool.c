@@ -31,7 +31,6 @@
 #include "base/topology.h"
 
 #define LINE 64         /* words that different threads write stand on cache lines of their own */
-#define MAX_THREADS 1024
 #define SPIN_NS 100000  /* before a thread goes to sleep; waking it costs up to half of that */
 
 /* A word that some threads wait for and others change. */
@@ -201,8 +200,8 @@ weft_status weft__pool_create(int n_threads, weft__pool **out, weft_error *err)
     weft_status status;
     *out = NULL;
     if (n_threads == 0) n_threads = weft__cpu_default_threads();
-    if (n_threads < 1 || n_threads > MAX_THREADS) {
-        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads, MAX_THREADS);
+    if (n_threads < 1 || n_threads > WEFT__MAX_THREADS) {
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d", n_threads, WEFT__MAX_THREADS);
     }
     weft__pool *pool = weft__alloc_aligned(LINE, sizeof *pool);
     if (!pool) return weft_fail(err, WEFT_NO_MEMORY, "thread pool of %d threads: out of memory", n_threads);

@@ -5,7 +5,10 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "engine/handles.h"
+
+_Static_assert(WEFT_THREADS_MAX == WEFT__MAX_THREADS, "weft.h tells the limit of the pool");
 
 enum { DEFAULT_ROWS = 512, MAX_ROWS = 1 << 16, MAX_WANTED = 128 };
 
@@ -27,7 +30,8 @@ static weft_status check_params(const weft_model_params *p, weft_error *err)
 {
     if (p->size != sizeof *p)
         return weft_fail(err, WEFT_ABI, "weft_model_params has %u bytes; this build has %zu", p->size, sizeof *p);
-    if (p->n_threads < 0 || p->n_threads > 4096) return weft_fail(err, WEFT_ARGUMENT, "%d threads", p->n_threads);
+    if (p->n_threads < 0 || p->n_threads > WEFT_THREADS_MAX)
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads, WEFT_THREADS_MAX);
     if (p->max_rows < 0 || p->max_rows > MAX_ROWS) return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
     return WEFT_OK;
@@ -103,8 +107,9 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
                                .progress = p->progress, .progress_arg = p->progress_arg, .image = weft__model_image(m)};
     if (plan.image && (st = weft__plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
-    if (st == WEFT_OK || !plan.image) return st;
-    return weft_fail_within(err, st, st == WEFT_NO_MEMORY || st == WEFT_CANCELLED ? "%s" : "%s: compile the model again (weft compile)", m->source.label);
+    if (st == WEFT_OK) return st;
+    int again = plan.image && st != WEFT_NO_MEMORY && st != WEFT_CANCELLED;
+    return weft_fail_within(err, st, again ? "%s: compile the model again (weft compile)" : "%s", m->source.label);
 }
 
 /* What opening a file and making a synthetic model have in common, once m->source is set. */

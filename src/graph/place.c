@@ -1,14 +1,29 @@
 /* place.c: which provider runs a node, where one segment ends and the next begins, and where their tensors lie.
  * Reentrant; no state. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "graph/plan.h"
 #include "mem/mem.h"
 
+/* The types of the node's weights, each once: "Q4_0, F32". */
+static void weight_types(const weft_graph *g, const weft_node *n, char *out, size_t size)
+{
+    uint64_t seen = 0;
+    size_t at = 0;
+    out[0] = 0;
+    for (int32_t i = 0; i < n->n_w && at < size; i++) {
+        uint32_t dtype = n->w[i] == WEFT_NONE ? 0 : g->weights[n->w[i]].dtype;
+        if (n->w[i] == WEFT_NONE || (dtype < 64 && seen >> dtype & 1)) continue;
+        if (dtype < 64) seen |= 1ull << dtype;
+        at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", weft_dtype_describe(dtype).name);
+    }
+}
+
 static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const *providers, int n_providers, weft_error *err)
 {
-    char name[WEFT__NODE_NAME], list[128] = "";
+    char name[WEFT__NODE_NAME], list[128] = "", types[128];
     size_t at = 0;
     for (int p = 0; p < n_providers && at + 20 < sizeof list; p++) {
         size_t n = strnlen(providers[p]->api->name, 16);
@@ -17,7 +32,9 @@ static weft_status nobody(const weft_graph *g, int32_t i, weft__provider *const 
         at += n;
         list[at] = 0;
     }
-    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it (asked: %s)", weft__node_name(g, i, name), list);
+    weight_types(g, &g->nodes[i], types, sizeof types);
+    return weft_fail(err, WEFT_UNSUPPORTED, "%s: no provider can run it%s%s (asked: %s)", weft__node_name(g, i, name),
+                     types[0] ? " with weights of type " : "", types, list);
 }
 
 weft_status weft__plan_place(const weft_graph *graph, weft__provider *const *providers, int n_providers, int32_t *place,

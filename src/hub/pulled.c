@@ -77,6 +77,7 @@ weft_status weft_resolve_model(const char *name, char *path, size_t capacity, we
 {
     weft__hub_name n;
     struct stat s;
+    if (!name[0]) return weft_fail(err, WEFT_ARGUMENT, "the name of the model is empty; give a file, a folder or OWNER/NAME");
     int there = stat(name, &s) == 0, why = errno;
     if (there || (why != ENOENT && why != ENOTDIR)) {
         /* What is there but cannot be reached is for whoever opens it to complain about. */

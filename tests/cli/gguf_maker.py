@@ -38,7 +38,7 @@ class Tensor:
         n = 1
         for d in self.dims:
             n *= d
-        return n * (4 if self.kind == TYPE_F32 else 2)
+        return n * (2 if self.kind == TYPE_F16 else 4)
 
 
 class Model:

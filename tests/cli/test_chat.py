@@ -85,6 +85,7 @@ class Chat(unittest.TestCase):
                 p = weft("chat", STORIES, "--chat-template", path, stdin=b"hi\n")
                 self.assertEqual(p.returncode, 1, text)
                 self.assertIn(expected, p.stderr)
+                self.assertEqual(p.stderr.count(b"chat template"), 1)
 
 
 if __name__ == "__main__":

@@ -41,6 +41,23 @@ class Usage(unittest.TestCase):
                      ["eval", "logits", "m"], ["run", "m", "-t", "0"]):
             self.assertEqual(weft(*args).returncode, 2, args)
 
+    def test_values_out_of_range_are_usage(self):
+        """Whatever the option: status 2 before anything is opened, and the bounds as one writes them."""
+        for option, values, words in (
+                ("--temp", ("200", "-1", "inf"), "at least 0 and at most 100"), ("--top-p", ("2", "0", "-1"), "above 0 and at most 1"),
+                ("--min-p", ("-1", "1.5"), "at least 0 and at most 1"), ("--repeat-penalty", ("0", "-2", "inf"), "above 0"),
+                ("--presence-penalty", ("inf", "-inf"), "finite"), ("--frequency-penalty", ("inf",), "finite"), ("--top-k", ("-1",), "from 0 to 1073741824"),
+                ("-n", ("-2",), "from -1 to 1073741824"), ("-t", ("0", "1025"), "from 1 to 1024"), ("-c", ("0",), "from 1 to 268435456"),
+                ("--logit-bias", ("a=1", "1", "1=", "1=x", "-1=1", "1=nan", "1=inf"), "TOKEN=BIAS")):
+            for value in values:
+                p = weft("run", "/nonexistent", "a", option, value)
+                self.assertEqual(p.returncode, 2, (option, value))
+                self.assertIn(words, p.stderr.decode())
+        for tokens in ("", " ", "a", "1 -2", "1 99999999999"):
+            p = weft("eval", "logits", "/nonexistent", "--tokens", tokens, "-o", "-")
+            self.assertEqual(p.returncode, 2, tokens)
+            self.assertIn(b"--tokens", p.stderr)
+
     def test_missing_file_is_named(self):
         for c in (["run", "/nonexistent.gguf", "x"], ["info", "/nonexistent.gguf"], ["tokenize", "/nonexistent.gguf", "x"]):
             p = weft(*c)
@@ -57,6 +74,12 @@ class Usage(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr), (0, b""))
         for thing in (b"attention", b"blk.1.ffn_down", b"bytes"):
             self.assertIn(thing, p.stdout)
+
+    def test_an_empty_name_is_named(self):
+        for command in ("run", "info", "tokenize"):
+            p = weft(command, "", *(["x"] if command != "info" else []))
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"the name of the model is empty", p.stderr)
 
     def test_devices(self):
         p = weft("devices", "--json")
@@ -209,12 +232,26 @@ class Bench(unittest.TestCase):
         csv = self.bench("-o", "csv").splitlines()
         self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
 
+    def test_nothing_is_printed_before_there_is_something(self):
+        for extra in ((), ("-o", "json"), ("-o", "csv"), ("--batched",)):
+            p = weft("bench", "--synthetic", "gpt-9", *extra)
+            self.assertEqual((p.returncode, p.stdout), (1, b""), extra)
+            p = weft("bench", "--synthetic", "tiny", "-p", "0", "-n", "0,0", *extra)
+            self.assertEqual((p.returncode, p.stdout), (2, b""), extra)
+            self.assertIn(b"nothing to measure", p.stderr)
+
     @leave_out(EMULATED, "measuring under emulation says nothing")
     def test_roofline_names_a_limit_and_a_share(self):
         rows = json.loads(self.bench("-o", "json", "--roofline"))
         for row in rows:
             self.assertGreater(row["limit_ts"], 0)
             self.assertGreater(row["share"], 0)
+        head, *rows = (line.split(",") for line in self.bench("-o", "csv", "--roofline").splitlines())
+        self.assertEqual(head[-5:], ["limit", "limit_ts", "share", "limit_read_ts", "limit_compute_ts"])
+        for row in rows:
+            named = dict(zip(head, row))
+            self.assertEqual(len(row), len(head))
+            self.assertAlmostEqual(float(named["median_ts"]) / float(named["limit_ts"]), float(named["share"]), places=5)
         p = weft("bench", "--synthetic", "tiny", "-p", "0", "-n", "4", "-r", "1", "--roofline")
         self.assertRegex(p.stderr.decode(), r"memory read +[\d.]+ +[\d.]+ GB/s")
 

@@ -86,6 +86,9 @@ static void errors_are_formatted(void **state)
     assert_string_equal(err.message, "a.gguf: bad magic");
     assert_int_equal(weft_fail_within(&err, WEFT_FORMAT, "adapter %d", 7), WEFT_FORMAT);
     assert_string_equal(err.message, "adapter 7: a.gguf: bad magic");
+    assert_int_equal(weft_fail_within(&err, WEFT_IO, "adapter %d", 7), WEFT_IO); /* named already */
+    assert_string_equal(err.message, "adapter 7: a.gguf: bad magic");
+    assert_int_equal(err.status, WEFT_IO);
     /* an argument may be the message itself */
     weft_fail(&err, WEFT_IO, "[%s]", err.message);
     assert_string_equal(err.message, "[adapter 7: a.gguf: bad magic]");

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 
-enum { RANK = 100, MAX_THREADS = 1024, PAGE_BLOCK = 16 };
+enum { RANK = 100, PAGE_BLOCK = 16 };
 
 typedef struct settings {
     int n_threads;
@@ -26,8 +26,8 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
     if (!strncmp(option, "threads=", 8)) {
         char *end;
         long threads = strtol(option + 8, &end, 10);
-        if (end == option + 8 || *end || threads < 0 || threads > MAX_THREADS)
-            return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen", option, MAX_THREADS);
+        if (end == option + 8 || *end || threads < 0 || threads > WEFT__MAX_THREADS)
+            return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen", option, WEFT__MAX_THREADS);
         s->n_threads = (int)threads;
         return WEFT_OK;
     }
