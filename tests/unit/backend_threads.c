@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "base/pool.h"
 
 enum { D = 1024, F = 4096, V = 64, THREADS = 4, N_CTX = 48 };
@@ -160,7 +161,8 @@ static void refused_advice_changes_nothing(void **state)
         n_refused = 0;
         run_graph(&s, "threads=4", whole, NULL, b);
         refuse_advice = 0;
-        assert_true(n_refused > 0);
+        /* Tiers without packed kernels read weights where they lie, and ask for nothing. */
+        assert_true(n_refused > 0 || weft__cpu_tiers() < 1u << WEFT__TIER_AVX2);
         same(a, b);
     }
     stage_close(&s);
