@@ -11,17 +11,13 @@
 #include "base/alloc.h"
 #include "claims.h"
 #include "model/shared.h"
+#include "model/sweep.h"
 #include "weft/weft.h"
 
-static int fail_nth(void *arg, size_t n_bytes)
-{
-    (void)n_bytes;
-    return atomic_fetch_sub((atomic_int *)arg, 1) != 0;
-}
-
 /* Opens, tokenizes, generates three tokens and renders them. path NULL: a synthetic model. */
-static weft_status load_and_generate(const char *path, weft_error *err)
+static weft_status load_and_generate(const void *arg, weft_error *err)
 {
+    const char *path = arg;
     weft_model_params mp;
     weft_session_params sp;
     weft_sampler_params params;
@@ -64,33 +60,10 @@ done:
     return st;
 }
 
-static void sweep(const char *path)
-{
-    weft_error err = {0};
-    if (load_and_generate(path, &err)) fail_msg("%s", err.message); /* what is made once per process is made now */
-    size_t live = weft__alloc_live();
-    int n, done = 0;
-    for (n = 0; !done; n++) {
-        atomic_int left = n;
-        memset(&err, 0, sizeof err);
-        weft__alloc_set_gate(fail_nth, &left);
-        weft_status st = load_and_generate(path, &err);
-        weft__alloc_set_gate(NULL, NULL);
-        done = atomic_load(&left) >= 0; /* none failed this time */
-        if (!done && st == WEFT_OK) fail_msg("allocation %d failed and nobody noticed", n);
-        if (!done && !err.message[0]) fail_msg("allocation %d failed without a message", n);
-        if (done && st) fail_msg("%s", err.message);
-        if (weft__alloc_live() != live) fail_msg("allocation %d failed: %zu blocks leak", n, weft__alloc_live() - live);
-        if (n > 100000) fail_msg("endless");
-    }
-    printf("           %d allocations failed, one at a time\n", n - 1);
-    assert_true(n > 50);
-}
-
 static void synthetic_model(void **state)
 {
     (void)state;
-    sweep(NULL);
+    sweep(load_and_generate, NULL);
 }
 
 static void model_file(void **state)
@@ -100,7 +73,7 @@ static void model_file(void **state)
     if (!path) skip_claim("no stories260K; set WEFT_SHARED");
     char copy[512];
     snprintf(copy, sizeof copy, "%s", path);
-    sweep(copy);
+    sweep(load_and_generate, copy);
 }
 
 static int count(void *arg, size_t n_bytes)

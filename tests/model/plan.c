@@ -3,7 +3,6 @@
  * error and no leak. CTest runs it once per tier. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,10 +14,10 @@
 
 #include "claims.h"
 
-#include "base/alloc.h"
 #include "base/hash.h"
 #include "format/plan_parts.h"
 #include "model/shared.h"
+#include "model/sweep.h"
 #include "model/tier.h"
 #include "weft/weft.h"
 
@@ -199,42 +198,15 @@ static void plans_that_do_not_fit(void **state)
 
 /* ---- memory that runs out ---- */
 
-static int fail_nth(void *arg, size_t n_bytes)
+static weft_status write_it(const void *arg, weft_error *err)
 {
-    (void)n_bytes;
-    return atomic_fetch_sub((atomic_int *)arg, 1) != 0;
-}
-
-/* Runs `body` with its first, then its second ... allocation refused. */
-static void sweep(weft_status (*body)(weft_error *err))
-{
-    weft_error err = {0};
-    if (body(&err)) fail_msg("%s", err.message); /* what is made once per process is made now */
-    size_t live = weft__alloc_live();
-    int n, done = 0;
-    for (n = 0; !done; n++) {
-        atomic_int left = n;
-        memset(&err, 0, sizeof err);
-        weft__alloc_set_gate(fail_nth, &left);
-        weft_status st = body(&err);
-        weft__alloc_set_gate(NULL, NULL);
-        done = atomic_load(&left) >= 0; /* none failed this time */
-        if (!done && st == WEFT_OK) fail_msg("allocation %d failed and nobody noticed", n);
-        if (!done && !err.message[0]) fail_msg("allocation %d failed without a message", n);
-        if (done && st) fail_msg("%s", err.message);
-        if (weft__alloc_live() != live) fail_msg("allocation %d failed: %zu blocks leak", n, weft__alloc_live() - live);
-    }
-    printf("           %d allocations failed, one at a time\n", n - 1);
-    assert_true(n > 50);
-}
-
-static weft_status write_it(weft_error *err)
-{
+    (void)arg;
     return compile(made, err);
 }
 
-static weft_status use_it(weft_error *err)
+static weft_status use_it(const void *arg, weft_error *err)
 {
+    (void)arg;
     static const int32_t tokens[] = {1, 2, 3, 4, 5};
     float out[5 * GOLDEN_VOCAB];
     return logits_of(path, 2, 2, tokens, 5, out, err);
@@ -245,8 +217,8 @@ static void failing_allocator(void **state)
     (void)state;
     weft_error err = {0};
     if (weft_synthetic_write("tiny", WEFT_Q8_0, made, NULL, NULL, &err)) fail_msg("%s", err.message);
-    sweep(write_it);
-    sweep(use_it);
+    sweep(write_it, NULL);
+    sweep(use_it, NULL);
 }
 
 int main(int argc, char **argv)
