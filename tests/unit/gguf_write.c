@@ -1,5 +1,4 @@
 /* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file. */
-#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,32 +14,12 @@
 #include "format/out_file.h"
 #include "claims.h"
 #include "gguf_build.h"
-
-static char folder[64], path[128];
+#include "folder.h"
 
 static int make_folder(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/weft-write-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/out.gguf", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder); /* fails when anything else was left there */
-}
-
-static int files_in_folder(void)
-{
-    int n = 0;
-    DIR *d = opendir(folder);
-    while (d && readdir(d)) n++;
-    if (d) closedir(d);
-    return n - 2;
+    return folder_make("out.gguf");
 }
 
 static void ok(weft_status status, const weft_error *err)

@@ -1,12 +1,12 @@
 /* plan_file.c: claims about compiled plans on the disk: what was written is read back; any damage to what an index is made of is
  * refused when the plan is opened, any other by the check; hostile tables under right checksums are refused by name; a plan
  * appears whole or not at all. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 #include "base/hash.h"
 #include "format/out_file.h"
@@ -15,7 +15,6 @@
 
 enum { N_TENSORS = 4, N_WEIGHTS = 3, KEPT_BYTES = 36 * 4, IMAGE_BYTES = 640 };
 
-static char folder[64], path[128];
 static unsigned char bytes_of[N_TENSORS][KEPT_BYTES], image_bytes[IMAGE_BYTES];
 static const char *const names[N_TENSORS] = {"token_embd.weight", "blk.0.attn_q.weight", "blk.0.attn_norm.weight",
                                              "output.weight"};
@@ -121,30 +120,12 @@ static weft_status parse(file f, weft_error *err)
 static int make_plan(void **state)
 {
     (void)state;
-    strcpy(folder, "/tmp/weft-plan-XXXXXX");
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/a.plan", folder);
+    if (folder_make("a.plan")) return -1;
     for (int i = 0; i < N_TENSORS; i++)
         for (int j = 0; j < KEPT_BYTES; j++) bytes_of[i][j] = (unsigned char)(i * 50 + j);
     for (int j = 0; j < IMAGE_BYTES; j++) image_bytes[j] = (unsigned char)(j * 7);
     ok(write_plan(path, NULL, err));
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder); /* fails when anything else was left there */
-}
-
-static int files_in_folder(void)
-{
-    int n = 0;
-    DIR *d = opendir(folder);
-    while (d && readdir(d)) n++;
-    if (d) closedir(d);
-    return n - 2;
 }
 
 /* ---- reading back ---- */

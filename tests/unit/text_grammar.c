@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "unit/alphabet.h"
 #include "unit/fixture.h"
 
 #include "base/json.h"
@@ -30,21 +31,6 @@ typedef struct vocab {
     weft__token_trie *trie;
 } vocab;
 
-/* The character that spells a byte in GPT-2's alphabet, from its definition. */
-static void spell_byte(int byte, weft__text *out)
-{
-    int n = 0, cp = byte;
-    for (int b = 0; b < 256; b++) {
-        int itself = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-        if (b == byte) {
-            cp = itself ? byte : 256 + n;
-            break;
-        }
-        n += !itself;
-    }
-    weft__text_put_utf8(out, (uint32_t)cp);
-}
-
 static const char *token_bytes(const vocab *v, int id, size_t *n, char one[1])
 {
     if (id < 256) {
@@ -69,7 +55,7 @@ static void vocab_open(vocab *v)
         if (i == CONTROL) weft__text_puts(&spelled[i], "<ctl>");
         else if (i == END) weft__text_puts(&spelled[i], "<end>");
         else
-            for (size_t k = 0; k < n; k++) spell_byte((unsigned char)s[k], &spelled[i]);
+            for (size_t k = 0; k < n; k++) weft__text_put_utf8(&spelled[i], alphabet_of((unsigned char)s[k]));
         tokens[i] = (weft__slice){spelled[i].data, spelled[i].len};
         types[i] = i == CONTROL || i == END ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_NORMAL;
     }

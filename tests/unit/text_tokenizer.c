@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "unit/alphabet.h"
 #include "unit/fixture.h"
 
 #include "base/random.h"
@@ -79,19 +80,9 @@ static void spm_vocab(vocab *v, uint64_t seed, int n_words)
     }
 }
 
-/* The character that spells a byte in GPT-2's alphabet, from its definition. */
 static void spell_byte(int byte, char out[5])
 {
-    int n = 0, cp = byte;
-    for (int b = 0; b < 256; b++) {
-        int itself = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-        if (b == byte) {
-            cp = itself ? byte : 256 + n;
-            break;
-        }
-        n += !itself;
-    }
-    out[weft__utf8_encode((uint32_t)cp, out)] = 0;
+    out[weft__utf8_encode(alphabet_of(byte), out)] = 0;
 }
 
 /* All bytes, then merges of random pairs. */
