@@ -12,6 +12,7 @@ static const struct {
 } COMMANDS[] = {
     {"run", "continue a text with a model", cmd_run},
     {"chat", "a conversation with a model", cmd_chat},
+    {"serve", "a model over HTTP, for many at once", cmd_serve},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
     {"tokenize", "text to token ids", cmd_tokenize},
     {"eval", "numbers for researchers: logits, perplexity", cmd_eval},

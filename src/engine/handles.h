@@ -51,6 +51,7 @@ struct weft_model {
     int32_t *token, *pos, *seq;
     uint8_t *want;
     weft_seq_view *views;
+    float *hidden; /* [max_rows, D], the graph's second output: of each row before the final norm */
 };
 
 /* The pages of a group of sessions; freed with the last of them. */

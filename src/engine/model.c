@@ -101,7 +101,8 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     m->seq = weft__alloc_array(n, sizeof *m->seq);
     m->want = weft__alloc_array(n, sizeof *m->want);
     m->views = weft__alloc_array(n, sizeof *m->views);
-    if (!m->token || !m->pos || !m->seq || !m->want || !m->views)
+    m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
+    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->hidden)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows, .max_wanted = m->max_wanted, .providers = &m->provider, .n_providers = 1,
                                .progress = p->progress, .progress_arg = p->progress_arg, .image = weft__model_image(m)};
@@ -184,6 +185,7 @@ void weft_model_close(weft_model **p)
 {
     weft_model *m = p ? *p : NULL;
     if (!m) return;
+    weft__free(m->hidden);
     weft__free(m->views);
     weft__free(m->want);
     weft__free(m->seq);

@@ -125,7 +125,8 @@ static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_
     weft_model *m = s->model;
     weft_rows rows = {.size = sizeof rows, .n_rows = n_rows, .n_wanted = n_wanted, .n_seqs = n_seqs, .token = m->token, .pos = m->pos,
                       .seq = m->seq, .want = m->want, .seqs = m->views};
-    return weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(s->shared->pool), &logits, err);
+    float *outputs[] = {logits, m->hidden};
+    return weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(s->shared->pool), outputs, err);
 }
 
 /* One step of n rows; `wanted` of them, the last ones, get logits. */

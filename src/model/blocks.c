@@ -100,8 +100,9 @@ void weft__build_head(weft__build *m, weft_tensor_id x)
         out = weft__build_weight(m, WEFT__REQUIRED, hp->d_model, hp->n_vocab, "token_embd.weight");
         m->n_params -= (double)hp->d_model * hp->n_vocab; /* counted as the embedding */
     }
-    x = weft__op_norm(m->b, -1, weft__op_pick_rows(m->b, x), norm, hp->norm_eps, 0);
-    x = weft__op_linear(m->b, -1, x, out, WEFT_NONE);
-    if (hp->final_softcap > 0) x = weft__op_softcap(m->b, -1, x, hp->final_softcap);
-    weft__builder_output(m->b, x);
+    weft_tensor_id logits = weft__op_norm(m->b, -1, weft__op_pick_rows(m->b, x), norm, hp->norm_eps, 0);
+    logits = weft__op_linear(m->b, -1, logits, out, WEFT_NONE);
+    if (hp->final_softcap > 0) logits = weft__op_softcap(m->b, -1, logits, hp->final_softcap);
+    weft__builder_output(m->b, logits);
+    weft__builder_output(m->b, x); /* costs nothing: it is written anyway, and the norm of those who want it is theirs */
 }

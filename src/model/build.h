@@ -79,7 +79,8 @@ weft_tensor_id weft__build_gated(weft__build *m, int layer, weft_tensor_id x, we
 weft_tensor_id weft__build_moe(weft__build *m, int layer, weft_tensor_id x, int gate, int normalize, int activation);
 /* Embedding of the step's tokens. */
 weft_tensor_id weft__build_embed(weft__build *m, float scale);
-/* Final norm, output matrix (the embedding's where there is no output.weight), soft-cap: the graph's output. */
+/* Final norm, output matrix (the embedding's where there is no output.weight), soft-cap: the graph's outputs are the logits [V,W]
+ * and x itself [D,R], the hidden state before the final norm. */
 void weft__build_head(weft__build *m, weft_tensor_id x);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "sample/candidates.h"
-#include "weft/weft.h"
+#include "sample/sampler.h"
 
 struct weft_sampler {
     weft_sampler_params params;
@@ -30,7 +30,7 @@ void weft_sampler_params_default(weft_sampler_params *p)
                                .penalty_last_n = 64};
 }
 
-static weft_status check_params(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
+weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
 {
     if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
@@ -56,7 +56,7 @@ static weft_status check_params(const weft_sampler_params *p, int32_t n_vocab, w
 weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
 {
     *out = NULL;
-    weft_status st = check_params(params, n_vocab, err);
+    weft_status st = weft__sampler_check(params, n_vocab, err);
     if (st) return st;
     weft_sampler *s = weft__alloc_zero(1, sizeof *s);
     if (!s) goto no_memory;

@@ -1,0 +1,137 @@
+/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "options.h"
+#include "terminal.h"
+#include "weft/server.h"
+
+struct serve_options {
+    int32_t threads, max_mb;
+    const char *kv_type;
+    struct text_list keys, origins, hosts, aliases;
+    weft_engine_params engine;
+    weft_server_params server;
+};
+
+static weft_server *running; /* for the signal handler */
+
+static void on_signal(int number)
+{
+    (void)number;
+    weft_server_stop(running);
+}
+
+static weft_status serve(struct serve_options *o, weft_model *model, weft_error *err)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    weft_engine *engine = NULL;
+    weft_server *server = NULL;
+    weft_status st = weft_engine_new(model, &o->engine, &engine, err);
+    if (!st) st = weft_server_new(model, engine, &o->server, &server, err);
+    if (!st) {
+        running = server;
+        sigaction(SIGTERM, &action, NULL);
+        sigaction(SIGINT, &action, NULL);
+        fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
+        if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
+            strcmp(o->server.host, "::1"))
+            fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
+        int32_t left = weft_server_run(server);
+        if (left) fprintf(stderr, "weft serve: %d requests were cancelled\n", left);
+        signal(SIGTERM, SIG_IGN);
+        signal(SIGINT, SIG_IGN);
+    }
+    weft_server_free(&server);
+    weft_engine_free(&engine);
+    return st;
+}
+
+static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
+{
+    weft_model_params params;
+    weft_model *model = NULL;
+    progress bar = {0};
+    weft_model_params_default(&params);
+    params.n_threads = o->threads;
+    params.n_ctx = o->engine.n_ctx;
+    params.progress = progress_update;
+    params.progress_arg = &bar;
+    o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
+    o->server.max_body = (uint64_t)o->max_mb << 20;
+    o->server.api_keys = o->keys.items;
+    o->server.cors_origins = o->origins.items;
+    o->server.allow_hosts = o->hosts.items;
+    o->server.aliases = o->aliases.items;
+    weft_status st = weft_model_open(path, &params, &model, err);
+    progress_end(&bar);
+    if (!st) st = serve(o, model, err);
+    weft_model_close(&model);
+    return st;
+}
+
+/* A list's items are followed by NULLs, up to its last place. */
+static int full(const struct text_list *list, const char *name)
+{
+    if (list->n < LIST_MAX) return 0;
+    fprintf(stderr, "weft serve: %s: at most %d\n", name, LIST_MAX - 1);
+    return 1;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve_options o = {.kv_type = "f16"};
+    weft_engine_params *e = &o.engine;
+    weft_server_params *s = &o.server;
+    int32_t store_mb = 0;
+    weft_engine_params_default(e);
+    weft_server_params_default(s);
+    const option_spec options[] = {
+        {"host", 0, OPT_TEXT, &s->host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
+        {"port", 'p', OPT_INT, &s->port, "P", "its port, -1: any (8080)", -1, 65535, NULL},
+        {"unix", 0, OPT_TEXT, &s->unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
+        {"api-key", 0, OPT_LIST, &o.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
+        {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a key per line, or sha256:HEX of one", 0, 0, NULL},
+        {"tls-cert", 0, OPT_TEXT, &s->tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
+        {"tls-key", 0, OPT_TEXT, &s->tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
+        {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0, NULL},
+        {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
+        {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
+        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 28, NULL},
+        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, 4096, NULL},
+        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 20, NULL},
+        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, 1 << 20, NULL},
+        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        {"isolate-tenants", 0, OPT_FLAG, &e->isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0, NULL},
+        {"store", 0, OPT_TEXT, &e->store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
+        {"store-mb", 0, OPT_INT, &store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
+        {"log-file", 0, OPT_TEXT, &s->log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+        {"trace", 0, OPT_TEXT, &e->trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
+        {"max-connections", 0, OPT_INT, &s->max_connections, "N", "(512)", 1, 65536, NULL},
+        {"max-per-ip", 0, OPT_INT, &s->max_per_ip, "N", "connections of one address (no limit of its own)", 1, 65536, NULL},
+        {"max-body", 0, OPT_INT, &o.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
+        {"idle", 0, OPT_INT, &s->idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
+        {"slow", 0, OPT_INT, &s->slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},
+        {"drain", 0, OPT_INT, &s->drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400, NULL},
+        {0},
+    };
+    const command_spec spec = {"serve", "MODEL [options]",
+                               "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
+                               "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
+                               "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them.",
+                               "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
+                               "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
+                               options, 1, 1};
+    int first;
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (full(&o.keys, "--api-key") || full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") || full(&o.aliases, "--alias")) return EXIT_USAGE;
+    e->store_bytes = (uint64_t)store_mb << 20;
+    weft_error err = {0};
+    return serve_model(&o, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
+}

@@ -1,0 +1,232 @@
+/* serve.h: the inside of an engine (weft.h), for serve*.c.
+ *
+ *   serve.c         parameters; what any thread may call: submit, cancel, drain
+ *   serve_thread.c  the engine's thread: its loop, commands, and when events are told
+ *   serve_store.c   pages, prefix tree and keys: what the scheduler knows as its store
+ *   serve_disk.c    prefixes from and to the disk store, saved slots
+ *   serve_step.c    a plan of the scheduler as steps of the model
+ *   serve_sample.c  from logits and hidden states to tokens, log-probabilities, embeddings
+ *   serve_stats.c   counters;  serve_trace.c  the Chrome trace
+ *
+ * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the disk works
+ * or an event function runs. All else belongs to the engine's thread from the moment a request is accepted: pool, prefix tree,
+ * sequences, samplers. The scheduler's calls into the store come from that thread, under the lock, but for `capacity` and `pages`,
+ * which read what never changes.
+ * A record stands for a request from submit to its last event; there are n_slots + max_queue of them, and an id names record and
+ * generation, so that an old id finds nobody. */
+#ifndef WEFT_ENGINE_SERVE_H
+#define WEFT_ENGINE_SERVE_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "engine/handles.h"
+#include "kv/prefix.h"
+#include "kv/store.h"
+#include "sched/sched.h"
+
+enum { SERVE_MAX_TOP = 20, SERVE_FETCHES = 4 /* reads of the disk at once */, SERVE_KEEPS = 64 /* prefixes that wait to be written */ };
+
+typedef enum serve_state {
+    SERVE_FREE,
+    SERVE_ASKING,   /* the disk may have its prefix: nobody has looked yet */
+    SERVE_FETCHING, /* the disk is being read */
+    SERVE_FETCHED,  /* it was read: to be handed to the scheduler */
+    SERVE_SCHEDULED
+} serve_state;
+
+typedef struct serve_request {
+    weft_engine *engine;
+    /* Under the lock. */
+    serve_state state;
+    uint32_t generation;
+    int32_t next;          /* free record, or pending request */
+    int cancelled;         /* while it is pending */
+    uint64_t sched_id;     /* SCHEDULED */
+    weft__snapshot *found; /* FETCHED: what the disk had, or NULL */
+
+    /* What was asked for. */
+    uint64_t id, tenant;
+    weft__kv_key root;
+    weft_sampler_params sampling; /* bias: a copy */
+    weft_logit_bias *bias;
+    weft_grammar *grammar;
+    int32_t n_prompt, max_new, n_top, priority;
+    int ignore_end, prompt_logprobs, embedding, no_cache;
+    uint64_t deadline_ms;
+    weft_event_fn event;
+    void *arg;
+
+    /* The engine's thread. */
+    int32_t *tokens; /* [n_prompt + max_new], of which n_known are known */
+    int32_t n_known, n_cached;
+    int32_t n_kept; /* of a finished one: what the prefix tree has of it */
+    weft__kv_seq *seq;
+    weft_sampler *sampler; /* from BEGAN on */
+    weft_matcher *matcher;
+    double *sum;      /* [D] of the hidden states of n_summed tokens; embeddings only */
+    int32_t n_summed;
+    int32_t n_told;   /* PROMPT_TOKEN events so far */
+    int computed, ended; /* it had rows; it ends with this step: no more tokens */
+    weft_finish finish;  /* if it ends by itself, unless: */
+    weft_status status;
+    char message[256];
+    uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
+} serve_request;
+
+/* Save or restore, from a thread that waits for it. */
+typedef struct serve_command {
+    struct serve_command *next;
+    int save;
+    const char *name;
+    const int32_t *tokens;
+    int32_t n;
+    weft__kv_key root;
+    weft__snapshot *snapshot; /* RESTORE: what was read */
+    uint64_t n_bytes;
+    weft_engine *engine;
+    weft_status status;
+    weft_error err;
+    int done;
+} serve_command;
+
+/* A prefix that the disk store should have. */
+typedef struct serve_keep {
+    weft__kv_key root;
+    int32_t *tokens;
+    int32_t n;
+} serve_keep;
+
+/* Rows of one request in one run of the model. */
+typedef struct serve_part {
+    serve_request *r;
+    int32_t first, n;   /* positions */
+    int32_t row;        /* its first row */
+    int32_t wanted, n_wanted; /* its first logits, and how many */
+    int sample;         /* the last row's logits give the next token */
+} serve_part;
+
+typedef struct serve_trace serve_trace;
+
+struct weft_engine {
+    weft_model *model;
+    weft_engine_params params; /* complete: no defaults left */
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake; /* the engine's thread: there is something to do */
+    pthread_cond_t told; /* a request or a command has ended */
+
+    /* Under the lock. */
+    weft__sched *sched;
+    int32_t free_record, n_live;
+    int32_t first_pending, last_pending, n_fetching;
+    serve_command *first_command, *last_command;
+    int draining, stop, work; /* work: something was asked for since the loop looked last */
+    weft_engine_stats stats; /* gauges of the scheduler are filled when asked */
+
+    serve_request *records; /* [n_records] */
+    int32_t n_records;
+
+    /* Never changed after the start. */
+    weft__kv_pool *pool;
+    weft__prefix *prefix;
+    weft__kv_layout layout;
+    weft__kv_key root;
+    weft__store *store; /* NULL: none */
+    int32_t block;      /* tokens of the largest page */
+    int32_t *ends;      /* [n_ends] end tokens */
+    int32_t n_ends;
+    int32_t max_wanted;
+
+    /* The engine's thread. */
+    int32_t *began, *ended; /* [n_records] records to be told of */
+    int32_t n_began, n_ended;
+    serve_part *parts; /* [n_slots] */
+    int32_t n_parts;
+    float *logits;     /* [max_wanted, V] */
+    float *raw;        /* [V] logits as the model gave them */
+    float *vector;     /* [D] */
+    serve_keep keeps[SERVE_KEEPS];
+    int32_t n_keeps, first_keep;
+    uint64_t kept_ns;  /* when the last one was written */
+    serve_trace *trace;
+};
+
+/* ---- serve.c ---- */
+/* Hands a request to the scheduler; with the lock. */
+weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err);
+
+/* ---- serve_thread.c ---- */
+void *weft__serve_thread(void *engine);
+/* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread, without the lock. */
+void weft__serve_end(serve_request *r, weft_finish finish);
+void weft__serve_fail(serve_request *r, weft_status status, const char *message);
+/* Tells the request's event function; ends the request when it says so. */
+void weft__serve_tell(serve_request *r, weft_event *event);
+weft_event weft__serve_event(const serve_request *r, uint32_t kind);
+/* Puts a record that is in no list back; with the lock. */
+void weft__serve_recycle(weft_engine *e, serve_request *r);
+/* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
+void weft__serve_clear(serve_request *r);
+
+/* ---- serve_store.c ---- */
+/* Pool, prefix tree, layout and keys. Complete or nothing but what weft__serve_close_pages frees. */
+weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
+void weft__serve_close_pages(weft_engine *e);
+weft__sched_store weft__serve_store(weft_engine *e);
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, weft__kv_key *out, weft_error *err);
+/* May the request read from and feed the prefix tree? */
+int weft__serve_reads_cache(const serve_request *r);
+int weft__serve_feeds_cache(const serve_request *r);
+/* Makes known what the request has read of its prompt, in whole pages. */
+void weft__serve_publish(serve_request *r);
+
+/* ---- serve_disk.c ---- */
+weft_status weft__serve_open_store(weft_engine *e, weft_error *err);
+/* Is the disk worth asking for this request? Any thread. */
+int weft__serve_worth_fetching(const serve_request *r);
+/* Moves pending requests on, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
+void weft__serve_pending(weft_engine *e);
+/* The same for commands. */
+void weft__serve_commands(weft_engine *e);
+/* Gives the engine's thread a command; with the lock. */
+void weft__serve_command(serve_command *c);
+/* What the store's thread calls when it has read a slot for command `arg`. */
+void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
+/* The tokens are worth keeping: takes *tokens, and sets it to NULL, or does nothing. */
+void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
+/* Hands one of the prefixes that wait to be kept to the store. stopping: it is worth waiting for the disk. */
+void weft__serve_keep_one(weft_engine *e, int stopping);
+/* Is one due though the engine is busy? */
+int weft__serve_keep_due(const weft_engine *e);
+
+/* ---- serve_step.c ---- */
+void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);
+
+/* ---- serve_sample.c ---- */
+/* What a request needs when it leaves the queue. */
+void weft__serve_prepare(serve_request *r);
+/* The token after the last known one, from its logits, which are overwritten. */
+void weft__serve_sample(serve_request *r, float *logits);
+/* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
+void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits);
+/* Adds the hidden states of positions first .. first + n - 1. */
+void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden);
+
+/* ---- serve_stats.c ---- */
+void weft__serve_stats_begin(weft_engine *e);
+/* With the lock, by the engine's thread. */
+void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
+void weft__serve_count_pages(weft_engine *e);
+void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish);
+
+/* ---- serve_trace.c ---- */
+weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err);
+void weft__serve_trace_close(weft_engine *e);
+/* Around one run of the model. NULL trace: nothing. */
+void weft__serve_trace_begin(weft_engine *e);
+void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, uint64_t begin_ns, uint64_t end_ns);
+void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t end_ns);
+
+#endif

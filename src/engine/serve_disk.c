@@ -1,0 +1,260 @@
+/* serve_disk.c: what outlives the engine: prefixes that go to the disk store and come back, and slots that are saved by name.
+ *
+ * A request whose prefix may be on the disk waits for it outside of the scheduler: nobody asked the prefix tree yet (ASKING), the
+ * disk is being read (FETCHING), it was read (FETCHED). A finished request's tokens are kept until there is a quiet moment, or a
+ * second has gone by; then the pages that the tree still has of them are copied for the store, which writes in the background.
+ * The store's thread only hands over what it read. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/serve.h"
+
+static const uint64_t KEEP_EVERY_NS = 1000000000; /* while the engine is busy: a copy takes some milliseconds */
+
+weft_status weft__serve_open_store(weft_engine *e, weft_error *err)
+{
+    return weft__store_open(e->params.store_dir, e->params.store_bytes, &e->layout, &e->store, err);
+}
+
+/* ---- prefixes that come back ---- */
+
+/* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
+static weft__kv_seq *borrow_seq(weft_engine *e, int32_t n)
+{
+    weft__kv_seq *seq = NULL;
+    return n > 0 && weft__kv_seq_create(e->pool, n, &seq, NULL) == WEFT_OK ? seq : NULL;
+}
+
+/* Lets the tree have the first n tokens of a snapshot; returns how many it has then. */
+static int32_t plant(weft_engine *e, const weft__snapshot *s, int32_t n)
+{
+    weft__kv_seq *seq = borrow_seq(e, n);
+    int32_t known = 0;
+    if (seq && weft__snapshot_load(s, &e->layout, n, seq, NULL) == WEFT_OK)
+        known = weft__prefix_insert(e->prefix, weft__snapshot_head_of(s)->root, weft__snapshot_tokens(s), n, seq);
+    weft__kv_seq_destroy(&seq);
+    return known;
+}
+
+int weft__serve_worth_fetching(const serve_request *r)
+{
+    weft_engine *e = r->engine;
+    return e->store && weft__serve_reads_cache(r) && weft__store_find(e->store, r->root, r->tokens, r->n_prompt - 1) >= e->block;
+}
+
+static void on_fetched(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    serve_request *r = arg;
+    weft_engine *e = r->engine;
+    if (status && status != WEFT_NOT_FOUND) weft__log(WEFT__LOG_WARN, "a stored prefix cannot be used: %s", message);
+    pthread_mutex_lock(&e->lock);
+    r->state = SERVE_FETCHED;
+    r->found = snapshot;
+    e->n_fetching--;
+    e->work = 1;
+    pthread_cond_signal(&e->wake);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Asks the disk when the tree has less. With the lock. */
+static void ask(weft_engine *e, serve_request *r)
+{
+    int32_t n = r->n_prompt - 1, known = weft__prefix_peek(e->prefix, r->root, r->tokens, n);
+    r->state = SERVE_FETCHED;
+    if (r->cancelled || weft__store_find(e->store, r->root, r->tokens, n) < known + e->block) return;
+    r->state = SERVE_FETCHING;
+    e->n_fetching++;
+    if (weft__store_fetch(e->store, r->root, r->tokens, n, on_fetched, r, NULL) == WEFT_OK) return;
+    r->state = SERVE_FETCHED;
+    e->n_fetching--;
+}
+
+/* Uses what was read; without the lock. */
+static void take_found(weft_engine *e, serve_request *r)
+{
+    int32_t n = weft__snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1);
+    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1)) plant(e, r->found, n);
+    weft__snapshot_free(&r->found);
+}
+
+/* A request that never reaches the scheduler. */
+static void finish_pending(weft_engine *e, serve_request *r, weft_finish finish)
+{
+    r->finish = finish;
+    e->ended[e->n_ended++] = (int32_t)(r - e->records);
+}
+
+/* Moves one request on. Returns 1 when it has left the pending ones. With the lock, which it lets go meanwhile. */
+static int advance(weft_engine *e, serve_request *r)
+{
+    weft_error err = {0};
+    if (r->state == SERVE_ASKING && e->n_fetching < SERVE_FETCHES) ask(e, r);
+    if (r->state != SERVE_FETCHED) return 0;
+    if (r->found) {
+        pthread_mutex_unlock(&e->lock);
+        take_found(e, r);
+        pthread_mutex_lock(&e->lock);
+    }
+    if (r->cancelled) {
+        finish_pending(e, r, WEFT_FINISH_CANCELLED);
+        return 1;
+    }
+    weft_status st = weft__serve_schedule(r, NULL, &err);
+    if (st == WEFT_BUSY) return 0; /* it was accepted: it waits for its place here */
+    if (st) {
+        r->status = st;
+        snprintf(r->message, sizeof r->message, "%.255s", err.message);
+        finish_pending(e, r, WEFT_FINISH_FAILED);
+    }
+    return 1;
+}
+
+void weft__serve_pending(weft_engine *e)
+{
+    int32_t before = -1;
+    for (int32_t i = e->first_pending; i >= 0;) {
+        int gone = advance(e, &e->records[i]);
+        int32_t next = e->records[i].next; /* others may have been appended meanwhile */
+        if (gone) *(before < 0 ? &e->first_pending : &e->records[before].next) = next;
+        else before = i;
+        if (gone && next < 0) e->last_pending = before;
+        i = next;
+    }
+}
+
+/* ---- slots ---- */
+
+void weft__serve_command(serve_command *c)
+{
+    weft_engine *e = c->engine;
+    c->next = NULL;
+    *(e->last_command ? &e->last_command->next : &e->first_command) = c;
+    e->last_command = c;
+    e->work = 1;
+    pthread_cond_signal(&e->wake);
+}
+
+/* With the lock. */
+static void command_done(serve_command *c, weft_status status)
+{
+    c->status = status;
+    c->done = 1;
+    pthread_cond_broadcast(&c->engine->told);
+}
+
+static void on_saved(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    serve_command *c = arg;
+    weft_engine *e = c->engine;
+    (void)snapshot;
+    pthread_mutex_lock(&e->lock);
+    if (status) weft_fail(&c->err, status, "%s", message);
+    command_done(c, status);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    serve_command *c = arg;
+    weft_engine *e = c->engine;
+    c->snapshot = snapshot;
+    pthread_mutex_lock(&e->lock);
+    if (status) {
+        weft_fail(&c->err, status, "%s", message);
+        command_done(c, status);
+    } else {
+        weft__serve_command(c);
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* What the tree has of tokens[0, n), as a snapshot. */
+static weft_status copy_pages(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t n, weft__snapshot **out, int32_t *n_copied, weft_error *err)
+{
+    weft_status st;
+    *out = NULL;
+    weft__kv_seq *seq = borrow_seq(e, n);
+    if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", n);
+    *n_copied = weft__prefix_match(e->prefix, root, tokens, n, seq, NULL);
+    if (*n_copied == 0) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
+    else st = weft__snapshot_take(&e->layout, root, tokens, *n_copied, seq, out, err);
+    weft__kv_seq_destroy(&seq);
+    return st;
+}
+
+static weft_status save(weft_engine *e, serve_command *c)
+{
+    weft__snapshot *s;
+    weft_status st = copy_pages(e, c->root, c->tokens, c->n, &s, &c->n, &c->err);
+    if (st) return st;
+    c->n_bytes = s->n_bytes;
+    st = weft__store_put(e->store, &s, c->name, on_saved, c, &c->err);
+    weft__snapshot_free(&s);
+    return st;
+}
+
+static weft_status restore(weft_engine *e, serve_command *c)
+{
+    int32_t n = weft__snapshot_head_of(c->snapshot)->n_tokens;
+    c->n = plant(e, c->snapshot, n);
+    c->n_bytes = c->snapshot->n_bytes;
+    weft__snapshot_free(&c->snapshot);
+    return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
+}
+
+void weft__serve_commands(weft_engine *e)
+{
+    for (serve_command *c; (c = e->first_command);) {
+        e->first_command = c->next;
+        if (!e->first_command) e->last_command = NULL;
+        pthread_mutex_unlock(&e->lock);
+        int saving = c->save;
+        weft_status st = saving ? save(e, c) : restore(e, c);
+        pthread_mutex_lock(&e->lock);
+        if (st || !saving) command_done(c, st); /* one that is being written may be done, and gone, by now */
+    }
+}
+
+/* ---- prefixes to be kept ---- */
+
+/* A file holds all pages of its tokens: one that shares most of them with another is not worth its bytes. */
+static int worth_keeping(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t n)
+{
+    return weft__store_wants(e->store, root, tokens, n) && n - weft__store_find(e->store, root, tokens, n) >= n / 4;
+}
+
+void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n)
+{
+    if (!e->store || n < e->block || !worth_keeping(e, root, *tokens, n)) return;
+    if (e->n_keeps == SERVE_KEEPS) { /* the oldest is the likeliest to have lost its pages */
+        weft__free(e->keeps[e->first_keep].tokens);
+        e->first_keep = (e->first_keep + 1) % SERVE_KEEPS;
+        e->n_keeps--;
+    }
+    e->keeps[(e->first_keep + e->n_keeps++) % SERVE_KEEPS] = (serve_keep){root, *tokens, n};
+    *tokens = NULL;
+}
+
+int weft__serve_keep_due(const weft_engine *e)
+{
+    return e->n_keeps > 0 && weft__clock_ns() - e->kept_ns > KEEP_EVERY_NS;
+}
+
+void weft__serve_keep_one(weft_engine *e, int stopping)
+{
+    weft__snapshot *s = NULL;
+    int32_t n;
+    if (e->n_keeps == 0) return;
+    serve_keep k = e->keeps[e->first_keep];
+    e->first_keep = (e->first_keep + 1) % SERVE_KEEPS;
+    e->n_keeps--;
+    if (stopping) weft__store_flush(e->store); /* there is time, and room in its queue then */
+    if (worth_keeping(e, k.root, k.tokens, k.n) && copy_pages(e, k.root, k.tokens, k.n, &s, &n, NULL) == WEFT_OK &&
+        worth_keeping(e, k.root, k.tokens, n))
+        weft__store_put(e->store, &s, NULL, NULL, NULL, NULL); /* a cache may forget: the store tells of failures in its log */
+    weft__snapshot_free(&s);
+    weft__free(k.tokens);
+    e->kept_ns = weft__clock_ns();
+}

@@ -1,0 +1,78 @@
+/* serve_stats.c: the engine's counters. All under its lock. */
+#include "engine/serve.h"
+
+static void set_bounds(weft_histogram *h, const double *bounds, int n)
+{
+    h->n = n;
+    for (int i = 0; i < n; i++) h->bounds[i] = bounds[i];
+}
+
+void weft__serve_stats_begin(weft_engine *e)
+{
+    static const double rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
+    static const double ms[] = {0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+    set_bounds(&e->stats.batch_rows, rows, sizeof rows / sizeof *rows);
+    set_bounds(&e->stats.step_ms, ms, sizeof ms / sizeof *ms);
+}
+
+static void add(weft_histogram *h, double value)
+{
+    int i = 0;
+    while (i < h->n && value > h->bounds[i]) i++;
+    h->counts[i]++;
+    h->sum += value;
+}
+
+void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns)
+{
+    add(&e->stats.batch_rows, plan->n_rows);
+    add(&e->stats.step_ms, (double)ns / 1e6);
+}
+
+void weft__serve_count_pages(weft_engine *e)
+{
+    int32_t all = 0, cached = 0, unused = 0;
+    for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++) {
+        int32_t n_free = weft__kv_pool_free_pages(e->pool, g);
+        all += weft__kv_pool_bindings(e->pool)[g].n_pages;
+        unused += n_free;
+        cached += weft__kv_pool_available_pages(e->pool, g) - n_free;
+    }
+    e->stats.kv_pages = all;
+    e->stats.kv_pages_cached = cached;
+    e->stats.kv_pages_used = all - unused - cached;
+}
+
+void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish)
+{
+    e->stats.n_finished++;
+    e->stats.n_cancelled += finish == WEFT_FINISH_CANCELLED;
+    e->stats.n_failed += finish == WEFT_FINISH_FAILED;
+    if (!r->computed) return;
+    e->stats.prompt_tokens += (uint64_t)r->n_prompt;
+    e->stats.cached_tokens += (uint64_t)r->n_cached;
+}
+
+void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
+{
+    weft_engine *e = (weft_engine *)(uintptr_t)engine;
+    weft__sched_stats s;
+    if (out->size != sizeof *out) {
+        *out = (weft_engine_stats){.size = out->size};
+        return;
+    }
+    pthread_mutex_lock(&e->lock);
+    weft__sched_get_stats(e->sched, &s);
+    *out = e->stats;
+    out->size = sizeof *out;
+    out->n_slots = e->params.n_slots;
+    out->n_ctx = e->params.n_ctx;
+    out->n_running = s.n_prefilling + s.n_decoding;
+    out->n_waiting = e->n_live - out->n_running;
+    out->n_steps = s.steps;
+    out->n_rows_decode = s.decode_rows;
+    out->n_rows_prompt = s.prompt_rows;
+    out->n_preempted = s.preempted;
+    pthread_mutex_unlock(&e->lock);
+    if (out->n_waiting < 0) out->n_waiting = 0;
+}

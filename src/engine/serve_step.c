@@ -1,0 +1,103 @@
+/* serve_step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one step
+ * gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated here but by the prefix
+ * tree, when prompts are read. Owner: the engine's thread. */
+#include "base/clock.h"
+#include "engine/serve.h"
+
+/* Does the row at that position of an item need logits? */
+static int wants_logits(const serve_request *r, const weft__sched_item *item, int32_t position)
+{
+    if (item->sample && position == item->first + item->n - 1) return 1;
+    return r->prompt_logprobs && position + 1 >= r->n_told && position + 1 < r->n_prompt;
+}
+
+/* The columns of the step. */
+typedef struct step_rows {
+    int32_t n, n_wanted;
+} step_rows;
+
+/* Adds rows of an item from position `from` on, as many as the step takes; returns where it stopped. */
+static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from, step_rows *x)
+{
+    weft_model *m = e->model;
+    serve_request *r = item->user;
+    int32_t end = item->first + item->n, position = from;
+    serve_part part = {.r = r, .first = from, .row = x->n, .wanted = x->n_wanted};
+    for (; position < end; position++) {
+        int wants = wants_logits(r, item, position);
+        if (x->n_wanted + wants > e->max_wanted) break;
+        m->token[x->n] = r->tokens[position];
+        m->pos[x->n] = position;
+        m->seq[x->n] = e->n_parts;
+        m->want[x->n] = wants ? WEFT_WANT_LOGITS : 0;
+        x->n++;
+        x->n_wanted += wants;
+    }
+    part.n = position - from;
+    part.n_wanted = x->n_wanted - part.wanted;
+    part.sample = item->sample && position == end;
+    if (part.n == 0) return position;
+    m->views[e->n_parts] = weft__kv_seq_view(r->seq);
+    e->parts[e->n_parts++] = part;
+    return position;
+}
+
+static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err)
+{
+    weft_model *m = e->model;
+    weft_rows rows = {.size = sizeof rows, .n_rows = x->n, .n_wanted = x->n_wanted, .n_seqs = e->n_parts, .token = m->token, .pos = m->pos,
+                      .seq = m->seq, .want = m->want, .seqs = m->views};
+    float *outputs[] = {e->logits, m->hidden};
+    uint64_t begin = weft__clock_ns();
+    weft__serve_trace_begin(e);
+    weft_status st = weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(e->pool), outputs, err);
+    weft__serve_trace_step(e, x->n, x->n_wanted, begin, weft__clock_ns());
+    return st;
+}
+
+/* What the rows of one request have brought. */
+static void use_part(weft_engine *e, const serve_part *part)
+{
+    serve_request *r = part->r;
+    size_t n_vocab = (size_t)e->model->hp.n_vocab, d = (size_t)e->model->hp.d_model;
+    const float *logits = e->logits + (size_t)part->wanted * n_vocab;
+    if (!r->computed) r->n_cached = part->first;
+    r->computed = 1;
+    weft__kv_seq_advance(r->seq, part->n);
+    if (r->ended) return;
+    if (r->embedding) weft__serve_embed(r, part->first, part->n, e->model->hidden + (size_t)part->row * d);
+    for (int32_t i = 0; i < part->n && r->prompt_logprobs && !r->ended; i++) {
+        int32_t next = part->first + i + 1;
+        if (next < r->n_told || next >= r->n_prompt) continue;
+        weft__serve_prompt_token(r, next, logits);
+        logits += n_vocab;
+    }
+    if (part->sample && !r->ended) weft__serve_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
+}
+
+/* One step of the model: rows of the items from `item` on, which begins at position `from`. Both move on. */
+static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, int32_t *from)
+{
+    weft_error err = {0};
+    step_rows x = {0};
+    e->n_parts = 0;
+    while (*item < plan->n_items) {
+        const weft__sched_item *it = &plan->items[*item];
+        *from = add_rows(e, it, *from, &x);
+        if (*from < it->first + it->n) break;
+        if (++*item < plan->n_items) *from = plan->items[*item].first;
+    }
+    weft_status st = run_model(e, &x, &err);
+    for (int32_t i = 0; i < e->n_parts; i++) {
+        if (st) weft__serve_fail(e->parts[i].r, st, err.message);
+        else use_part(e, &e->parts[i]);
+    }
+}
+
+void weft__serve_step(weft_engine *e, const weft__sched_plan *plan)
+{
+    int32_t item = 0, from = plan->items[0].first;
+    while (item < plan->n_items) step(e, plan, &item, &from);
+    for (int32_t i = 0; i < plan->n_items; i++)
+        if (!plan->items[i].decode) weft__serve_publish(plan->items[i].user);
+}

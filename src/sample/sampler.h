@@ -1,0 +1,10 @@
+/* sampler.h: what the core asks of samplers beyond weft.h. Thread-safe. */
+#ifndef WEFT_SAMPLE_SAMPLER_H
+#define WEFT_SAMPLE_SAMPLER_H
+
+#include "weft/weft.h"
+
+/* Would weft_sampler_new take these? It refuses with the same messages. */
+weft_status weft__sampler_check(const weft_sampler_params *params, int32_t n_vocab, weft_error *err);
+
+#endif
