@@ -1,0 +1,104 @@
+/* adapt.h: adapters: low-rank changes of a model's matrices, read from GGUF files and PEFT folders into one form, checked against a
+ * base model, woven into what a program runs, written, merged.
+ *
+ * Letters: k inputs, n outputs, E experts of a matrix (1: no experts), r rank.
+ * A pair changes the matrix W [n, k] (rows of outputs) of GGUF tensor `name` to  W + scale * B A,  A [r, k], B [n, r]
+ * (LoRA: Hu et al. 2021, scale = alpha / r; rank-stabilised: Kalajdzievski 2023, alpha / sqrt(r)). With magnitudes m [n] (DoRA: Liu et
+ * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows.
+ * Rows of q and k stand as GGUF has them. "token_embd.weight" changes the embedding only, also where the output head is tied to it: the
+ * head's pair is "output.weight".
+ * Invariant: what a reader hands out is finite and consistent in itself, and has a content id: two adapters with one id compute the
+ * same. Thread safety: an adapter is immutable once it was read; any thread may use it. */
+#ifndef WEFT_ADAPT_ADAPT_H
+#define WEFT_ADAPT_ADAPT_H
+
+#include "format/arena.h"
+#include "weft/graph.h"
+
+enum { WEFT__ADAPT_RANK_MAX = 4096, WEFT__ADAPT_PAIRS_MAX = 1 << 16 };
+
+typedef struct weft__adapt_pair {
+    char name[WEFT_NAME_MAX]; /* "blk.0.attn_q.weight" */
+    int64_t k, n, n_experts;
+    int32_t rank;
+    float scale;
+    uint32_t a_dtype, b_dtype; /* as they were stored, for writers */
+    const float *a;            /* [E, r, k] */
+    const float *b;            /* [E, n, r] */
+    const float *magnitude;    /* [n], or NULL: no DoRA; never with experts */
+} weft__adapt_pair;
+
+/* What computes the same has the same id (SHA-256 of names, shapes, scales and values, cut). */
+typedef struct weft__adapt_id {
+    uint64_t word[2];
+} weft__adapt_id;
+
+typedef struct weft__adapt {
+    char *label;   /* its path, for messages */
+    char arch[64]; /* general.architecture of its base; "" where it does not say */
+    int peft;      /* read from a folder */
+    int32_t n_pairs;
+    weft__adapt_pair *pairs; /* sorted by name */
+    weft__adapt_id id;
+    uint64_t n_bytes; /* of values in float32 */
+    weft__arena arena;
+} weft__adapt;
+
+/* Where a module of a Hugging Face model is in GGUF. */
+typedef struct weft__adapt_place {
+    char name[WEFT_NAME_MAX];
+    int32_t expert, n_experts; /* -1 and 1: none */
+    int32_t heads;             /* > 0: its rows are those of so many heads, in halves, which GGUF has in pairs */
+} weft__adapt_place;
+
+/* How the rooms above translate names; for PEFT folders. */
+typedef struct weft__adapt_names {
+    const void *arg;
+    const char *arch;
+    /* "model.layers.0.self_attn.q_proj" to its place; 0: there is no such module. */
+    int (*place)(const void *arg, const char *module, weft__adapt_place *out);
+    /* And back: the module of a tensor (of one expert). */
+    int (*module)(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place);
+} weft__adapt_names;
+
+/* ---- reading and writing ---- */
+
+/* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
+ * halves missing, shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
+ * WEFT_LIMIT (rank) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, weft__adapt **out, weft_error *err);
+void weft__adapt_close(weft__adapt **a);
+
+/* ---- what a program runs ---- */
+
+/* The base, as adapters see it. */
+typedef struct weft__adapt_base {
+    const weft_graph *graph; /* as the architecture built it */
+    const char *arch, *label;
+    int32_t q_heads, k_heads; /* > 0: the base's rows of attn_q and attn_k are in halves (a folder of Llama's kin) */
+} weft__adapt_base;
+
+/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, or when the adapter is another architecture's. */
+weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
+
+typedef struct weft__adapt_use {
+    const weft__adapt *adapter;
+    float scale; /* weight in the stack */
+} weft__adapt_use;
+
+/* A weighted stack as one change per weight of the base's graph: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the
+ * stack side by side, all scales and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1) (NULL: ones). Graph weights
+ * that are row ranges of one tensor get their rows. */
+typedef struct weft__adapt_woven {
+    int32_t n_weights;
+    weft_lora *lora; /* [n_weights] of the graph; rank 0 and no gain: unchanged. float32, a [E, r, k], b [E, n, r], gain [n] */
+    uint64_t n_bytes;
+    weft__arena arena;
+} weft__adapt_woven;
+
+/* Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where their bytes are not there (a compiled plan). n 0: none. */
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven **out,
+                              weft_error *err);
+void weft__adapt_woven_free(weft__adapt_woven **w);
+
+#endif
