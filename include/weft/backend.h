@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions appended. */
-#define WEFT_ABI_VERSION 0x00010002u
+#define WEFT_ABI_VERSION 0x00010003u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own */
@@ -99,6 +99,18 @@ typedef struct weft_profile_log {
     weft_profile_event *events;
 } weft_profile_log;
 
+/* From 1.3: the type in which an adapter's A and B are kept: WEFT_Q8_0 and WEFT_Q4_0 stand for 8 and 4 bits with scales, in an order
+ * that is the provider's own; WEFT_BF16; WEFT_F32. AUTO: the fastest that answers as BF16 does; F32 where arithmetic is exact. */
+#define WEFT_ADAPTER_AUTO UINT32_MAX
+
+typedef struct weft_adapter_spec {
+    uint32_t size;
+    int32_t n_weights;     /* of the graph */
+    const weft_lora *lora; /* [n_weights]; borrowed for the call */
+    uint32_t dtype;        /* weft_dtype or WEFT_ADAPTER_AUTO */
+    uint32_t reserved;
+} weft_adapter_spec;
+
 typedef struct weft_backend_api {
     uint32_t size, abi_version;
     const char *name;
@@ -126,6 +138,13 @@ typedef struct weft_backend_api {
     /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed weights, borrowed
      * until program_free. out->size set by the caller. */
     weft_status (*image)(weft_program *program, weft_image *out, weft_error *err);
+    /* Optional, from 1.3; a provider that lacks it is never given rows with adapters. Packs what an adapter changes about the
+     * program's weights; entries of weights that the program does not have are ignored. The adapter is immutable; steps of this
+     * program refer to it by weft_rows.adapters, and the caller keeps it, and the program, as long as a step uses it. May be called
+     * by any thread, also while the program runs. WEFT_ARGUMENT for a rank above WEFT_ADAPTER_RANK_MAX or a type that is none. */
+    weft_status (*adapter_new)(weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+    void (*adapter_free)(weft_adapter **adapter);
+    uint64_t (*adapter_bytes)(const weft_adapter *adapter); /* that it occupies */
 } weft_backend_api;
 
 /* The only symbol of a plugin. host_abi is the core's WEFT_ABI_VERSION. NULL: the plugin refuses this core. */
@@ -138,8 +157,9 @@ WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_i
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_profile_log) == 24, "plugin ABI: weft_profile_log");
-WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 120, "plugin ABI: weft_backend_api");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_backend_api) == 144, "plugin ABI: weft_backend_api");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_compile_options) == 32, "plugin ABI: weft_compile_options");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_adapter_spec) == 24, "plugin ABI: weft_adapter_spec");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_image) == 48, "plugin ABI: weft_image");
 
 #ifdef __cplusplus

@@ -219,19 +219,22 @@ typedef struct weft_seq_view {
     const void *tree_mask;       /* NULL; reserved for speculative trees */
 } weft_seq_view;
 
-/* One adapter's pair for one weight: y += scale * B (A x). rank 0: none. */
+/* What an adapter changes about one weight [k, n] (of E experts): a product becomes  gain . (W x) + scale * B (A x), then the bias; the
+ * row of an embedding becomes  gain[token] * row + scale * (row `token` of B) A. rank 0 and no gain: unchanged. */
 typedef struct weft_lora {
-    const void *a, *b; /* [rank, k] and [n, rank] */
+    const void *a, *b; /* [E, rank, k] and [E, n, rank] */
     int32_t rank;
-    uint32_t dtype;
+    uint32_t dtype;    /* WEFT_F32 */
     float scale;
     int32_t reserved;
+    const float *gain; /* [n], or NULL: ones; never with experts. From 1.3 */
 } weft_lora;
 
-typedef struct weft_adapter_view {
-    int32_t n_weights, reserved;
-    const weft_lora *lora; /* [n_weights] of the graph */
-} weft_adapter_view;
+/* The largest rank of a weft_lora: steps have room for so many values of A x. */
+#define WEFT_ADAPTER_RANK_MAX 1024
+
+/* An adapter in the form in which a program reads it (weft_backend_api.adapter_new), or, in a step that a plan runs, a plan. */
+typedef struct weft_adapter weft_adapter;
 
 /* A step. Rows of one sequence are contiguous and in order of position. Borrowed for the duration of the step. */
 typedef struct weft_rows {
@@ -242,7 +245,7 @@ typedef struct weft_rows {
     const float *embd;                /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
     const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS */
     const weft_seq_view *seqs;
-    const weft_adapter_view *adapters;
+    weft_adapter *const *adapters;    /* [n_adapters], at most max_rows; NULL: it changes nothing */
 } weft_rows;
 
 /* The pages of one group: page p begins at data + p * page_bytes. */
@@ -274,6 +277,7 @@ WEFT_STATIC_ASSERT(sizeof(weft_tensor) == 104, "plugin ABI: weft_tensor");
 WEFT_STATIC_ASSERT(sizeof(weft_kv_group) == 32, "plugin ABI: weft_kv_group");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_weight) == 136, "plugin ABI: weft_weight");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_graph) == 64, "plugin ABI: weft_graph");
+WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_lora) == 40, "plugin ABI: weft_lora");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_rows) == 88, "plugin ABI: weft_rows");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_bindings) == 32, "plugin ABI: weft_bindings");
 

@@ -67,6 +67,15 @@ void weft__plan_destroy(weft__plan **plan);
 /* outputs[i]: [W, d0] floats for graph output i. kv: one per group. Allocates nothing, sorts nothing. */
 weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
                            weft_error *err);
+
+/* Packs an adapter for the plan's programs: spec->lora by the weights of the plan's graph (which has those of the graph it was made
+ * from, under their ids). *out is what steps of this plan have in weft_rows.adapters; it must not outlive the plan, nor end before a
+ * step that uses it. May be called by any thread, also while the plan runs. WEFT_ARGUMENT where an entry is malformed or changes a
+ * weight that is neither multiplied by nor an embedding; WEFT_UNSUPPORTED, naming the provider, where it runs none. */
+weft_status weft__plan_adapter_new(const weft__plan *plan, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+void weft__plan_adapter_free(weft_adapter **adapter);
+uint64_t weft__plan_adapter_bytes(const weft_adapter *adapter);
+
 /* Lines of text: order, fusion, segments, kernels, arena bytes with and without reuse. Caller frees with weft__free. */
 char *weft__plan_describe(const weft__plan *plan);
 

@@ -37,7 +37,8 @@ static weft_status prepare(weft__plan *p, const weft_graph *graph, const weft__p
     int32_t *tensor_place = weft__alloc_array((size_t)graph->n_tensors, sizeof *tensor_place);
     p->place = weft__alloc_array(n, sizeof *p->place);
     p->output_of = weft__alloc_array((size_t)graph->n_tensors, sizeof *p->output_of);
-    if (!place || !order || !tensor_place || !p->place || !p->output_of) {
+    p->adapters = weft__alloc_array((size_t)p->max_rows, sizeof(weft_adapter *));
+    if (!place || !order || !tensor_place || !p->place || !p->output_of || !p->adapters) {
         weft_fail(err, st, "no memory to plan a graph of %zu nodes", n);
         goto done;
     }
@@ -149,6 +150,7 @@ void weft__plan_destroy(weft__plan **pp)
     }
     weft__profile_destroy(&p->profile);
     weft_buffer_release(&p->border);
+    weft__free(p->adapters);
     weft__free(p->segments);
     weft__free(p->output_of);
     weft__free(p->place);
@@ -177,12 +179,15 @@ static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *con
 weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs, weft_error *err)
 {
     int timed = p->profile && p->profile->on;
-    weft_status st = bind_outputs(p, rows, outputs, err);
+    weft_status st = weft__plan_check_adapters(p, rows, err);
+    if (!st) st = bind_outputs(p, rows, outputs, err);
     if (!st && timed) st = weft__profile_begin(p, err);
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         weft__plan_segment *seg = &p->segments[i];
         weft_bindings b = {.size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
-        st = seg->provider->api->run(seg->program, rows, &b, err);
+        weft_rows own;
+        weft__plan_segment_rows(p, i, rows, &own);
+        st = seg->provider->api->run(seg->program, &own, &b, err);
         if (!st && timed) weft__profile_segment(p);
     }
     if (!st && timed) weft__profile_end(p, rows, kv);

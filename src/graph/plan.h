@@ -25,6 +25,7 @@ struct weft__plan {
     weft_buffer *border;  /* tensors that pass from one segment to another */
     uint64_t border_bytes;
     weft__profile *profile; /* NULL until first asked for */
+    weft_adapter **adapters; /* [max_rows] those of a step as one segment's provider knows them */
 };
 
 /* Bytes of tensor t for the largest step; 0 for an order token. */
@@ -35,6 +36,11 @@ weft_status weft__plan_place(const weft_graph *graph, weft__provider *const *pro
                              weft_error *err);
 /* Cuts p->graph, whose nodes are in order and placed, into segments, and plans their memory and the border's. */
 weft_status weft__plan_cut(weft__plan *p, weft_error *err);
+
+/* Do the step's adapters belong to this plan? */
+weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows, weft_error *err);
+/* The rows as segment number `segment` gets them: with its parts of the adapters, or none. Valid until the next call. */
+void weft__plan_segment_rows(const weft__plan *p, int32_t segment, const weft_rows *rows, weft_rows *out);
 
 /* Before a step, once per segment's run, and after the step, while p->profile->on. Time is taken after begin's own work. A step
  * that failed is forgotten by the next one. */
