@@ -6,12 +6,12 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "engine/handles.h"
-#include "text/chat_template.h"
+#include "text/chat_tokens.h"
 
 struct weft_chat {
     const weft__tokenizer *tokenizer;
     weft__chat_template *tmpl;
-    weft__chat_token tokens[7];
+    weft__chat_token tokens[WEFT__CHAT_TOKENS];
     size_t n_tokens;
 };
 
@@ -19,19 +19,6 @@ struct weft_chat_prompt {
     const weft_chat *chat;
     weft__jinja_output output;
 };
-
-/* The special tokens as templates name them. */
-static void name_tokens(weft_chat *c)
-{
-    static const struct { const char *name; weft__token_role role; } all[] = {
-        {"bos_token", WEFT__ROLE_BOS}, {"eos_token", WEFT__ROLE_EOS}, {"unk_token", WEFT__ROLE_UNK}, {"pad_token", WEFT__ROLE_PAD},
-        {"sep_token", WEFT__ROLE_SEP}, {"cls_token", WEFT__ROLE_CLS}, {"mask_token", WEFT__ROLE_MASK},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        weft__slice text = weft__tokenizer_text(c->tokenizer, weft__tokenizer_role(c->tokenizer, all[i].role));
-        if (text.data) c->tokens[c->n_tokens++] = (weft__chat_token){all[i].name, text.data};
-    }
-}
 
 weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
 {
@@ -43,7 +30,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
     c->tokenizer = model->tokenizer->t;
-    name_tokens(c);
+    c->n_tokens = weft__chat_tokens(c->tokenizer, c->tokens);
     weft_status st = weft__chat_template_create(source ? source : own.data, source ? length : own.len, &c->tmpl, err);
     if (st) {
         weft_chat_close(&c);
@@ -107,38 +94,15 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
     return prompt->output.text ? prompt->output.text : "";
 }
 
-/* The template's own stretches behind byte `skip`, relative to it. */
-static size_t trusted_spans(const weft__jinja_output *o, size_t skip, weft__parse_span *spans)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < o->n_segments; i++) {
-        const weft__jinja_segment *s = &o->segments[i];
-        size_t end = s->offset + s->len, begin = s->offset > skip ? s->offset : skip;
-        if (!s->from_user && end > begin) spans[n++] = (weft__parse_span){begin - skip, end - begin};
-    }
-    return n;
-}
-
 weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
 {
-    const weft__jinja_output *o = &prompt->output;
-    const weft__tokenizer *tok = prompt->chat->tokenizer;
     weft__ids all = {0};
     *n = 0;
-    if (skip > o->len) return weft_fail(err, WEFT_ARGUMENT, "byte %zu of a prompt of %zu", skip, o->len);
-    weft__parse_span *spans = weft__alloc_array(o->n_segments, sizeof *spans);
-    if (!spans) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
-    weft_status st = weft__tokenizer_encode_spans(tok, o->text + skip, o->len - skip, spans, trusted_spans(o, skip, spans), 0, &all, err);
-    weft__free(spans);
+    weft_status st = weft__chat_encode(prompt->chat->tokenizer, &prompt->output, skip, &all, err);
     if (!st) {
-        int32_t bos = weft__tokenizer_role(tok, WEFT__ROLE_BOS);
-        size_t front = skip == 0 && bos >= 0 && weft__tokenizer_adds_bos(tok) && !(all.n > 0 && all.data[0] == bos);
-        *n = all.n + front;
+        *n = all.n;
         if (*n > capacity) st = weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", *n, capacity);
-        else {
-            if (front) ids[0] = bos;
-            if (all.n) memcpy(ids + front, all.data, all.n * sizeof *ids);
-        }
+        else if (all.n) memcpy(ids, all.data, all.n * sizeof *ids);
     }
     weft__ids_free(&all);
     return st;

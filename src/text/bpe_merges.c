@@ -286,7 +286,8 @@ weft_status weft__bpe_learn(const weft__strings *words, const uint64_t *counts, 
         uint32_t left = (uint32_t)(l.pairs[p].key >> 32), right = (uint32_t)l.pairs[p].key;
         int64_t made = join(out, left, right, taken, max_bytes);
         if (made == -1) continue; /* left as two; nothing makes it a candidate again until its count changes */
-        if (made < 0 || !weft__grow(&out->merges, &out->merges_capacity, out->n_merges + 1, sizeof *out->merges)) st = no_memory(err);
+        if (made < 0 || !weft__grow(&out->merges, &out->merges_capacity, out->n_merges + 1, sizeof *out->merges))
+            st = no_memory(err);
         if (st) break;
         out->merges[out->n_merges++] = (weft__bpe_merge){left, right};
         if (!merge_pair(&l, p, (uint32_t)made)) st = no_memory(err);

@@ -37,7 +37,8 @@ static weft_status no_memory(weft_error *err)
 static weft_status check_options(const weft__bpe_options *o, weft_error *err)
 {
     if (o->n_vocab > WEFT__BPE_VOCAB_MAX || o->n_vocab < o->n_specials + 257)
-        return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %zu tokens: %zu special ones and 256 bytes leave room for merges from %zu on, up to %u",
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "a vocabulary of %zu tokens: %zu special ones and 256 bytes leave room for merges from %zu on, up to %u",
                          o->n_vocab, o->n_specials, o->n_specials + 257, WEFT__BPE_VOCAB_MAX);
     if (o->min_count < 1) return weft_fail(err, WEFT_ARGUMENT, "a pair must occur at least once to be a token");
     for (size_t i = 0; i < o->n_specials; i++) {
@@ -61,7 +62,8 @@ static weft_status take_specials(weft__bpe_training *t, const weft__bpe_options 
         char quote[WEFT__QUOTE];
         weft__slice text = o->specials[i].text;
         if (weft__strings_find(&t->taken, text.data, text.len) >= 0)
-            return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' is named twice", weft__quote(quote, text.data, text.len));
+            return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' is named twice",
+                             weft__quote(quote, text.data, text.len));
         if (!weft__strings_add(&t->taken, text.data, text.len, 1)) return no_memory(err);
         t->types[i] = o->specials[i].type;
     }
@@ -76,7 +78,8 @@ static weft_status make_cutter(weft__bpe_training *t, weft_error *err)
     size_t n = t->n_specials + 256;
     weft__slice *tokens = weft__alloc_array(n, sizeof *tokens);
     if (!tokens) return no_memory(err);
-    for (size_t i = 0; i < t->n_specials; i++) tokens[i] = (weft__slice){weft__strings_data(&t->taken, i), weft__strings_len(&t->taken, i)};
+    for (size_t i = 0; i < t->n_specials; i++)
+        tokens[i] = (weft__slice){weft__strings_data(&t->taken, i), weft__strings_len(&t->taken, i)};
     for (size_t b = 0; b < 256; b++)
         tokens[t->n_specials + b] = (weft__slice){bytes[b], weft__utf8_encode(weft__byte_alphabet((unsigned char)b), bytes[b])};
     const weft__merge_pair merge = {WEFT__SLICE("a"), WEFT__SLICE("b")};
@@ -208,7 +211,8 @@ static weft_status make_spec(weft__bpe_training *t, weft_error *err)
     t->tokens = weft__alloc_array(n, sizeof *t->tokens);
     t->merges = weft__alloc_array(t->learnt.n_merges, sizeof *t->merges);
     if (!t->tokens || !t->merges) return no_memory(err);
-    for (size_t i = 0; i < t->n_specials; i++) t->tokens[i] = (weft__slice){weft__strings_data(&t->taken, i), weft__strings_len(&t->taken, i)};
+    for (size_t i = 0; i < t->n_specials; i++)
+        t->tokens[i] = (weft__slice){weft__strings_data(&t->taken, i), weft__strings_len(&t->taken, i)};
     for (size_t i = 0; i < t->learnt.texts.n; i++) {
         t->tokens[t->n_specials + i] = symbol_text(t, (uint32_t)i);
         t->types[t->n_specials + i] = WEFT__TOKEN_NORMAL;
@@ -231,8 +235,8 @@ static weft_status make_spec(weft__bpe_training *t, weft_error *err)
 weft_status weft__bpe_train_run(weft__bpe_training *t, weft_progress_fn progress, void *arg, weft_error *err)
 {
     if (t->learnt.texts.n) return weft_fail(err, WEFT_STATE, "this vocabulary has been learnt already");
-    weft_status st = weft__bpe_learn(&t->words, t->counts, &t->taken, t->n_vocab - t->n_specials, t->min_count, WEFT__BPE_TOKEN_BYTES,
-                                     progress, arg, &t->learnt, err);
+    weft_status st = weft__bpe_learn(&t->words, t->counts, &t->taken, t->n_vocab - t->n_specials, t->min_count,
+                                     WEFT__BPE_TOKEN_BYTES, progress, arg, &t->learnt, err);
     if (!st && !t->learnt.n_merges)
         st = weft_fail(err, WEFT_ARGUMENT, "the texts hold no pair of characters that occurs %llu times: nothing to learn from",
                        (unsigned long long)t->min_count);

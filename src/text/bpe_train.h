@@ -18,14 +18,14 @@ typedef struct weft__bpe_special {
 } weft__bpe_special;
 
 typedef struct weft__bpe_options {
-    weft__slice pre;                     /* name of the pre-tokenizer ("qwen2") */
-    const weft__bpe_special *specials;   /* [n_specials]: ids 0 .. n_specials - 1; the 256 bytes follow, then the merges */
+    weft__slice pre;                   /* name of the pre-tokenizer ("qwen2") */
+    const weft__bpe_special *specials; /* [n_specials]: ids 0 .. n_specials - 1; the 256 bytes follow, then the merges */
     size_t n_specials;
     size_t n_vocab;     /* tokens wanted; fewer when the texts have no more pairs */
     uint64_t min_count; /* a pair that is rarer is no token; at least 1 */
 } weft__bpe_options;
 
-#define WEFT__BPE_TOKEN_BYTES 64  /* of a learnt token at most */
+#define WEFT__BPE_TOKEN_BYTES 64 /* of a learnt token at most */
 #define WEFT__BPE_VOCAB_MAX (1u << 20)
 
 typedef struct weft__bpe_training weft__bpe_training;

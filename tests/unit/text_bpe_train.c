@@ -43,7 +43,8 @@ static void random_text(char *out, size_t n, uint64_t seed)
 {
     weft__rng rng;
     weft__rng_seed(&rng, seed);
-    for (size_t i = 0; i + 1 < n; i++) out[i] = i && out[i - 1] != ' ' && weft__rng_below(&rng, 5) == 0 ? ' ' : (char)('a' + weft__rng_below(&rng, 4));
+    for (size_t i = 0; i + 1 < n; i++)
+        out[i] = i && out[i - 1] != ' ' && weft__rng_below(&rng, 5) == 0 ? ' ' : (char)('a' + weft__rng_below(&rng, 4));
     if (n > 1 && out[n - 2] == ' ') out[n - 2] = 'a';
     out[n - 1] = 0;
 }
@@ -81,7 +82,7 @@ static int slow_best(const slow *s, int *left, int *right)
         for (int i = 0; i + 1 < s->len[w]; i++) count[s->word[w][i]][s->word[w][i + 1]]++;
     for (int a = 0; a < s->n_symbols; a++)
         for (int b = 0; b < s->n_symbols; b++)
-            if (count[a][b] > best) best = count[*left = a][*right = b];
+            if (count[a][b] > best) best = count[ *left = a][ *right = b];
     return best;
 }
 
@@ -185,9 +186,10 @@ static void the_tokenizer_does_what_the_merges_say(void **state)
     weft__bpe_train_end(&t);
 }
 
-static const char *const some_texts[] = {"The fox said: \"It's 12 o'clock!\"\n\n  The fox went home. <|start|>The fox slept.<|stop|>",
-                                         "Käse, Früh\xC3\xBC\xC3\xBC and \xE4\xB8\xAD\xE6\x96\x87\xE4\xB8\xAD\xE6\x96\x87; {\"a\": [1, 22, 333]}<call>\t\t\t\t\r\n",
-                                         "the fox the fox the fox the the the the ------------------------------------------------"};
+static const char *const some_texts[] = {
+    "The fox said: \"It's 12 o'clock!\"\n\n  The fox went home. <|start|>The fox slept.<|stop|>",
+    "Käse, Früh\xC3\xBC\xC3\xBC and \xE4\xB8\xAD\xE6\x96\x87\xE4\xB8\xAD\xE6\x96\x87; {\"a\": [1, 22, 333]}<call>\t\t\t\t\r\n",
+    "the fox the fox the fox the the the the ------------------------------------------------"};
 
 static void every_text_comes_back(void **state)
 {
@@ -220,7 +222,8 @@ static void every_text_comes_back(void **state)
 static void special_tokens_stay_apart(void **state)
 {
     (void)state;
-    const weft__bpe_special odd[] = {{WEFT__SLICE("foxes"), WEFT__TOKEN_CONTROL}, {WEFT__SLICE("\xC4\xA0the"), WEFT__TOKEN_CONTROL}};
+    const weft__bpe_special odd[] = {{WEFT__SLICE("foxes"), WEFT__TOKEN_CONTROL},
+                                     {WEFT__SLICE("\xC4\xA0the"), WEFT__TOKEN_CONTROL}};
     const char *text = "foxesfoxesfoxes the the the the the fox fox fox es es";
     weft__bpe_options o = {WEFT__SLICE("qwen2"), odd, 2, 2 + 256 + 20, 1};
     weft__bpe_training *t = train(&o, &text, 1);
@@ -228,8 +231,12 @@ static void special_tokens_stay_apart(void **state)
     int found = 0;
     for (size_t i = 0; i < spec->n_tokens; i++) {
         if (i > 1) assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "foxes", 5));
-        if (i > 1) assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "\xC4\xA0the", 5)); /* how " the" is spelled */
-        found += spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "\xC4\xA0" "fox", 5);
+        if (i > 1)
+            assert_false(spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data, "\xC4\xA0the", 5)); /* how " the" is spelled */
+        found += spec->tokens[i].len == 5 && !memcmp(spec->tokens[i].data,
+                                                     "\xC4\xA0"
+                                                     "fox",
+                                                     5);
     }
     assert_int_equal(found, 1);
     weft__bpe_train_end(&t);

@@ -1,0 +1,170 @@
+/* data.c: see data.h: segments, their order, batches and positions. Reading files is in data_read.c. */
+#include "train/data_parts.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/random.h"
+
+static weft_status no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
+}
+
+weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err)
+{
+    *out = NULL;
+    if (o->n_ctx < 1 || o->max_rows < o->n_ctx * (o->pairs ? 2 : 1))
+        return weft_fail(err, WEFT_ARGUMENT, "batches of %d tokens do not hold %s of %d", o->max_rows,
+                         o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
+    weft__dataset *d = weft__alloc_zero(1, sizeof *d);
+    if (!d) return no_memory(err);
+    d->renderer = r;
+    d->options = *o;
+    d->token = weft__alloc_array((size_t)o->max_rows, sizeof *d->token);
+    d->segment = weft__alloc_array((size_t)o->max_rows, sizeof *d->segment);
+    d->target = weft__alloc_array((size_t)o->max_rows, sizeof *d->target);
+    if (!d->token || !d->segment || !d->target) {
+        weft__dataset_destroy(&d);
+        return no_memory(err);
+    }
+    *out = d;
+    return WEFT_OK;
+}
+
+void weft__dataset_destroy(weft__dataset **p)
+{
+    weft__dataset *d = p ? *p : NULL;
+    if (!d) return;
+    weft__free(d->order);
+    weft__free(d->target);
+    weft__free(d->segment);
+    weft__free(d->token);
+    weft__free(d->segments);
+    weft__rendered_free(&d->all);
+    weft__free(d);
+    *p = NULL;
+}
+
+/* ---- segments ---- */
+
+/* The last token of [at, at + n) that is learned, counted from at; 0: none, since nothing predicts the first. */
+static size_t last_learned(const weft__dataset *d, size_t at, size_t n)
+{
+    for (size_t i = n; i-- > 1;)
+        if (d->all.learn[at + i]) return i;
+    return 0;
+}
+
+weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err)
+{
+    size_t last = last_learned(d, at, n);
+    if (!last && !d->options.pairs) {
+        d->counts.n_dropped++;
+        return WEFT_OK;
+    }
+    if (d->n_segments >= UINT32_MAX) return weft_fail(err, WEFT_LIMIT, "more than %u texts to learn from", UINT32_MAX);
+    if (!weft__grow(&d->segments, &d->segments_capacity, d->n_segments + 1, sizeof *d->segments)) return no_memory(err);
+    /* What follows the last learned token teaches nothing. A row predicts the token behind it, so n tokens are n - 1 rows. */
+    d->segments[d->n_segments++] = (weft__data_segment){at, (uint32_t)last};
+    d->counts.n_segments++;
+    d->counts.n_tokens += (int64_t)last;
+    for (size_t i = 1; i <= last; i++) d->counts.n_learned += d->all.learn[at + i];
+    return WEFT_OK;
+}
+
+void weft__dataset_counts(const weft__dataset *d, weft__data_counts *out)
+{
+    *out = d->counts;
+}
+
+uint64_t weft__dataset_hash(const weft__dataset *d)
+{
+    weft__hasher h;
+    weft__hash_begin(&h);
+    const weft__data_options *o = &d->options;
+    const uint64_t options[] = {(uint64_t)o->n_ctx, (uint64_t)o->max_rows, (uint64_t)o->in_order, (uint64_t)o->pairs, o->seed};
+    weft__hash_add(&h, options, sizeof options);
+    if (d->all.ids.n) weft__hash_add(&h, d->all.ids.data, d->all.ids.n * sizeof *d->all.ids.data);
+    if (d->all.ids.n) weft__hash_add(&h, d->all.learn, d->all.ids.n);
+    for (size_t i = 0; i < d->n_segments; i++) {
+        weft__hash_add(&h, &d->segments[i].at, sizeof d->segments[i].at);
+        weft__hash_add(&h, &d->segments[i].n_rows, sizeof d->segments[i].n_rows);
+    }
+    return weft__hash_end(&h);
+}
+
+/* ---- order ---- */
+
+/* Segments that are handed out together. */
+static size_t group(const weft__dataset *d)
+{
+    return d->options.pairs ? 2 : 1;
+}
+
+/* Fisher and Yates's shuffle, from the seed and the epoch alone. */
+static weft_status make_order(weft__dataset *d, weft_error *err)
+{
+    size_t n = d->n_segments / group(d);
+    if (d->order && d->ordered == n && d->ordered_epoch == d->position.epoch) return WEFT_OK;
+    if (!d->order || d->ordered != n) {
+        weft__free(d->order);
+        d->order = weft__alloc_array(n, sizeof *d->order);
+        if (!d->order) return no_memory(err);
+    }
+    for (size_t i = 0; i < n; i++) d->order[i] = (uint32_t)i;
+    weft__rng rng;
+    weft__rng_seed(&rng, d->options.seed + 0x9E3779B97F4A7C15u * (d->position.epoch + 1));
+    for (size_t i = n; !d->options.in_order && i > 1; i--) {
+        size_t k = (size_t)weft__rng_below(&rng, i);
+        uint32_t t = d->order[i - 1];
+        d->order[i - 1] = d->order[k];
+        d->order[k] = t;
+    }
+    d->ordered = n;
+    d->ordered_epoch = d->position.epoch;
+    return WEFT_OK;
+}
+
+/* ---- batches ---- */
+
+static void put_rows(weft__dataset *d, const weft__data_segment *s, int32_t *n_rows, int32_t number)
+{
+    for (uint32_t i = 0; i < s->n_rows; i++, ++*n_rows) {
+        d->token[*n_rows] = d->all.ids.data[s->at + i];
+        d->segment[*n_rows] = number;
+        d->target[*n_rows] = d->all.learn[s->at + i + 1] ? d->all.ids.data[s->at + i + 1] : -1;
+    }
+}
+
+weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err)
+{
+    size_t per = group(d), n = d->n_segments / per;
+    int32_t n_rows = 0, number = 0;
+    if (!n) return weft_fail(err, WEFT_ARGUMENT, "the data hold nothing to learn");
+    weft_status st = make_order(d, err);
+    if (st) return st;
+    for (; d->position.at < n; d->position.at++) {
+        const weft__data_segment *s = &d->segments[d->order[d->position.at] * per];
+        size_t rows = (size_t)s[0].n_rows + (per == 2 ? s[1].n_rows : 0);
+        if (rows > (size_t)(d->options.max_rows - n_rows)) break;
+        for (size_t k = 0; k < per; k++) put_rows(d, &s[k], &n_rows, number++);
+    }
+    if (d->position.at == n) d->position = (weft__data_position){d->position.epoch + 1, 0};
+    *out = (weft__train_batch){n_rows, d->token, d->segment, d->target, NULL};
+    return WEFT_OK;
+}
+
+weft__data_position weft__dataset_position(const weft__dataset *d)
+{
+    return d->position;
+}
+
+weft_status weft__dataset_seek(weft__dataset *d, weft__data_position position, weft_error *err)
+{
+    if (position.at && position.at >= d->n_segments / group(d))
+        return weft_fail(err, WEFT_ARGUMENT, "the data end before text %llu", (unsigned long long)position.at);
+    d->position = position;
+    return WEFT_OK;
+}

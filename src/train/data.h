@@ -1,0 +1,65 @@
+/* data.h: what a model learns from: files to packed batches, in an order that a seed decides.
+ *
+ * A dataset is filled (add...), then read (next...). Files: text (documents separated by the end-of-text token as it is spelled; line
+ * breaks beside it do not count), JSONL (record.h), and ids (.u16, .u32: little-endian numbers; EOS ends a document). Texts longer than
+ * n_ctx become several segments, of which every token but the first is learned once; longer conversations lose their end.
+ * Invariant: the batches are a function of the files' contents in their order, the tokenizer and the options; a position names one of
+ * them exactly. A batch never mixes epochs. One thread. */
+#ifndef WEFT_TRAIN_DATA_H
+#define WEFT_TRAIN_DATA_H
+
+#include "train/render.h"
+#include "train/train.h"
+
+typedef struct weft__dataset weft__dataset;
+
+typedef struct weft__data_options {
+    int32_t n_ctx;     /* rows of a segment at most, 1.. */
+    int32_t max_rows;  /* of a batch, at least n_ctx; of pairs, at least 2 n_ctx */
+    int32_t in_order;  /* 1: no shuffling, for evaluation */
+    int32_t learn_all; /* 1: prompts are learned too, as pre-training does */
+    int32_t pairs;     /* 1: the files hold preference pairs and nothing else; 0: none */
+    uint64_t seed;
+} weft__data_options;
+
+typedef struct weft__data_counts {
+    int64_t n_documents; /* records, or documents of text */
+    int64_t n_tokens;    /* rows of an epoch */
+    int64_t n_learned;   /* rows with a target */
+    int64_t n_segments;
+    int64_t n_cut;     /* conversations that lost their end to n_ctx */
+    int64_t n_dropped; /* segments without anything to learn */
+} weft__data_counts;
+
+/* Where the next batch begins. {0, 0} is the start. */
+typedef struct weft__data_position {
+    uint64_t epoch, at; /* segments (or pairs) of the epoch that were handed out */
+} weft__data_position;
+
+/* The renderer is borrowed. Fails with WEFT_ARGUMENT (an option) or WEFT_NO_MEMORY. */
+weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err);
+void weft__dataset_destroy(weft__dataset **d);
+
+typedef enum weft__data_form { WEFT__DATA_TEXT, WEFT__DATA_JSONL, WEFT__DATA_U16, WEFT__DATA_U32 } weft__data_form;
+/* By the end of the name: .jsonl, .u16, .u32; all else is text. */
+weft__data_form weft__data_form_of(const char *path);
+
+/* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there; WEFT_NOT_FOUND, WEFT_IO;
+ * WEFT_UNSUPPORTED and WEFT_ARGUMENT of weft__render, with file and line; WEFT_NO_MEMORY. The dataset is not to be used after a failure. */
+weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *err);
+/* The same for bytes in memory; `name` is what messages call them. */
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
+                                    weft_error *err);
+
+void weft__dataset_counts(const weft__dataset *d, weft__data_counts *out);
+/* A checksum of everything that decides the batches. */
+uint64_t weft__dataset_hash(const weft__dataset *d);
+
+/* The batch at the current position; *out points into the dataset until the next call. Goes on for ever, epoch after epoch. Of pairs,
+ * segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there is nothing to learn, WEFT_NO_MEMORY. */
+weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
+weft__data_position weft__dataset_position(const weft__dataset *d);
+/* Fails with WEFT_ARGUMENT for a position that no call of next leads to. */
+weft_status weft__dataset_seek(weft__dataset *d, weft__data_position position, weft_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/* data_parts.h: what data.c and data_read.c share: the dataset itself. */
+#ifndef WEFT_TRAIN_DATA_PARTS_H
+#define WEFT_TRAIN_DATA_PARTS_H
+
+#include "train/data.h"
+
+/* Row i sees token at + i and predicts token at + i + 1. Segments of one long text share the token between them. */
+typedef struct weft__data_segment {
+    size_t at;
+    uint32_t n_rows;
+} weft__data_segment;
+
+struct weft__dataset {
+    const weft__renderer *renderer;
+    weft__data_options options;
+    weft__data_counts counts;
+    weft__rendered all; /* the tokens of all documents, one behind the other */
+    weft__data_segment *segments;
+    size_t n_segments, segments_capacity;
+    weft__data_position position;
+    uint32_t *order; /* [ordered] of epoch `ordered_epoch` */
+    size_t ordered;
+    uint64_t ordered_epoch;
+    int32_t *token, *segment, *target; /* [max_rows] the batch that was handed out */
+};
+
+/* Makes a segment of tokens [at, at + n), unless nothing of it is learned. */
+weft_status weft__dataset_put_segment(weft__dataset *d, size_t at, size_t n, weft_error *err);
+
+#endif

@@ -1,0 +1,214 @@
+/* data_read.c: files to documents, documents to segments (data.h). */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "mem/mem.h"
+#include "train/data_parts.h"
+
+static weft_status no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
+}
+
+/* ---- documents: d->all from `from` on is new ---- */
+
+static void learn_everything(weft__dataset *d, size_t from)
+{
+    if (d->all.ids.n > from) memset(d->all.learn + from, 1, d->all.ids.n - from);
+}
+
+/* A text: cut into segments that share one token, so that each is predicted once. */
+static weft_status take_text(weft__dataset *d, size_t from, weft_error *err)
+{
+    size_t n_ctx = (size_t)d->options.n_ctx;
+    weft_status st = WEFT_OK;
+    d->counts.n_documents++;
+    for (size_t at = from; !st && at + 1 < d->all.ids.n; at += n_ctx) {
+        size_t left = d->all.ids.n - at;
+        st = weft__dataset_put_segment(d, at, left < n_ctx + 1 ? left : n_ctx + 1, err);
+    }
+    return st;
+}
+
+/* A conversation: what does not fit is left out. */
+static weft_status take_conversation(weft__dataset *d, size_t from, weft_error *err)
+{
+    size_t n = d->all.ids.n - from, room = (size_t)d->options.n_ctx + 1;
+    if (n > room) {
+        n = room;
+        d->all.ids.n = from + room;
+        d->counts.n_cut++;
+    }
+    return weft__dataset_put_segment(d, from, n, err);
+}
+
+/* Both texts of a pair, or neither. */
+static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_error *err)
+{
+    size_t n_segments = d->n_segments, from = d->all.ids.n;
+    weft__data_counts counts = d->counts;
+    weft_status st = WEFT_OK;
+    for (int rejected = 0; !st && rejected < 2; rejected++) {
+        size_t at = d->all.ids.n;
+        st = weft__render(d->renderer, record, rejected, &d->all, err);
+        if (!st) st = take_conversation(d, at, err);
+    }
+    if (st) return st;
+    if (!d->segments[n_segments].n_rows || !d->segments[n_segments + 1].n_rows) {
+        int64_t n_cut = d->counts.n_cut;
+        d->n_segments = n_segments;
+        d->all.ids.n = from;
+        d->counts = counts;
+        d->counts.n_cut = n_cut;
+        d->counts.n_dropped++;
+    }
+    return WEFT_OK;
+}
+
+static weft_status take_record(weft__dataset *d, const weft__record *record, weft_error *err)
+{
+    size_t from = d->all.ids.n;
+    if ((record->kind == WEFT__RECORD_PAIR) != (d->options.pairs != 0))
+        return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__record_name(record->kind),
+                         d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
+                                          : "pairs are for preference training alone");
+    if (record->kind == WEFT__RECORD_PAIR) {
+        d->counts.n_documents++;
+        return take_pair(d, record, err);
+    }
+    weft_status st = weft__render(d->renderer, record, 0, &d->all, err);
+    if (st) return st;
+    if (d->options.learn_all) learn_everything(d, from);
+    if (record->kind == WEFT__RECORD_TEXT) return take_text(d, from, err);
+    d->counts.n_documents++;
+    return take_conversation(d, from, err);
+}
+
+/* ---- the forms ---- */
+
+static int is_blank(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (s[i] == ' ' || s[i] == '\t')) i++;
+    return i == n;
+}
+
+static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    size_t line = 0;
+    for (const char *at = s, *end = s + n, *next; !st && at < end; at = next) {
+        const char *nl = memchr(at, '\n', (size_t)(end - at));
+        size_t len = (size_t)((nl ? nl : end) - at);
+        weft__record record;
+        next = nl ? nl + 1 : end;
+        line++;
+        if (len && at[len - 1] == '\r') len--;
+        if (is_blank(at, len)) continue;
+        st = weft__record_read(at, len, &record, err);
+        if (!st) {
+            st = take_record(d, &record, err);
+            weft__record_free(&record);
+        }
+        if (st) weft_fail_within(err, st, "%s:%zu", name, line);
+    }
+    return st;
+}
+
+static int is_break(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
+static weft_status read_document(weft__dataset *d, const char *s, size_t n, weft_error *err)
+{
+    size_t from = d->all.ids.n;
+    while (n && is_break(s[0])) s++, n--;
+    while (n && is_break(s[n - 1])) n--;
+    if (!n) return WEFT_OK;
+    weft_status st = weft__render_text(d->renderer, s, n, &d->all, err);
+    return st ? st : take_text(d, from, err);
+}
+
+static weft_status read_text(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
+{
+    const weft__tokenizer *tok = d->renderer->tok;
+    weft__slice end = weft__tokenizer_text(tok, weft__tokenizer_role(tok, WEFT__ROLE_EOS));
+    weft_status st = WEFT_OK;
+    for (size_t at = 0, len; !st && at < n; at += len + end.len) {
+        const char *stop = end.len ? memmem(s + at, n - at, end.data, end.len) : NULL;
+        len = stop ? (size_t)(stop - s) - at : n - at;
+        st = read_document(d, s + at, len, err);
+        if (st) weft_fail_within(err, st, "%s: document at byte %zu", name, at);
+    }
+    return st;
+}
+
+static uint32_t id_at(const unsigned char *p, size_t width)
+{
+    uint32_t id = p[0] | (uint32_t)p[1] << 8;
+    return width == 4 ? id | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24 : id;
+}
+
+static weft_status read_ids(weft__dataset *d, const char *name, size_t width, const char *s, size_t n, weft_error *err)
+{
+    const weft__tokenizer *tok = d->renderer->tok;
+    int32_t n_vocab = weft__tokenizer_n(tok), eos = weft__tokenizer_role(tok, WEFT__ROLE_EOS);
+    size_t n_ids = n / width, begin = d->all.ids.n;
+    weft_status st = WEFT_OK;
+    if (n % width) return weft_fail(err, WEFT_FORMAT, "%s: %zu bytes are no whole number of %zu-byte ids", name, n, width);
+    if (!weft__grow(&d->all.ids.data, &d->all.ids.capacity, begin + n_ids, sizeof *d->all.ids.data) ||
+        !weft__grow(&d->all.learn, &d->all.learn_capacity, begin + n_ids, 1))
+        return no_memory(err);
+    for (size_t i = 0; !st && i < n_ids; i++) {
+        uint32_t id = id_at((const unsigned char *)s + i * width, width);
+        if (id >= (uint32_t)n_vocab)
+            return weft_fail(err, WEFT_FORMAT, "%s: id %zu is %u, and the vocabulary has %d tokens", name, i + 1, id, n_vocab);
+        d->all.learn[d->all.ids.n] = 1;
+        d->all.ids.data[d->all.ids.n++] = (int32_t)id;
+        if ((int32_t)id == eos || i + 1 == n_ids) {
+            st = take_text(d, begin, err);
+            begin = d->all.ids.n;
+        }
+    }
+    return st;
+}
+
+/* ---- files ---- */
+
+weft__data_form weft__data_form_of(const char *path)
+{
+    static const struct {
+        const char *end;
+        weft__data_form form;
+    } forms[] = {{".jsonl", WEFT__DATA_JSONL}, {".u16", WEFT__DATA_U16}, {".u32", WEFT__DATA_U32}};
+    size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t k = strlen(forms[i].end);
+        if (n >= k && !strcmp(path + n - k, forms[i].end)) return forms[i].form;
+    }
+    return WEFT__DATA_TEXT;
+}
+
+weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
+                                    weft_error *err)
+{
+    if (form != WEFT__DATA_JSONL && d->options.pairs)
+        return weft_fail(err, WEFT_FORMAT,
+                         "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line", name);
+    switch (form) {
+    case WEFT__DATA_JSONL: return read_jsonl(d, name, bytes, n, err);
+    case WEFT__DATA_U16: return read_ids(d, name, 2, bytes, n, err);
+    case WEFT__DATA_U32: return read_ids(d, name, 4, bytes, n, err);
+    default: return read_text(d, name, bytes, n, err);
+    }
+}
+
+weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *err)
+{
+    weft_buffer *file = NULL;
+    weft_status st = weft__mem_map(path, &file, err);
+    if (!st) st = weft__dataset_add_bytes(d, path, weft__data_form_of(path), file->data, (size_t)file->n_bytes, err);
+    weft_buffer_release(&file);
+    return st;
+}

@@ -1,0 +1,137 @@
+/* record.c: see record.h. Stateless. */
+#include "train/record.h"
+
+#include <string.h>
+
+static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
+
+const char *weft__record_name(weft__record_kind kind)
+{
+    return NAMES[kind];
+}
+
+/* ---- checks: `where` names the value in messages ---- */
+
+static int is_string(const weft__json *v)
+{
+    return weft__json_kind_of(v) == WEFT__JSON_STRING;
+}
+
+static weft_status check_message(const weft__json *m, const char *where, size_t i, weft_error *err)
+{
+    const weft__json *content = weft__json_get(m, "content");
+    int kind = weft__json_kind_of(content);
+    if (weft__json_kind_of(m) != WEFT__JSON_OBJECT)
+        return weft_fail(err, WEFT_FORMAT, "%s[%zu] is no object {\"role\", \"content\"}", where, i);
+    if (!is_string(weft__json_get(m, "role")))
+        return weft_fail(err, WEFT_FORMAT, "%s[%zu] has no \"role\" that is a string", where, i);
+    if (kind == WEFT__JSON_STRING || kind == WEFT__JSON_ARRAY) return WEFT_OK;
+    if ((kind == -1 || kind == WEFT__JSON_NULL) && weft__json_size(weft__json_get(m, "tool_calls"))) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "%s[%zu] has neither \"content\" (a string or a list of parts) nor \"tool_calls\"", where,
+                     i);
+}
+
+static weft_status check_messages(const weft__json *list, const char *where, weft_error *err)
+{
+    size_t n = weft__json_size(list);
+    if (weft__json_kind_of(list) != WEFT__JSON_ARRAY || !n)
+        return weft_fail(err, WEFT_FORMAT, "\"%s\" is no list of messages, or an empty one", where);
+    for (size_t i = 0; i < n; i++) {
+        weft_status st = check_message(weft__json_at(list, i), where, i, err);
+        if (st) return st;
+    }
+    return WEFT_OK;
+}
+
+static int is_assistant(const weft__json *m)
+{
+    const char *role;
+    size_t n;
+    return weft__json_string(weft__json_get(m, "role"), &role, &n) && n == 9 && !memcmp(role, "assistant", 9);
+}
+
+static weft_status check_chat(const weft__record *r, weft_error *err)
+{
+    weft_status st = check_messages(r->messages, "messages", err);
+    if (st) return st;
+    if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY && !weft__json_is_null(r->tools))
+        return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
+    for (size_t i = 0; i < weft__json_size(r->messages); i++)
+        if (is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "\"messages\" has no turn of the assistant: there is nothing to learn");
+}
+
+static weft_status check_prompt(const weft__json *v, weft_error *err)
+{
+    return is_string(v) ? WEFT_OK : check_messages(v, "prompt", err);
+}
+
+/* An answer to a prompt: its text, a message, or messages that begin with the assistant's. */
+static weft_status check_answer(const weft__json *v, const char *where, weft_error *err)
+{
+    if (is_string(v)) return WEFT_OK;
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY && weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft_fail(err, WEFT_FORMAT, "\"%s\" is neither a string nor a message nor a list of messages", where);
+    weft_status st = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? check_message(v, where, 0, err) : check_messages(v, where, err);
+    const weft__json *first = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? v : weft__json_at(v, 0);
+    if (!st && !is_assistant(first))
+        st = weft_fail(err, WEFT_FORMAT, "\"%s\" does not begin with a turn of the assistant", where);
+    return st;
+}
+
+/* ---- which kind ---- */
+
+static weft_status classify(weft__record *r, weft_error *err)
+{
+    const weft__json *completion = weft__json_get(r->root, "completion"), *chosen = weft__json_get(r->root, "chosen");
+    r->text = weft__json_get(r->root, "text");
+    r->messages = weft__json_get(r->root, "messages");
+    r->tools = weft__json_get(r->root, "tools");
+    r->prompt = weft__json_get(r->root, "prompt");
+    r->rejected = weft__json_get(r->root, "rejected");
+    int n = (r->text != NULL) + (r->messages != NULL) + (completion != NULL) + (chosen != NULL || r->rejected != NULL);
+    if (n > 1)
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "the record is of more than one kind: it has several of \"text\", \"messages\", \"completion\" and \"chosen\"");
+    if (r->text) r->kind = WEFT__RECORD_TEXT;
+    else if (r->messages) r->kind = WEFT__RECORD_CHAT;
+    else if (completion) r->kind = WEFT__RECORD_COMPLETION;
+    else if (n) r->kind = WEFT__RECORD_PAIR;
+    else
+        return weft_fail(err, WEFT_FORMAT,
+                         "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"} or "
+                         "{\"prompt\", \"chosen\", \"rejected\"}");
+    r->answer = completion ? completion : chosen;
+    return WEFT_OK;
+}
+
+static weft_status check(weft__record *r, weft_error *err)
+{
+    if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "the line is no JSON object");
+    weft_status st = classify(r, err);
+    if (st) return st;
+    switch (r->kind) {
+    case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
+    case WEFT__RECORD_CHAT: return check_chat(r, err);
+    case WEFT__RECORD_COMPLETION: st = check_prompt(r->prompt, err); return st ? st : check_answer(r->answer, "completion", err);
+    default:
+        if ((st = check_prompt(r->prompt, err)) || (st = check_answer(r->answer, "chosen", err))) return st;
+        return check_answer(r->rejected, "rejected", err);
+    }
+}
+
+weft_status weft__record_read(const char *line, size_t n, weft__record *out, weft_error *err)
+{
+    *out = (weft__record){0};
+    weft_status st = weft__json_parse(line, n, &out->root, err);
+    if (!st) st = check(out, err);
+    if (st) weft__record_free(out);
+    return st;
+}
+
+void weft__record_free(weft__record *r)
+{
+    weft__json_free(&r->root);
+    *r = (weft__record){0};
+}

@@ -1,0 +1,226 @@
+/* render.c: see render.h. */
+#include "train/render.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+
+#define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
+
+static weft_status no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
+}
+
+weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, const char *source, size_t n, weft_error *err)
+{
+    *r = (weft__renderer){.tok = tok};
+    weft__slice own = weft__tokenizer_chat_template(tok);
+    r->n_names = weft__chat_tokens(tok, r->names);
+    if (!source && !own.data) return WEFT_OK;
+    return weft__chat_template_create(source ? source : own.data, source ? n : own.len, &r->tmpl, err);
+}
+
+void weft__renderer_free(weft__renderer *r)
+{
+    if (r->tmpl) weft__chat_template_destroy(&r->tmpl);
+    *r = (weft__renderer){0};
+}
+
+void weft__rendered_clear(weft__rendered *out)
+{
+    out->ids.n = 0;
+}
+
+void weft__rendered_free(weft__rendered *out)
+{
+    weft__ids_free(&out->ids);
+    weft__free(out->learn);
+    *out = (weft__rendered){0};
+}
+
+/* Marks the ids from `from` on. */
+static weft_status mark(weft__rendered *out, size_t from, int learn, weft_error *err)
+{
+    if (!weft__grow(&out->learn, &out->learn_capacity, out->ids.n, 1)) return no_memory(err);
+    if (out->ids.n > from) memset(out->learn + from, learn, out->ids.n - from);
+    return WEFT_OK;
+}
+
+static weft_status put_id(weft__rendered *out, int32_t id, int learn, weft_error *err)
+{
+    if (id < 0) return WEFT_OK;
+    if (!weft__grow(&out->ids.data, &out->ids.capacity, out->ids.n + 1, sizeof id)) return no_memory(err);
+    out->ids.data[out->ids.n++] = id;
+    return mark(out, out->ids.n - 1, learn, err);
+}
+
+/* ---- text ---- */
+
+static weft_status put_text(const weft__renderer *r, const char *text, size_t n, unsigned flags, int learn, weft__rendered *out,
+                            weft_error *err)
+{
+    size_t from = out->ids.n;
+    weft_status st = weft__tokenizer_encode(r->tok, text, n, flags, &out->ids, err);
+    return st ? st : mark(out, from, learn, err);
+}
+
+static int32_t role(const weft__renderer *r, weft__token_role which)
+{
+    return weft__tokenizer_role(r->tok, which);
+}
+
+weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err)
+{
+    size_t before = out->ids.n;
+    weft_status st = put_id(out, role(r, WEFT__ROLE_BOS), 0, err);
+    if (!st) st = put_text(r, text, n, WEFT__ENCODE_PARSE, 1, out, err);
+    if (!st) st = put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
+    if (st) out->ids.n = before;
+    return st;
+}
+
+/* A prompt and an answer without a template; control tokens spelled in them stay text. */
+static weft_status render_plain(const weft__renderer *r, const weft__json *prompt, const weft__json *answer, weft__rendered *out,
+                                weft_error *err)
+{
+    const char *p, *a;
+    size_t n_p, n_a;
+    if (!weft__json_string(prompt, &p, &n_p) || !weft__json_string(answer, &a, &n_a))
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "the record is a conversation, and the model has no chat template; give one, or prompts and answers "
+                         "that are strings");
+    weft_status st = put_id(out, role(r, WEFT__ROLE_BOS), 0, err);
+    if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
+    if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
+    return st ? st : put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
+}
+
+/* ---- conversations ---- */
+
+/* What is rendered of a conversation so far. */
+typedef struct turns {
+    const weft__renderer *r;
+    const weft__json *tools;
+    weft__json *shown; /* the messages so far */
+    weft__text text;   /* what they gave, already encoded */
+    weft__rendered *out;
+} turns;
+
+static weft_status render_shown(const turns *t, int add_generation_prompt, weft__jinja_output *o, weft_error *err)
+{
+    const weft__chat_request request = {.messages = t->shown,
+                                        .tools = t->tools,
+                                        .add_generation_prompt = add_generation_prompt,
+                                        .tokens = t->r->names,
+                                        .n_tokens = t->r->n_names,
+                                        .now = TEMPLATE_NOW};
+    return weft__chat_template_render(t->r->tmpl, &request, o, err);
+}
+
+/* Ends learning behind the first token that ends a turn; one is appended where the template writes none. */
+static weft_status end_answer(turns *t, size_t from, weft_error *err)
+{
+    weft__rendered *out = t->out;
+    for (size_t i = from; i < out->ids.n; i++) {
+        if (!weft__tokenizer_is_end(t->r->tok, out->ids.data[i])) continue;
+        memset(out->learn + i + 1, 0, out->ids.n - i - 1);
+        return WEFT_OK;
+    }
+    int32_t eot = role(t->r, WEFT__ROLE_EOT);
+    return put_id(out, eot >= 0 ? eot : role(t->r, WEFT__ROLE_EOS), 1, err);
+}
+
+/* Renders what is shown and encodes what is new in it. */
+static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_error *err)
+{
+    weft__jinja_output o;
+    weft_status st = render_shown(t, add_generation_prompt, &o, err);
+    if (st) return weft_fail_within(err, st, "turn %zu", turn);
+    size_t from = t->out->ids.n, skip = t->text.len;
+    if (o.len < skip || (skip && memcmp(o.text, t->text.data, skip)))
+        st = weft_fail(err, WEFT_UNSUPPORTED,
+                       "turn %zu: the chat template writes earlier turns differently when later ones follow; make it a record "
+                       "for each answer",
+                       turn);
+    if (!st) st = weft__chat_encode(t->r->tok, &o, skip, &t->out->ids, err);
+    if (!st) st = mark(t->out, from, !add_generation_prompt, err);
+    if (!st && !add_generation_prompt) st = end_answer(t, from, err);
+    if (!st) {
+        weft__text_put(&t->text, o.text + skip, o.len - skip);
+        if (t->text.failed) st = no_memory(err);
+    }
+    weft__jinja_output_free(&o);
+    return st;
+}
+
+static int is_assistant(const weft__json *m)
+{
+    const char *name;
+    size_t n;
+    return weft__json_string(weft__json_get(m, "role"), &name, &n) && n == 9 && !memcmp(name, "assistant", 9);
+}
+
+static weft_status show(turns *t, weft__json *m, weft_error *err)
+{
+    return weft__json_append(t->shown, m) ? WEFT_OK : no_memory(err);
+}
+
+/* The next message: an answer of the assistant is learned when `learn` says so. */
+static weft_status take_message(turns *t, const weft__json *m, int learn, weft_error *err)
+{
+    size_t turn = weft__json_size(t->shown);
+    if (!learn || !is_assistant(m)) return show(t, weft__json_copy(m), err);
+    weft_status st = go_on(t, 1, turn, err);
+    if (!st) st = show(t, weft__json_copy(m), err);
+    return st ? st : go_on(t, 0, turn, err);
+}
+
+/* A string is a turn of `who`; a list, its messages. */
+static weft_status take(turns *t, const weft__json *v, const char *who, int learn, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    if (weft__json_kind_of(v) == WEFT__JSON_STRING) {
+        weft__json *m = weft__json_new_object();
+        if (!weft__json_set(m, "role", weft__json_new_string(who, strlen(who))) ||
+            !weft__json_set(m, "content", weft__json_copy(v)))
+            st = no_memory(err);
+        if (!st) st = take_message(t, m, learn, err);
+        weft__json_free(&m);
+    } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
+        st = take_message(t, v, learn, err);
+    } else {
+        for (size_t i = 0; !st && i < weft__json_size(v); i++) st = take_message(t, weft__json_at(v, i), learn, err);
+    }
+    return st;
+}
+
+static weft_status render_turns(const weft__renderer *r, const weft__record *record, const weft__json *answer,
+                                weft__rendered *out, weft_error *err)
+{
+    turns t = {.r = r, .tools = record->tools, .shown = weft__json_new_array(), .out = out};
+    weft_status st = t.shown ? WEFT_OK : no_memory(err);
+    if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
+    else {
+        if (!st) st = take(&t, record->prompt, "user", 0, err);
+        if (!st) st = take(&t, answer, "assistant", 1, err);
+    }
+    weft__text_free(&t.text);
+    weft__json_free(&t.shown);
+    return st;
+}
+
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, weft__rendered *out, weft_error *err)
+{
+    size_t before = out->ids.n;
+    const weft__json *answer = rejected ? record->rejected : record->answer;
+    const char *text;
+    size_t n;
+    weft_status st;
+    if (record->kind == WEFT__RECORD_TEXT)
+        return weft__json_string(record->text, &text, &n) ? weft__render_text(r, text, n, out, err) : WEFT_OK;
+    if (!r->tmpl) st = render_plain(r, record->prompt, answer, out, err);
+    else st = render_turns(r, record, answer, out, err);
+    if (st) out->ids.n = before;
+    return st;
+}

@@ -1,0 +1,43 @@
+/* render.h: a record to the tokens that a model sees, and which of them it learns.
+ *
+ * Conversations go through the model's own chat template, turn by turn: what the assistant says is tokenized apart from the prompt
+ * before it, as it is when the model answers, and is what is learned, up to and with the token that ends it. Prompts and answers that
+ * are strings are a turn of the user and one of the assistant; where there is no template, a text that goes on.
+ * Invariant: the same record gives the same tokens everywhere and at all times (templates that ask for the date are told
+ * 2026-01-01). A renderer may be shared by threads. */
+#ifndef WEFT_TRAIN_RENDER_H
+#define WEFT_TRAIN_RENDER_H
+
+#include "text/chat_tokens.h"
+#include "train/record.h"
+
+typedef struct weft__renderer {
+    const weft__tokenizer *tok;
+    weft__chat_template *tmpl; /* NULL: none */
+    weft__chat_token names[WEFT__CHAT_TOKENS];
+    size_t n_names;
+} weft__renderer;
+
+/* `source`[0..n): a chat template instead of the tokenizer's own, or NULL. The
+ * tokenizer is borrowed. */
+weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, const char *source, size_t n, weft_error *err);
+void weft__renderer_free(weft__renderer *r);
+
+/* Tokens, and for each whether it is learned. Zero-initialise. */
+typedef struct weft__rendered {
+    weft__ids ids;
+    uint8_t *learn; /* [ids.n] */
+    size_t learn_capacity;
+} weft__rendered;
+void weft__rendered_clear(weft__rendered *out);
+void weft__rendered_free(weft__rendered *out);
+
+/* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Text begins with BOS and ends
+ * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
+ * WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
+ * *out keeps what it had before then. */
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, weft__rendered *out, weft_error *err);
+/* The same for text[0..n), in which control tokens are parsed: training files are trusted. */
+weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err);
+
+#endif

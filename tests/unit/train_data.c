@@ -1,0 +1,504 @@
+/* train_data.c: what the reader of training data hands out: whose words are learned, every token once, each record whole and alone, the
+ * same order for the same seed, from any position; and what it refuses, by file and line. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/fixture.h"
+
+#include "text/bpe_train.h"
+#include "train/data.h"
+
+static const char template[] =
+    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name "
+    "}}</call>"
+    "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+/* Forgets what the assistant said before the last turn, as templates do with thoughts. */
+static const char forgetful[] = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role != 'assistant' or loop.last %}{{ "
+                                "m.content }}{% endif %}<|im_end|>\n"
+                                "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+static const char words[] =
+    "the fox and the owl sat by the mill. Who sat by the mill? The fox sat by the mill, and so did the owl.";
+
+enum { START, STOP, BEGIN, END, N_SPECIALS };
+
+static weft__tokenizer *make_tokenizer(const char *chat_template)
+{
+    static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
+                                                 {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
+                                                 {WEFT__SLICE("<|im_start|>"), WEFT__TOKEN_CONTROL},
+                                                 {WEFT__SLICE("<|im_end|>"), WEFT__TOKEN_CONTROL}};
+    weft__bpe_options o = {WEFT__SLICE("qwen2"), specials, N_SPECIALS, 300, 1};
+    weft__bpe_training *t = NULL;
+    weft__tokenizer *tok = NULL;
+    assert_int_equal(weft__bpe_train_begin(&o, &t, NULL), WEFT_OK);
+    assert_int_equal(weft__bpe_train_add(t, words, strlen(words), NULL), WEFT_OK);
+    assert_int_equal(weft__bpe_train_run(t, NULL, NULL, NULL), WEFT_OK);
+    weft__vocab_spec spec = *weft__bpe_train_spec(t);
+    spec.bos = START;
+    spec.eos = STOP;
+    spec.eot = END;
+    spec.add_bos = 1;
+    if (chat_template) spec.chat_template = (weft__slice){chat_template, strlen(chat_template)};
+    assert_int_equal(weft__tokenizer_create(&spec, &tok, NULL), WEFT_OK);
+    weft__bpe_train_end(&t);
+    return tok;
+}
+
+/* ---- a world: a tokenizer, a renderer, a dataset ---- */
+
+typedef struct world {
+    weft__tokenizer *tok;
+    weft__renderer renderer;
+    weft__dataset *d;
+    weft_error err;
+} world;
+
+static void open_world(world *w, const char *chat_template, weft__data_options o)
+{
+    *w = (world){.tok = make_tokenizer(chat_template)};
+    assert_int_equal(weft__renderer_init(&w->renderer, w->tok, NULL, 0, &w->err), WEFT_OK);
+    if (weft__dataset_create(&w->renderer, &o, &w->d, &w->err)) fail_msg("%s", w->err.message);
+}
+
+static void close_world(world *w)
+{
+    weft__dataset_destroy(&w->d);
+    weft__renderer_free(&w->renderer);
+    weft__tokenizer_destroy(&w->tok);
+}
+
+static void add(world *w, weft__data_form form, const char *bytes)
+{
+    if (weft__dataset_add_bytes(w->d, "f", form, bytes, strlen(bytes), &w->err)) fail_msg("%s", w->err.message);
+}
+
+static weft__train_batch next(world *w)
+{
+    weft__train_batch b;
+    if (weft__dataset_next(w->d, &b, &w->err)) fail_msg("%s", w->err.message);
+    return b;
+}
+
+static void expect_text(const world *w, const int32_t *ids, size_t n, const char *want)
+{
+    weft__text text = {0};
+    assert_int_equal(weft__tokenizer_decode(w->tok, ids, n, WEFT__DECODE_SPECIAL, &text, NULL), WEFT_OK);
+    assert_string_equal(text.data ? text.data : "", want);
+    weft__text_free(&text);
+}
+
+/* What segment `number` of the batch shows, and what is learned of it. */
+static void expect_segment(const world *w, const weft__train_batch *b, int number, const char *shown, const char *learned)
+{
+    int32_t ids[500], targets[500];
+    size_t n = 0, n_targets = 0;
+    for (int32_t i = 0; i < b->n_rows; i++) {
+        if (b->segment[i] != number) continue;
+        ids[n++] = b->token[i];
+        if (b->target[i] >= 0) targets[n_targets++] = b->target[i];
+        if (b->target[i] >= 0 && i + 1 < b->n_rows && b->segment[i + 1] == number)
+            assert_int_equal(b->target[i], b->token[i + 1]);
+    }
+    expect_text(w, ids, n, shown);
+    expect_text(w, targets, n_targets, learned);
+}
+
+static const weft__data_options plain = {.n_ctx = 128, .max_rows = 256, .in_order = 1};
+
+/* ---- what is learned ---- */
+
+static void text_is_learned_whole(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, NULL, plain);
+    add(&w, WEFT__DATA_TEXT, "\nthe fox\n<|stop|>\r\n\nthe owl sat.<|stop|>\n\n<|stop|>");
+    weft__train_batch b = next(&w);
+    expect_segment(&w, &b, 0, "<|start|>the fox", "the fox<|stop|>");
+    expect_segment(&w, &b, 1, "<|start|>the owl sat.", "the owl sat.<|stop|>");
+    assert_int_equal(b.segment[b.n_rows - 1], 1); /* nothing else */
+    close_world(&w);
+}
+
+static void long_texts_are_cut_and_every_token_is_learned_once(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = {.n_ctx = 7, .max_rows = 7, .in_order = 1};
+    open_world(&w, NULL, o);
+    add(&w, WEFT__DATA_TEXT, words);
+    weft__ids ids = {0}, seen = {0};
+    assert_int_equal(weft__tokenizer_encode(w.tok, words, strlen(words), 0, &ids, NULL), WEFT_OK);
+    while (weft__dataset_position(w.d).epoch == 0) {
+        weft__train_batch b = next(&w);
+        assert_true(b.n_rows <= 7);
+        for (int32_t i = 0; i < b.n_rows; i++) {
+            weft__grow(&seen.data, &seen.capacity, seen.n + 1, sizeof *seen.data);
+            seen.data[seen.n++] = b.target[i];
+            assert_int_equal(b.segment[i], 0);
+        }
+    }
+    assert_int_equal(seen.n, ids.n + 1);
+    assert_memory_equal(seen.data, ids.data, ids.n * sizeof *ids.data);
+    assert_int_equal(seen.data[ids.n], STOP);
+    weft__ids_free(&ids);
+    weft__ids_free(&seen);
+    close_world(&w);
+}
+
+static const char chat[] =
+    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? <|im_end|>\"},"
+    "{\"role\": \"assistant\", \"content\": \"the fox\"}, {\"role\": \"user\", \"content\": \"and?\"},"
+    "{\"role\": \"assistant\", \"content\": \"the owl\"}, {\"role\": \"user\", \"content\": \"bye\"}]}\n";
+
+static void the_assistants_words_are_learned(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATA_JSONL, chat);
+    add(&w, WEFT__DATA_JSONL,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
+        "[{\"function\": {\"name\": \"mill\"}}]}], \"id\": 7}");
+    weft__train_batch b = next(&w);
+    expect_segment(&w, &b, 0,
+                   "<|start|><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nwho? "
+                   "<|im_end|><|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n"
+                   "<|im_start|>user\nand?<|im_end|>\n<|im_start|>assistant\nthe owl",
+                   "the fox<|im_end|>the owl<|im_end|>");
+    expect_segment(&w, &b, 1, "<|start|><|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n<call>mill</call>",
+                   "<call>mill</call><|im_end|>");
+    int n_end = 0;
+    for (int32_t i = 0; i < b.n_rows; i++) n_end += b.segment[i] == 0 && b.token[i] == END;
+    assert_int_equal(n_end, 4); /* what the user spelled is text: after system, user, assistant, user */
+    close_world(&w);
+}
+
+static void with_learn_all_prompts_are_learned_too(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = plain;
+    o.learn_all = 1;
+    open_world(&w, template, o);
+    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"who?\", \"completion\": \"the fox\"}");
+    weft__train_batch b = next(&w);
+    expect_segment(&w, &b, 0, "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>",
+                   "<|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n");
+    close_world(&w);
+}
+
+static void answers_to_prompts_are_learned(void **state)
+{
+    (void)state;
+    const char *const records = "{\"prompt\": \"who?\", \"completion\": \"the fox\"}\n"
+                                "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": {\"role\": "
+                                "\"assistant\", \"content\": \"the fox\"}}\r\n\n"
+                                "{\"prompt\": [{\"role\": \"user\", \"content\": \"who?\"}], \"completion\": [{\"role\": "
+                                "\"assistant\", \"content\": \"the fox\"}]}";
+    world w;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATA_JSONL, records);
+    weft__train_batch b = next(&w);
+    for (int i = 0; i < 3; i++)
+        expect_segment(&w, &b, i, "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox",
+                       "the fox<|im_end|>");
+    close_world(&w);
+    open_world(&w, NULL, plain); /* no template: the text goes on */
+    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"the\", \"completion\": \" fox\"}");
+    b = next(&w);
+    expect_segment(&w, &b, 0, "<|start|>the fox", " fox<|stop|>");
+    close_world(&w);
+}
+
+static void pairs_come_together(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = {.n_ctx = 60, .max_rows = 130, .pairs = 1, .seed = 3};
+    open_world(&w, template, o);
+    for (int i = 0; i < 9; i++) {
+        char line[200];
+        snprintf(line, sizeof line, "{\"prompt\": \"%d\", \"chosen\": \"the fox %d\", \"rejected\": \"owl %d\"}\n", i, i, i);
+        add(&w, WEFT__DATA_JSONL, line);
+    }
+    int seen[9] = {0};
+    while (weft__dataset_position(w.d).epoch == 0) {
+        weft__train_batch b = next(&w);
+        int n = b.segment[b.n_rows - 1] + 1;
+        assert_true(b.n_rows <= 130 && n % 2 == 0);
+        for (int s = 0; s < n; s += 2) {
+            for (int i = 0; i < 9; i++) {
+                char prompt[90], chosen[40], rejected[40], shown[200];
+                weft__ids ids = {0};
+                snprintf(prompt, sizeof prompt, "<|start|><|im_start|>user\n%d<|im_end|>\n<|im_start|>assistant\n", i);
+                assert_int_equal(weft__tokenizer_encode(w.tok, prompt, strlen(prompt), WEFT__ENCODE_PARSE, &ids, NULL), WEFT_OK);
+                int32_t first = 0;
+                while (b.segment[first] != s) first++;
+                int same = !memcmp(b.token + first, ids.data, ids.n * sizeof *ids.data);
+                weft__ids_free(&ids);
+                if (!same) continue;
+                seen[i]++;
+                snprintf(chosen, sizeof chosen, "the fox %d<|im_end|>", i);
+                snprintf(rejected, sizeof rejected, "owl %d<|im_end|>", i);
+                snprintf(shown, sizeof shown, "%sthe fox %d", prompt, i);
+                expect_segment(&w, &b, s, shown, chosen);
+                snprintf(shown, sizeof shown, "%sowl %d", prompt, i);
+                expect_segment(&w, &b, s + 1, shown, rejected);
+            }
+        }
+    }
+    for (int i = 0; i < 9; i++) assert_int_equal(seen[i], 1);
+    close_world(&w);
+}
+
+/* ---- order ---- */
+
+enum { N_TEXTS = 60, MAX_BATCHES = 200 };
+
+static void add_numbers(world *w)
+{
+    for (int i = 0; i < N_TEXTS; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%d%.*s<|stop|>", 100 + i, i % 7, "fffffff");
+        add(w, WEFT__DATA_TEXT, text);
+    }
+}
+
+typedef struct record_of_batches {
+    uint64_t hash[MAX_BATCHES];
+    weft__data_position before[MAX_BATCHES];
+    int n;
+} record_of_batches;
+
+static uint64_t mix(uint64_t h, int64_t v)
+{
+    return (h ^ (uint64_t)v) * 0x100000001B3u;
+}
+
+static void read_batches(world *w, int n, record_of_batches *r)
+{
+    for (r->n = 0; r->n < n; r->n++) {
+        uint64_t h = 1;
+        r->before[r->n] = weft__dataset_position(w->d);
+        weft__train_batch b = next(w);
+        for (int32_t i = 0; i < b.n_rows; i++) h = mix(mix(mix(h, b.token[i]), b.segment[i]), b.target[i]);
+        r->hash[r->n] = h;
+    }
+}
+
+static void every_epoch_has_each_text_once_in_another_order(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = {.n_ctx = 16, .max_rows = 40, .seed = 11};
+    int order[3][N_TEXTS];
+    open_world(&w, NULL, o);
+    add_numbers(&w);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        int n = 0;
+        while (weft__dataset_position(w.d).epoch == (uint64_t)epoch) {
+            weft__train_batch b = next(&w);
+            for (int32_t i = 0; i < b.n_rows; i++) {
+                if (i && b.segment[i] != b.segment[i - 1]) assert_int_equal(b.segment[i], b.segment[i - 1] + 1);
+                if (b.token[i] != START) continue;
+                weft__slice digits[3] = {weft__tokenizer_piece(w.tok, b.token[i + 1]),
+                                         weft__tokenizer_piece(w.tok, b.token[i + 2]),
+                                         weft__tokenizer_piece(w.tok, b.token[i + 3])};
+                assert_true(n < N_TEXTS);
+                order[epoch][n++] = (digits[1].data[0] - '0') * 10 + digits[2].data[0] - '0' + 100 * (digits[0].data[0] - '1');
+            }
+        }
+        assert_int_equal(n, N_TEXTS);
+        int seen[N_TEXTS] = {0};
+        for (int i = 0; i < n; i++) seen[order[epoch][i]]++;
+        for (int i = 0; i < n; i++) assert_int_equal(seen[i], 1);
+    }
+    assert_memory_not_equal(order[0], order[1], sizeof order[0]);
+    assert_memory_not_equal(order[1], order[2], sizeof order[0]);
+    close_world(&w);
+}
+
+static void any_position_resumes_exactly(void **state)
+{
+    (void)state;
+    world w, other;
+    weft__data_options o = {.n_ctx = 16, .max_rows = 40, .seed = 5};
+    static record_of_batches all, rest;
+    open_world(&w, NULL, o);
+    add_numbers(&w);
+    read_batches(&w, 60, &all);
+    for (int k = 0; k < 60; k += 3) {
+        open_world(&other, NULL, o);
+        add_numbers(&other);
+        assert_true(weft__dataset_hash(other.d) == weft__dataset_hash(w.d));
+        assert_int_equal(weft__dataset_seek(other.d, all.before[k], NULL), WEFT_OK);
+        read_batches(&other, 60 - k, &rest);
+        assert_memory_equal(rest.hash, all.hash + k, (size_t)(60 - k) * sizeof *rest.hash);
+        close_world(&other);
+    }
+    assert_int_equal(weft__dataset_seek(w.d, (weft__data_position){0, N_TEXTS}, NULL), WEFT_ARGUMENT);
+    o.seed = 6; /* another seed: another order, and the checksum tells */
+    open_world(&other, NULL, o);
+    add_numbers(&other);
+    assert_true(weft__dataset_hash(other.d) != weft__dataset_hash(w.d));
+    read_batches(&other, 20, &rest);
+    assert_memory_not_equal(rest.hash, all.hash, 20 * sizeof *rest.hash);
+    close_world(&other);
+    close_world(&w);
+}
+
+/* ---- ids ---- */
+
+static void ids_are_read_in_two_widths(void **state)
+{
+    (void)state;
+    const unsigned char u16[] = {0, 0, 100, 0, 1, 1, 1, 0, 0, 0, 9, 0},
+                        u32[] = {0, 0, 0, 0, 100, 0, 0, 0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0};
+    for (int wide = 0; wide < 2; wide++) {
+        world w;
+        open_world(&w, NULL, plain);
+        assert_int_equal(weft__dataset_add_bytes(w.d, "f", wide ? WEFT__DATA_U32 : WEFT__DATA_U16,
+                                                 (const char *)(wide ? u32 : u16), wide ? sizeof u32 : sizeof u16, NULL),
+                         WEFT_OK);
+        weft__train_batch b = next(&w);
+        const int32_t token[] = {0, 100, 257, 0}, target[] = {100, 257, 1, 9}, segment[] = {0, 0, 0, 1};
+        assert_int_equal(b.n_rows, 4);
+        assert_memory_equal(b.token, token, sizeof token);
+        assert_memory_equal(b.target, target, sizeof target);
+        assert_memory_equal(b.segment, segment, sizeof segment);
+        close_world(&w);
+    }
+    assert_int_equal(weft__data_form_of("a.u16"), WEFT__DATA_U16);
+    assert_int_equal(weft__data_form_of("a.u32"), WEFT__DATA_U32);
+    assert_int_equal(weft__data_form_of("a.jsonl"), WEFT__DATA_JSONL);
+    assert_int_equal(weft__data_form_of("jsonl"), WEFT__DATA_TEXT);
+}
+
+/* ---- refusals ---- */
+
+static void refuse(const char *chat_template, weft__data_options o, weft__data_form form, const char *bytes, size_t n,
+                   weft_status status, const char *words_of)
+{
+    world w;
+    open_world(&w, chat_template, o);
+    weft_status st = weft__dataset_add_bytes(w.d, "f", form, bytes, n, &w.err);
+    if (st != status || !strstr(w.err.message, words_of))
+        fail_msg("%s: status %d, \"%s\", expected %d, \"%s\"", bytes, (int)st, w.err.message, (int)status, words_of);
+    close_world(&w);
+}
+
+static void malformed_records_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *words;
+    } cases[] = {
+        {"{\"messages\": [}", "f:3: line 1, column"},
+        {"[1]", "f:3: the line is no JSON object"},
+        {"{\"msgs\": []}", "f:3: the record is of no known kind"},
+        {"{\"text\": 1}", "f:3: \"text\" is no string"},
+        {"{\"text\": \"a\", \"messages\": []}", "f:3: the record is of more than one kind"},
+        {"{\"messages\": []}", "f:3: \"messages\" is no list of messages, or an empty one"},
+        {"{\"messages\": \"hi\"}", "f:3: \"messages\" is no list"},
+        {"{\"messages\": [\"hi\"]}", "f:3: messages[0] is no object"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"content\": \"b\"}]}", "f:3: messages[1] has no \"role\""},
+        {"{\"messages\": [{\"role\": \"assistant\"}]}", "f:3: messages[0] has neither \"content\""},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": 5}]}", "f:3: messages[0] has neither \"content\""},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "f:3: \"messages\" has no turn of the assistant"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}", "f:3: \"tools\" is no list"},
+        {"{\"prompt\": 1, \"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
+        {"{\"prompt\": \"a\", \"completion\": 1}", "f:3: \"completion\" is neither a string"},
+        {"{\"prompt\": \"a\", \"completion\": {\"role\": \"user\", \"content\": \"b\"}}",
+         "f:3: \"completion\" does not begin with a turn of the assistant"},
+        {"{\"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
+        {"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
+         "f:3: the record is a pair; pairs are for preference training alone"},
+        {"{\"text\": \"\xFF\"}", "f:3: "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char bytes[400];
+        int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", cases[i].line);
+        refuse(template, plain, WEFT__DATA_JSONL, bytes, (size_t)n, WEFT_FORMAT, cases[i].words);
+    }
+    weft__data_options pairs = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
+    const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}", *two = "{\"text\": \"a\"}";
+    refuse(template, pairs, WEFT__DATA_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
+    refuse(template, pairs, WEFT__DATA_JSONL, two, strlen(two), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
+    refuse(template, pairs, WEFT__DATA_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
+    refuse(NULL, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
+    refuse(forgetful, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
+           "f:1: turn 4: the chat template writes earlier turns differently");
+    refuse(template, plain, WEFT__DATA_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
+    refuse(template, plain, WEFT__DATA_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
+}
+
+static void what_teaches_nothing_is_counted(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = {.n_ctx = 28, .max_rows = 56};
+    weft__data_counts c;
+    weft__train_batch b;
+    open_world(&w, template, o);
+    assert_int_equal(weft__dataset_next(w.d, &b, &w.err), WEFT_ARGUMENT);
+    add(&w, WEFT__DATA_JSONL, chat); /* the prompt alone is longer than 28 tokens */
+    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"a\", \"completion\": \"the fox and the owl sat by the mill\"}"); /* loses its end */
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_documents, 2);
+    assert_int_equal(c.n_cut, 2);
+    assert_int_equal(c.n_dropped, 1);
+    assert_int_equal(c.n_segments, 1);
+    assert_true(c.n_learned > 0 && c.n_learned < c.n_tokens && c.n_tokens == 28);
+    close_world(&w);
+    o.max_rows = 27;
+    weft__dataset *d = NULL;
+    assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
+    assert_null(d);
+}
+
+/* ---- memory ---- */
+
+static int fill_and_read(void *arg)
+{
+    weft__renderer r;
+    weft__dataset *d = NULL;
+    weft__train_batch b;
+    weft__data_options o = {.n_ctx = 64, .max_rows = 128};
+    weft_status st = weft__renderer_init(&r, arg, NULL, 0, NULL);
+    if (!st) st = weft__dataset_create(&r, &o, &d, NULL);
+    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_JSONL, chat, strlen(chat), NULL);
+    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_TEXT, words, strlen(words), NULL);
+    if (!st) st = weft__dataset_next(d, &b, NULL);
+    if (st && st != WEFT_NO_MEMORY) fail_msg("status %d", (int)st);
+    weft__dataset_destroy(&d);
+    weft__renderer_free(&r);
+    return !st;
+}
+
+static void every_failed_allocation_is_survived(void **state)
+{
+    (void)state;
+    weft__tokenizer *tok = make_tokenizer(template);
+    assert_true(fail_each(fill_and_read, tok) > 20);
+    weft__tokenizer_destroy(&tok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_is_learned_whole),
+        cmocka_unit_test(long_texts_are_cut_and_every_token_is_learned_once),
+        cmocka_unit_test(the_assistants_words_are_learned),
+        cmocka_unit_test(with_learn_all_prompts_are_learned_too),
+        cmocka_unit_test(answers_to_prompts_are_learned),
+        cmocka_unit_test(pairs_come_together),
+        cmocka_unit_test(every_epoch_has_each_text_once_in_another_order),
+        cmocka_unit_test(any_position_resumes_exactly),
+        cmocka_unit_test(ids_are_read_in_two_widths),
+        cmocka_unit_test(malformed_records_are_named),
+        cmocka_unit_test(what_teaches_nothing_is_counted),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests_name("train_data", tests, NULL, NULL);
+}
