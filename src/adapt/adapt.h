@@ -71,12 +71,27 @@ void weft__adapt_close(weft__adapt **a);
 
 /* ---- what a program runs ---- */
 
-/* The base, as adapters see it. */
+/* A matrix of the base, or a range of its rows, as adapters see it. */
+typedef struct weft__adapt_target {
+    char name[WEFT_NAME_MAX];  /* of the pairs that change it; "": no pair may */
+    int64_t k, n, n_experts;
+    int64_t first, n_total;    /* it is rows first .. first + n - 1 of n_total */
+    int32_t heads;             /* > 0: its rows are in halves of so many heads (a folder of Llama's kin), not in pairs */
+    uint32_t dtype;
+    const void *data;          /* its first row; NULL: its bytes are not there (a compiled plan) */
+    uint64_t row_bytes;
+} weft__adapt_target;
+
 typedef struct weft__adapt_base {
-    const weft_graph *graph; /* as the architecture built it */
-    const char *arch, *label;
-    int32_t q_heads, k_heads; /* > 0: the base's rows of attn_q and attn_k are in halves (a folder of Llama's kin) */
+    const char *arch, *label; /* borrowed */
+    int32_t n;
+    weft__adapt_target *targets; /* [n] of a graph: one per weight */
 } weft__adapt_base;
+
+/* The weights of a graph as its architecture built it, borrowed. q_heads, k_heads: > 0 where rows of attn_q and attn_k are in halves. */
+weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads, int32_t k_heads,
+                                      weft__adapt_base *out, weft_error *err);
+void weft__adapt_base_free(weft__adapt_base *base);
 
 /* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, or when the adapter is another architecture's. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
@@ -86,19 +101,20 @@ typedef struct weft__adapt_use {
     float scale; /* weight in the stack */
 } weft__adapt_use;
 
-/* A weighted stack as one change per weight of the base's graph: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the
- * stack side by side, all scales and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1) (NULL: ones). Graph weights
- * that are row ranges of one tensor get their rows. */
+/* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
+ * scales but a single pair's and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1). A target that is a row range of
+ * a tensor gets its rows. Borrows from the stack's adapters. */
 typedef struct weft__adapt_woven {
-    int32_t n_weights;
-    weft_lora *lora; /* [n_weights] of the graph; rank 0 and no gain: unchanged. float32, a [E, r, k], b [E, n, r], gain [n] */
-    uint64_t n_bytes;
+    int32_t n;
+    weft_lora *lora; /* [n], float32: a [E, r, k], b [E, n, r]; rank 0: no product */
+    const float **gain; /* [n] of [n], NULL: ones; never with experts */
     weft__arena arena;
 } weft__adapt_woven;
 
-/* Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where their bytes are not there (a compiled plan). n 0: none. */
-weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven **out,
+/* Every adapter was checked against the base. Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where their bytes are
+ * not there. */
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out,
                               weft_error *err);
-void weft__adapt_woven_free(weft__adapt_woven **w);
+void weft__adapt_woven_free(weft__adapt_woven *w);
 
 #endif

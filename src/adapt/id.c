@@ -1,0 +1,42 @@
+/* id.c: the content id of an adapter: a digest of all that decides what it computes, the same for a GGUF file and for the folder that it
+ * was converted from. SHA-256, since prefixes of one adapter must not be taken for another's, whoever made the files. */
+#include <string.h>
+
+#include "adapt/parts.h"
+#include "hub/sha256.h"
+
+static uint64_t from_hex(const char *hex)
+{
+    uint64_t v = 0;
+    for (int i = 0; i < 16; i++) v = v << 4 | (uint64_t)(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
+    return v;
+}
+
+static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t *n_bytes, weft_error *err)
+{
+    int64_t shape[] = {p->k, p->n, p->n_experts, p->rank, p->magnitude != NULL};
+    size_t n_a = (size_t)(p->n_experts * p->rank * p->k) * sizeof(float), n_b = (size_t)(p->n_experts * p->n * p->rank) * sizeof(float);
+    size_t n_m = p->magnitude ? (size_t)p->n * sizeof(float) : 0;
+    weft_status st;
+    if ((st = weft__sha256_add(h, p->name, strlen(p->name) + 1, err)) || (st = weft__sha256_add(h, shape, sizeof shape, err)) ||
+        (st = weft__sha256_add(h, &p->scale, sizeof p->scale, err)) || (st = weft__sha256_add(h, p->a, n_a, err)) ||
+        (st = weft__sha256_add(h, p->b, n_b, err)))
+        return st;
+    *n_bytes += n_a + n_b + n_m;
+    return n_m ? weft__sha256_add(h, p->magnitude, n_m, err) : WEFT_OK;
+}
+
+weft_status weft__adapt_identify(weft__adapt *a, weft_error *err)
+{
+    weft__sha256 h = {0};
+    char hex[65];
+    weft_status st = weft__sha256_begin(&h, err);
+    for (int32_t i = 0; i < a->n_pairs && !st; i++) st = add_pair(&h, &a->pairs[i], &a->n_bytes, err);
+    if (st) {
+        weft__sha256_free(&h);
+        return st;
+    }
+    weft__sha256_end(&h, hex);
+    a->id = (weft__adapt_id){{from_hex(hex), from_hex(hex + 16)}};
+    return WEFT_OK;
+}

@@ -1,0 +1,57 @@
+/* parts.h: what the files of this room share while an adapter is read. One thread builds an adapter. */
+#ifndef WEFT_ADAPT_PARTS_H
+#define WEFT_ADAPT_PARTS_H
+
+#include "adapt/adapt.h"
+#include "base/json.h"
+#include "format/tensors.h"
+
+/* The tensors found for one matrix, or one expert's. */
+typedef struct weft__adapt_found {
+    weft__adapt_place place;
+    char module[256];                             /* as the file calls it, for messages */
+    const weft__tensor_desc *a, *b, *magnitude;   /* d = {k, r}, {r, n} (3-d with experts), {n} */
+    int embedding;                                /* the tensors of an embedding: see weft__adapt_assemble */
+    float scale;
+} weft__adapt_found;
+
+typedef struct weft__adapt_founds {
+    weft__adapt_found *items;
+    size_t n, capacity;
+    weft__names names; /* of items by module; the keys are in the arena of the adapter */
+} weft__adapt_founds;
+
+/* The entry for module[0..len), made when it is new; NULL without memory, or with too many (*status says). */
+weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len, weft_status *status,
+                                        weft_error *err);
+void weft__adapt_founds_free(weft__adapt_founds *all);
+
+/* Pairs of all that was found: halves must be there, fit each other and be finite. How an embedding's tensors lie:
+ *   1 (GGUF): a {r, V}, b {r, D};  2 (PEFT): a {V, r}, b {r, D}. */
+weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_founds *all, weft_error *err);
+
+/* read_gguf.c, read_peft.c: adds all that a file's bytes hold. */
+weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
+/* config: adapter_config.json's text; weights: adapter_model.safetensors's bytes. */
+weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,
+                                  const weft__adapt_names *names, weft_error *err);
+
+/* peft_config.c: what adapter_config.json says. */
+typedef struct weft__peft_config weft__peft_config;
+weft_status weft__peft_config_read(const char *text, size_t n, weft__peft_config **out, weft_error *err);
+void weft__peft_config_free(weft__peft_config **config);
+/* Rank and scale of a module, by r, lora_alpha and their patterns. */
+weft_status weft__peft_config_of(const weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
+int weft__peft_config_dora(const weft__peft_config *config);
+
+/* Rows of a matrix whose heads' halves GGUF pairs: row r of GGUF is this row of a folder. */
+static inline int64_t weft__adapt_folder_row(int64_t r, int64_t rows_per_head)
+{
+    int64_t head = r / rows_per_head, i = r % rows_per_head;
+    return head * rows_per_head + i % 2 * (rows_per_head / 2) + i / 2;
+}
+
+/* id.c: fills a->id and a->n_bytes; pairs are sorted. */
+weft_status weft__adapt_identify(weft__adapt *a, weft_error *err);
+
+#endif

@@ -1,0 +1,215 @@
+/* peft_config.c: adapter_config.json: what changes the numbers is read, or refused by name; what only concerned the training is left.
+ * Source: the LoraConfig class of PEFT (huggingface/peft) for the fields, their defaults, and how patterns choose modules. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapt/parts.h"
+#include "base/alloc.h"
+#include "text/regex.h"
+
+enum { MAX_PATTERNS = 4096 };
+
+typedef struct pattern {
+    weft__regex *regex;
+    double value;
+} pattern;
+
+typedef struct patterns {
+    pattern *items;
+    size_t n, capacity;
+} patterns;
+
+struct weft__peft_config {
+    int64_t r;
+    double alpha;
+    int rslora, dora;
+    patterns ranks, alphas;
+};
+
+static weft_status wrong(weft_error *err, const char *key, const char *want)
+{
+    return weft_fail(err, WEFT_FORMAT, "adapter_config.json: %s must be %s", key, want);
+}
+
+static const weft__json *field(const weft__json *root, const char *key)
+{
+    const weft__json *v = weft__json_get(root, key);
+    return weft__json_is_null(v) ? NULL : v;
+}
+
+static weft_status flag(const weft__json *root, const char *key, int *out, weft_error *err)
+{
+    const weft__json *v = field(root, key);
+    return !v || weft__json_bool(v, out) ? WEFT_OK : wrong(err, key, "true or false");
+}
+
+/* ---- what is refused ---- */
+
+/* Nothing asked for: absent, null, false, "", [] or {}. */
+static int is_nothing(const weft__json *v)
+{
+    const char *s;
+    size_t n;
+    int yes;
+    if (!v || weft__json_is_null(v)) return 1;
+    if (weft__json_bool(v, &yes)) return !yes;
+    if (weft__json_string(v, &s, &n)) return n == 0;
+    return (weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && weft__json_size(v) == 0;
+}
+
+static weft_status refuse_others(const weft__json *root, weft_error *err)
+{
+    static const char *const keys[] = {"fan_in_fan_out",     "modules_to_save",     "lora_bias",          "layer_replication",
+                                       "target_parameters",  "trainable_token_indices", "alora_invocation_tokens", "use_qalora",
+                                       "arrow_config",       "use_bdlora",          "ensure_weight_tying"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!is_nothing(weft__json_get(root, keys[i])))
+            return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: %s is set, which is not supported", keys[i]);
+    return WEFT_OK;
+}
+
+/* Ways to begin a training that change the base's own weights, too. */
+static weft_status refuse_changed_base(const weft__json *root, weft_error *err)
+{
+    static const char *const ways[] = {"pissa", "olora", "corda", "loftq", "lora_ga"};
+    const char *s;
+    size_t n;
+    if (!weft__json_string(weft__json_get(root, "init_lora_weights"), &s, &n)) return WEFT_OK;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (!strncmp(s, ways[i], strlen(ways[i])))
+            return weft_fail(err, WEFT_UNSUPPORTED,
+                             "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it converted to plain LoRA "
+                             "(path_initial_model_for_weight_conversion of PEFT)",
+                             ways[i]);
+    return WEFT_OK;
+}
+
+static weft_status check_strings(const weft__json *root, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    const char *s;
+    size_t n;
+    if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n)) return wrong(err, "peft_type", "\"LORA\"");
+    if (strcmp(s, "LORA")) return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"", weft__show_name(shown, s, n));
+    const weft__json *bias = field(root, "bias");
+    if (!bias) return WEFT_OK;
+    if (!weft__json_string(bias, &s, &n)) return wrong(err, "bias", "\"none\"");
+    return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported", weft__show_name(shown, s, n))
+                             : WEFT_OK;
+}
+
+/* ---- patterns ---- */
+
+/* PEFT takes the first key that matches as (.*\.)?KEY to the end. */
+static weft_status add_pattern(patterns *all, const char *key, size_t n, double value, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    weft__text text = {0};
+    weft_status st = WEFT_OK;
+    if (all->n == MAX_PATTERNS) return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", MAX_PATTERNS);
+    weft__text_puts(&text, "\\A(?:.*\\.)?(?:");
+    weft__text_put(&text, key, n);
+    weft__text_puts(&text, ")\\z");
+    if (text.failed || !weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items)) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
+    } else {
+        all->items[all->n] = (pattern){NULL, value};
+        st = weft__regex_compile(text.data, text.len, &all->items[all->n].regex, err);
+        if (st) weft_fail_within(err, st, "adapter_config.json: pattern '%s'", weft__show_name(shown, key, n));
+        else all->n++;
+    }
+    weft__text_free(&text);
+    return st;
+}
+
+static weft_status read_patterns(const weft__json *root, const char *name, patterns *all, weft_error *err)
+{
+    const weft__json *v = field(root, name);
+    weft__json_member m = {0};
+    double value;
+    weft_status st = WEFT_OK;
+    if (!v) return WEFT_OK;
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return wrong(err, name, "an object of numbers");
+    while (!st && weft__json_next(v, &m))
+        st = weft__json_double(m.value, &value) && isfinite(value) ? add_pattern(all, m.key, m.key_len, value, err) : wrong(err, name, "an object of numbers");
+    return st;
+}
+
+static weft_status match(const patterns *all, const char *module, double *value, weft_error *err)
+{
+    weft__regex_scratch scratch = {0};
+    weft_status st = WEFT_OK;
+    size_t begin, end;
+    int found = 0;
+    for (size_t i = 0; i < all->n && !st && !found; i++) {
+        st = weft__regex_find(all->items[i].regex, &scratch, module, strlen(module), 0, &found, &begin, &end, err);
+        if (!st && found) *value = all->items[i].value;
+    }
+    weft__regex_scratch_free(&scratch);
+    return st;
+}
+
+/* ---- the whole ---- */
+
+static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_error *err)
+{
+    weft_status st;
+    if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
+    if ((st = check_strings(root, err)) || (st = refuse_others(root, err)) || (st = refuse_changed_base(root, err)) ||
+        (st = flag(root, "use_rslora", &c->rslora, err)) || (st = flag(root, "use_dora", &c->dora, err)))
+        return st;
+    if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)
+        return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
+    if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha)) return wrong(err, "lora_alpha", "a number");
+    if ((st = read_patterns(root, "rank_pattern", &c->ranks, err))) return st;
+    return read_patterns(root, "alpha_pattern", &c->alphas, err);
+}
+
+weft_status weft__peft_config_read(const char *text, size_t n, weft__peft_config **out, weft_error *err)
+{
+    weft__json *root;
+    *out = NULL;
+    weft_status st = weft__json_parse(text, n, &root, err);
+    if (st) return weft_fail_within(err, st, "adapter_config.json");
+    weft__peft_config *c = weft__alloc_zero(1, sizeof *c);
+    st = c ? read_root(root, c, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for adapter_config.json");
+    weft__json_free(&root);
+    if (st) weft__peft_config_free(&c);
+    *out = c;
+    return st;
+}
+
+static void free_patterns(patterns *all)
+{
+    for (size_t i = 0; i < all->n; i++) weft__regex_free(&all->items[i].regex);
+    weft__free(all->items);
+}
+
+void weft__peft_config_free(weft__peft_config **p)
+{
+    weft__peft_config *c = p ? *p : NULL;
+    if (!c) return;
+    free_patterns(&c->alphas);
+    free_patterns(&c->ranks);
+    weft__free(c);
+    *p = NULL;
+}
+
+weft_status weft__peft_config_of(const weft__peft_config *c, const char *module, int64_t *rank, float *scale, weft_error *err)
+{
+    double r = (double)c->r, alpha = c->alpha;
+    weft_status st;
+    if ((st = match(&c->ranks, module, &r, err)) || (st = match(&c->alphas, module, &alpha, err))) return st;
+    if (!(r >= 1 && r <= WEFT__ADAPT_RANK_MAX) || r != floor(r))
+        return weft_fail(err, WEFT_FORMAT, "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d", module, r,
+                         WEFT__ADAPT_RANK_MAX);
+    *rank = (int64_t)r;
+    *scale = (float)(alpha / (c->rslora ? sqrt(r) : r));
+    return WEFT_OK;
+}
+
+int weft__peft_config_dora(const weft__peft_config *c)
+{
+    return c->dora;
+}

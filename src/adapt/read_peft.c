@@ -1,0 +1,122 @@
+/* read_peft.c: adapters as PEFT saves them: base_model.model.MODULE.lora_A.weight and its kin (parts.h). Owner: the thread that reads.
+ *
+ * Invariant: every tensor of the file is part of a pair or refused by name, and its rank is what the configuration says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "adapt/parts.h"
+#include "format/safetensors.h"
+
+enum half { HALF_A, HALF_B, HALF_MAGNITUDE, HALF_EMBEDDING_A, HALF_EMBEDDING_B };
+
+static const struct {
+    const char *suffix;
+    enum half half;
+} SUFFIXES[] = {
+    {".lora_A.weight", HALF_A},
+    {".lora_B.weight", HALF_B},
+    {".lora_magnitude_vector", HALF_MAGNITUDE},
+    {".lora_magnitude_vector.weight", HALF_MAGNITUDE},
+    {".lora_embedding_A", HALF_EMBEDDING_A},
+    {".lora_embedding_B", HALF_EMBEDDING_B},
+};
+
+typedef struct reading {
+    weft__adapt *a;
+    const weft__adapt_names *names;
+    const weft__peft_config *config;
+    weft__adapt_founds all;
+    weft_error *err;
+} reading;
+
+/* name[0..*n) without the suffix and, from *begin on, without the prefix; 0: it has neither. */
+static int split(const char *name, size_t *begin, size_t *n, enum half *half)
+{
+    static const char prefix[] = "base_model.model.";
+    size_t len = strlen(name);
+    *begin = !strncmp(name, prefix, sizeof prefix - 1) ? sizeof prefix - 1 : 0;
+    for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++) {
+        size_t tail = strlen(SUFFIXES[i].suffix);
+        if (len <= *begin + tail || strcmp(name + len - tail, SUFFIXES[i].suffix)) continue;
+        *n = len - tail;
+        *half = SUFFIXES[i].half;
+        return 1;
+    }
+    return 0;
+}
+
+/* What the module is here, and what the configuration says of it. */
+static weft_status begin_module(reading *r, weft__adapt_found *f)
+{
+    char shown[WEFT__SHOW];
+    weft__adapt_place place = {.expert = -1, .n_experts = 1};
+    int64_t rank;
+    if (!r->names->place(r->names->arg, f->module, &place))
+        return weft_fail(r->err, WEFT_ARGUMENT, "module %s is none that adapters change in a base of architecture '%s'",
+                         weft__show_name(shown, f->module, strlen(f->module)), r->names->arch);
+    f->place = place;
+    return weft__peft_config_of(r->config, f->module, &rank, &f->scale, r->err);
+}
+
+static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
+{
+    char shown[WEFT__SHOW];
+    size_t begin, n;
+    enum half half;
+    weft_status st;
+    if (!split(t->name, &begin, &n, &half))
+        return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported", weft__show_name(shown, t->name, strlen(t->name)));
+    weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
+    if (!f || (!f->place.name[0] && (st = begin_module(r, f)))) return st;
+    int embedding = half == HALF_EMBEDDING_A || half == HALF_EMBEDDING_B;
+    const weft__tensor_desc **slot = half == HALF_MAGNITUDE ? &f->magnitude : half == HALF_A || half == HALF_EMBEDDING_A ? &f->a : &f->b;
+    if (*slot || (half != HALF_MAGNITUDE && (f->a || f->b) && !!f->embedding != embedding))
+        return weft_fail(r->err, WEFT_FORMAT, "%s: it has two tensors for one half", f->module);
+    *slot = t;
+    if (embedding) f->embedding = 2;
+    return WEFT_OK;
+}
+
+static weft_status check_module(reading *r, const weft__adapt_found *f)
+{
+    int64_t rank;
+    float scale;
+    int is_table = !strcmp(f->place.name, "token_embd.weight");
+    weft_status st = weft__peft_config_of(r->config, f->module, &rank, &scale, r->err);
+    if (st) return st;
+    if (f->a && f->b && !!f->embedding != is_table)
+        return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B", f->module);
+    if (f->b && f->b->d[0] != (uint64_t)rank)
+        return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module, (unsigned long long)f->b->d[0],
+                         (long long)rank);
+    int dora = weft__peft_config_dora(r->config);
+    if (dora != (f->magnitude != NULL))
+        return weft_fail(r->err, WEFT_FORMAT, dora ? "%s: use_dora is true, but its lora_magnitude_vector is missing"
+                                                   : "%s: it has a lora_magnitude_vector, but use_dora is not true", f->module);
+    return WEFT_OK;
+}
+
+static weft_status read_all(reading *r, const weft__tensor_set *set)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; i < set->n && !st; i++) st = add_tensor(r, &set->items[i]);
+    for (size_t i = 0; i < r->all.n && !st; i++) st = check_module(r, &r->all.items[i]);
+    return st ? st : weft__adapt_assemble(r->a, &r->all, r->err);
+}
+
+weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,
+                                  const weft__adapt_names *names, weft_error *err)
+{
+    weft__peft_config *c;
+    weft__safetensors *file = NULL;
+    weft_status st = weft__peft_config_read(config, n_config, &c, err);
+    if (st) return st;
+    reading r = {.a = a, .names = names, .config = c, .err = err};
+    snprintf(a->arch, sizeof a->arch, "%s", names->arch);
+    st = weft__safetensors_parse(weights, n_weights, "adapter_model.safetensors", &file, err);
+    if (!st) st = read_all(&r, weft__safetensors_tensors(file));
+    weft__adapt_founds_free(&r.all);
+    weft__safetensors_close(&file);
+    weft__peft_config_free(&c);
+    return st;
+}

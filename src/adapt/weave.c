@@ -1,0 +1,274 @@
+/* weave.c: adapters against a base: which matrices they may change, whether they fit, and a weighted stack of them as one change per
+ * matrix (adapt.h). Owner: the thread that weaves. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "adapt/adapt.h"
+#include "base/alloc.h"
+#include "format/names.h"
+#include "quant/quant.h"
+
+/* ---- the base ---- */
+
+static int ends(const char *name, const char *tail)
+{
+    size_t n = strlen(name), t = strlen(tail);
+    return n > t && !strcmp(name + n - t, tail);
+}
+
+/* Fills the target of weight w as the op uses it. */
+static void set_target(const weft_graph *g, weft_weight_id w, int is_table, int32_t q_heads, int32_t k_heads, weft__adapt_base *base)
+{
+    if (w < 0 || g->weights[w].shape.n_dims < 2) return;
+    const weft_weight *x = &g->weights[w];
+    weft__adapt_target *t = &base->targets[w];
+    int tied = !is_table && !strcmp(x->name, "token_embd.weight");
+    snprintf(t->name, sizeof t->name, "%s", tied ? "output.weight" : x->name);
+    t->k = x->shape.d[0];
+    t->n = x->shape.d[1];
+    t->n_experts = x->shape.d[2];
+    t->dtype = x->dtype;
+    t->row_bytes = x->row_bytes;
+    t->data = x->buffer && x->buffer->data ? (const uint8_t *)x->buffer->data + x->offset : NULL;
+    t->heads = ends(t->name, ".attn_q.weight") ? q_heads : ends(t->name, ".attn_k.weight") ? k_heads : 0;
+}
+
+/* Weights that are row ranges of one tensor: where each begins. */
+static void set_ranges(const weft_graph *g, weft__adapt_base *base)
+{
+    for (int32_t i = 0; i < base->n; i++) {
+        weft__adapt_target *t = &base->targets[i];
+        uint64_t begin = g->weights[i].offset;
+        if (!t->name[0]) continue;
+        for (int32_t j = 0; j < base->n; j++) {
+            const weft_weight *other = &g->weights[j];
+            if (strcmp(base->targets[j].name, t->name) || other->buffer != g->weights[i].buffer) continue;
+            if (other->offset < begin) begin = other->offset;
+            if (i == j || other->offset != g->weights[i].offset) t->n_total += other->shape.d[1];
+        }
+        t->first = (int64_t)((g->weights[i].offset - begin) / t->row_bytes);
+    }
+}
+
+weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads, int32_t k_heads,
+                                      weft__adapt_base *out, weft_error *err)
+{
+    *out = (weft__adapt_base){.arch = arch, .label = label, .n = graph->n_weights};
+    out->targets = weft__alloc_zero((size_t)graph->n_weights, sizeof *out->targets);
+    if (!out->targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
+    for (int32_t i = 0; i < graph->n_nodes; i++) {
+        const weft_node *node = &graph->nodes[i];
+        if (node->op != WEFT_OP_LINEAR && node->op != WEFT_OP_MOE_FFN && node->op != WEFT_OP_EMBED) continue;
+        for (int32_t w = 0; w < node->n_w; w++) set_target(graph, node->w[w], node->op == WEFT_OP_EMBED, q_heads, k_heads, out);
+    }
+    set_ranges(graph, out);
+    return WEFT_OK;
+}
+
+void weft__adapt_base_free(weft__adapt_base *base)
+{
+    weft__free(base->targets);
+    base->targets = NULL;
+}
+
+/* ---- does it fit? ---- */
+
+static const weft__adapt_target *target_of(const weft__adapt_base *base, const char *name)
+{
+    for (int32_t i = 0; i < base->n; i++)
+        if (!strcmp(base->targets[i].name, name)) return &base->targets[i];
+    return NULL;
+}
+
+static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, const weft__adapt_base *base, weft_error *err)
+{
+    char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
+    const weft__adapt_target *t = target_of(base, p->name);
+    weft__show_name(shown, p->name, strlen(p->name));
+    weft__show_path(path, a->label);
+    if (!t)
+        return weft_fail(err, WEFT_ARGUMENT, "adapter %s changes %s, which is no matrix of %s: it was made for another base", path, shown, base->label);
+    if (p->k == t->k && p->n == t->n_total && p->n_experts == t->n_experts) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT, "adapter %s: %s is for a matrix of %lld x %lld x %lld; that of %s is %lld x %lld x %lld: it was made for another base", path,
+                     shown, (long long)p->k, (long long)p->n, (long long)p->n_experts, base->label, (long long)t->k, (long long)t->n_total,
+                     (long long)t->n_experts);
+}
+
+weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
+{
+    char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
+    if (a->arch[0] && strcmp(a->arch, base->arch))
+        return weft_fail(err, WEFT_ARGUMENT, "adapter %s is for architecture '%s'; %s is of '%s'", weft__show_path(path, a->label),
+                         weft__show_name(shown, a->arch, strlen(a->arch)), base->label, base->arch);
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
+    return st;
+}
+
+/* ---- weaving ---- */
+
+/* What one use brings to a target. */
+typedef struct strand {
+    const weft__adapt_pair *pair;
+    float weight;
+    float *g; /* [n] DoRA's factors of the target's rows, or NULL */
+} strand;
+
+typedef struct weaving {
+    const weft__adapt_use *uses;
+    int32_t n_uses;
+    strand *strands; /* [n_uses] */
+    weft__adapt_woven *out;
+    weft_error *err;
+} weaving;
+
+static const weft__adapt_pair *pair_of(const weft__adapt *a, const char *name)
+{
+    int32_t low = 0, high = a->n_pairs;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        int order = strcmp(a->pairs[mid].name, name);
+        if (order == 0) return &a->pairs[mid];
+        if (order < 0) low = mid + 1;
+        else high = mid;
+    }
+    return NULL;
+}
+
+/* The row of a pair that changes row r of a target. */
+static int64_t pair_row(const weft__adapt_target *t, int64_t r)
+{
+    int64_t per_head, head, i;
+    if (t->heads <= 0) return t->first + r;
+    per_head = t->n_total / t->heads; /* halves: row j of the first half is pair j's first */
+    head = r / per_head;
+    i = r % per_head;
+    return head * per_head + (i < per_head / 2 ? 2 * i : 2 * (i - per_head / 2) + 1);
+}
+
+/* g = m / ||W + scale * B A|| of a row, in the row's order of addition. */
+static float row_factor(const weft__adapt_pair *p, int64_t row, float *w)
+{
+    const float *b = p->b + row * p->rank;
+    double sum = 0;
+    for (int32_t j = 0; j < p->rank; j++) {
+        const float f = p->scale * b[j], *a = p->a + j * p->k;
+        for (int64_t i = 0; i < p->k; i++) w[i] += f * a[i];
+    }
+    for (int64_t i = 0; i < p->k; i++) sum += (double)w[i] * (double)w[i];
+    return (float)((double)p->magnitude[row] / sqrt(sum));
+}
+
+static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target *t)
+{
+    const weft__adapt_pair *p = s->pair;
+    s->g = NULL;
+    if (!p || !p->magnitude) return WEFT_OK;
+    if (!t->data || !weft__quant_decoder(t->dtype))
+        return weft_fail(v->err, WEFT_UNSUPPORTED, "the adapter has DoRA's magnitudes for %s, whose weights a compiled plan has only packed; open the model itself", t->name);
+    float *row = weft__alloc_array((size_t)t->k, sizeof *row);
+    s->g = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *s->g);
+    if (!row || !s->g) {
+        weft__free(row);
+        return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
+    }
+    weft_status st = WEFT_OK;
+    for (int64_t r = 0; r < t->n && !st; r++) {
+        weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)r * t->row_bytes, row, t->k);
+        s->g[r] = row_factor(p, pair_row(t, r), row);
+        if (!isfinite(s->g[r])) st = weft_fail(v->err, WEFT_FORMAT, "row %lld of %s becomes zero, so that DoRA's factor is not finite", (long long)r, t->name);
+    }
+    weft__free(row);
+    return st;
+}
+
+/* A of one strand behind those before it, and its columns of B with all factors. */
+static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, float *b, int64_t rank, int64_t at)
+{
+    const weft__adapt_pair *p = s->pair;
+    float scale = s->weight * p->scale;
+    for (int64_t e = 0; e < t->n_experts; e++) {
+        memcpy(a + (e * rank + at) * t->k, p->a + e * p->rank * t->k, (size_t)(p->rank * t->k) * sizeof *a);
+        for (int64_t r = 0; r < t->n; r++) {
+            const float *from = p->b + (e * p->n + pair_row(t, r)) * p->rank;
+            float *to = b + (e * t->n + r) * rank + at, f = s->g ? scale * s->g[r] : scale;
+            for (int32_t j = 0; j < p->rank; j++) to[j] = f * from[j];
+        }
+    }
+}
+
+static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
+{
+    float *gain = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *gain);
+    if (!gain) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
+    for (int64_t r = 0; r < t->n; r++) {
+        gain[r] = 1;
+        for (int32_t u = 0; u < v->n_uses; u++)
+            if (v->strands[u].pair && v->strands[u].g) gain[r] += v->strands[u].weight * (v->strands[u].g[r] - 1);
+    }
+    v->out->gain[i] = gain;
+    return WEFT_OK;
+}
+
+/* A single pair, whole and without factors, is taken as it is. */
+static int borrow(const strand *s, const weft__adapt_target *t, weft_lora *out)
+{
+    if (s->g || t->heads > 0 || t->n != t->n_total) return 0;
+    *out = (weft_lora){.a = s->pair->a, .b = s->pair->b, .rank = s->pair->rank, .dtype = WEFT_F32, .scale = s->weight * s->pair->scale};
+    return 1;
+}
+
+static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target *t)
+{
+    int64_t rank = 0, at = 0;
+    int32_t n = 0, last = 0, gains = 0;
+    weft_status st;
+    for (int32_t u = 0; u < v->n_uses; u++) {
+        strand *s = &v->strands[u];
+        *s = (strand){.pair = v->uses[u].scale != 0 ? pair_of(v->uses[u].adapter, t->name) : NULL, .weight = v->uses[u].scale};
+        if ((st = find_factors(v, s, t))) return st;
+        if (!s->pair) continue;
+        rank += s->pair->rank;
+        gains += s->g != NULL;
+        last = u;
+        n++;
+    }
+    if (n == 0) return WEFT_OK;
+    if (gains && (st = add_gain(v, i, t))) return st;
+    if (n == 1 && borrow(&v->strands[last], t, &v->out->lora[i])) return WEFT_OK;
+    size_t e = (size_t)t->n_experts, bytes = (size_t)rank * sizeof(float); /* ranks are at most 4096, dimensions 2^31 */
+    float *a = weft__arena_array(&v->out->arena, bytes * (size_t)t->k, e), *b = weft__arena_array(&v->out->arena, bytes * (size_t)t->n, e);
+    if (!a || !b) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the adapters of %s", t->name);
+    for (int32_t u = 0; u < v->n_uses; u++) {
+        if (!v->strands[u].pair) continue;
+        lay_strand(&v->strands[u], t, a, b, rank, at);
+        at += v->strands[u].pair->rank;
+    }
+    v->out->lora[i] = (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1};
+    return WEFT_OK;
+}
+
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out, weft_error *err)
+{
+    weaving v = {.uses = uses, .n_uses = n, .out = out, .err = err};
+    weft_status st = WEFT_OK;
+    *out = (weft__adapt_woven){.n = base->n};
+    out->lora = weft__alloc_zero((size_t)base->n, sizeof *out->lora);
+    out->gain = weft__alloc_zero((size_t)base->n, sizeof *out->gain);
+    v.strands = weft__alloc_zero((size_t)n, sizeof *v.strands);
+    if (!out->lora || !out->gain || !v.strands) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to weave adapters");
+    for (int32_t i = 0; i < base->n && !st; i++)
+        if (base->targets[i].name[0]) st = weave_target(&v, i, &base->targets[i]);
+    weft__free(v.strands);
+    if (st) weft__adapt_woven_free(out);
+    return st;
+}
+
+void weft__adapt_woven_free(weft__adapt_woven *w)
+{
+    weft__arena_free(&w->arena);
+    weft__free(w->gain);
+    weft__free(w->lora);
+    *w = (weft__adapt_woven){0};
+}
