@@ -6,6 +6,7 @@
 
 #include <editline/readline.h>
 
+#include "adapters.h"
 #include "commands.h"
 #include "conversation.h"
 #include "prompt.h"
@@ -15,6 +16,8 @@ struct chat_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
     const char *system, *template_file, *kwargs, *kv_type;
+    struct text_list adapters;
+    struct adapter_option adapter[LIST_MAX];
 };
 
 struct chat {
@@ -188,6 +191,7 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     if (!st) st = weft_session_new(chat->c.model, &sp, &chat->c.session, err);
+    if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, chat->c.model, chat->c.session, err);
     if (!st) st = weft_sampler_new(info.n_vocab, &o->sampler, &chat->sampler, err);
     if (!st && !conversation_reset(&chat->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
     return st;
@@ -195,7 +199,7 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
 
 int cmd_chat(int argc, char **argv)
 {
-    struct chat_options o = {.n = -1, .kv_type = "f16"};
+    static struct chat_options o = {.n = -1, .kv_type = "f16"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -211,6 +215,7 @@ int cmd_chat(int argc, char **argv)
         {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 1, NULL},
         {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0, OPTION_FINITE, NULL},
         {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {0},
     };
@@ -225,6 +230,7 @@ int cmd_chat(int argc, char **argv)
         fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
+    if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     struct chat chat = {.o = &o, .interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     weft_error err = {0};
     weft_status st = open_chat(&chat, argv[first], &err);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters.h"
 #include "base/json.h"
 #include "commands.h"
 #include "generate.h"
@@ -15,7 +16,8 @@ struct run_options {
     int32_t n, threads, n_ctx;
     weft_sampler_params sampler;
     int ignore_end, json, quiet, json_object;
-    struct text_list stop, bias;
+    struct text_list stop, bias, adapters;
+    struct adapter_option adapter[LIST_MAX];
     const char *kv_type, *grammar;
 };
 
@@ -124,6 +126,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     if (!weft_model_tokenizer(model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
         (st = open_matcher(o, model, &q.matcher, err)) || (st = weft_session_new(model, &params, &session, err)) ||
+        (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
         (st = weft_sampler_new(info.n_vocab, &o->sampler, &sampler, err)))
         goto done;
     q.prompt = ids;
@@ -167,7 +170,7 @@ static weft_status run_model(struct run_options *o, const char *path, const char
 
 int cmd_run(int argc, char **argv)
 {
-    struct run_options o = {.n = 256, .kv_type = "f16"};
+    static struct run_options o = {.n = 256, .kv_type = "f16"};
     weft_sampler_params *s = &o.sampler;
     weft_sampler_params_default(s);
     const option_spec options[] = {
@@ -188,6 +191,7 @@ int cmd_run(int argc, char **argv)
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
         {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
         {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
@@ -212,7 +216,7 @@ int cmd_run(int argc, char **argv)
         return EXIT_USAGE;
     }
     weft_logit_bias bias[LIST_MAX];
-    if (!parse_bias(&o.bias, bias)) return EXIT_USAGE;
+    if (!parse_bias(&o.bias, bias) || !adapter_options_parse("run", &o.adapters, o.adapter)) return EXIT_USAGE;
     s->bias = bias;
     s->n_bias = o.bias.n;
     weft_error err = {0};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters.h"
 #include "eval.h"
 #include "options.h"
 #include "terminal.h"
@@ -11,6 +12,8 @@
 struct eval_options {
     const char *tokens, *out, *kv_type;
     int32_t threads, chunk, n_ctx;
+    struct text_list adapters;
+    struct adapter_option adapter[LIST_MAX];
 };
 
 /* Numbers separated by anything that is no digit or sign. */
@@ -74,7 +77,8 @@ static weft_status eval_logits(const struct eval_options *o, const char *path, c
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu logits", total);
         goto done;
     }
-    if ((st = weft_session_new(model, &sp, &session, err)) || (st = weft_session_eval(session, ids, n, 1, logits, err))) goto done;
+    if ((st = weft_session_new(model, &sp, &session, err)) || (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
+        (st = weft_session_eval(session, ids, n, 1, logits, err))) goto done;
     st = write_floats(o->out, logits, total, err);
 done:
     free(logits);
@@ -85,10 +89,11 @@ done:
 
 int eval_logits_command(int argc, char **argv)
 {
-    struct eval_options o = {.kv_type = "f32", .out = NULL, .tokens = NULL};
+    static struct eval_options o = {.kv_type = "f32", .out = NULL, .tokens = NULL};
     const option_spec options[] = {
         {"tokens", 0, OPT_TEXT, &o.tokens, "IDS", "token ids separated by spaces or commas", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the logits, '-': stdout", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
@@ -105,6 +110,7 @@ int eval_logits_command(int argc, char **argv)
         fprintf(stderr, "weft eval logits: %s\n", !o.tokens ? "--tokens is missing" : !o.out ? "-o is missing" : "--kv-type must be f16 or f32");
         return EXIT_USAGE;
     }
+    if (!adapter_options_parse("eval logits", &o.adapters, o.adapter)) return EXIT_USAGE;
     weft_error err = {0};
     int32_t *ids = NULL, n = 0;
     weft_status st = parse_ids(o.tokens, &ids, &n, &err);

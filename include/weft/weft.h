@@ -238,8 +238,51 @@ WEFT_API weft_status weft_session_new_group(weft_model *model, const weft_sessio
  * or of another group. */
 WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits,
                                              weft_error *err);
+/* From now on the session's tokens are computed with a weighted stack of adapters (below), which may be closed afterwards; n 0: with none. Only while
+ * the session holds no tokens: WEFT_STATE. Fails with WEFT_ARGUMENT (an adapter fits no matrix of the model, or a weight is not finite),
+ * WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED (provider; DoRA over a compiled plan), WEFT_NO_MEMORY; the session is then as before. */
+typedef struct weft_adapter_use weft_adapter_use;
+WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n, weft_error *err);
 /* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */
 WEFT_API void weft_session_cancel(weft_session *session);
+
+/* ---- adapters: low-rank changes of a model's matrices (LoRA, rsLoRA, DoRA) ----
+ * Files are GGUF adapters or PEFT folders (adapter_config.json and adapter_model.safetensors). What an adapter asks for and this engine
+ * does not compute is refused by name; so are halves that are missing or do not fit, NaN and infinity. */
+typedef struct weft_adapter_file weft_adapter_file; /* immutable: threads may share it */
+
+struct weft_adapter_use {
+    const weft_adapter_file *file;
+    float scale; /* its weight in the stack; 1: as it was trained */
+};
+
+/* base: the model file that it changes, whose names, heads and shapes it is checked against; NULL: a GGUF adapter alone. The base may be closed
+ * afterwards. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_LIMIT (rank), WEFT_ARGUMENT (another base). */
+WEFT_API weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out, weft_error *err);
+WEFT_API void weft_adapter_file_close(weft_adapter_file **file);
+
+typedef struct weft_adapter_info {
+    uint32_t size;
+    int32_t n_matrices, min_rank, max_rank;
+    int32_t n_dora;    /* matrices with magnitudes */
+    int32_t is_folder; /* 1: PEFT */
+    uint64_t n_params;
+    char arch[64]; /* of its base */
+    char id[33];   /* hexadecimal: of what it computes, whatever the format */
+} weft_adapter_info;
+
+typedef struct weft_adapter_matrix {
+    uint32_t size;
+    int32_t rank;
+    int64_t k, n, n_experts; /* 1: no experts */
+    float scale;             /* alpha / rank, or alpha / sqrt(rank) */
+    int32_t dora;
+    const char *name; /* GGUF's, of the tensor that it changes; lives with the file */
+} weft_adapter_matrix;
+
+/* out->size set by the caller. */
+WEFT_API weft_status weft_adapter_file_describe(const weft_adapter_file *file, weft_adapter_info *out, weft_error *err);
+WEFT_API weft_status weft_adapter_file_matrix(const weft_adapter_file *file, int32_t index, weft_adapter_matrix *out, weft_error *err);
 
 /* ---- sampling ----
  * Order: logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens; temperature 0 picks the
@@ -334,6 +377,9 @@ typedef struct weft_engine_params {
     const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
     uint64_t store_bytes;    /* its cap; 0: 4 GiB */
     const char *trace;       /* file for a Chrome trace of steps and ops; NULL: none */
+    uint64_t adapter_bytes;  /* of adapters ready to be used, at most; 0: 1 GiB */
+    uint32_t adapter_dtype;  /* in which they are kept: WEFT_ADAPTER_AUTO (default), WEFT_Q8_0, WEFT_Q4_0, WEFT_BF16, WEFT_F32 */
+    uint32_t reserved;
 } weft_engine_params;
 
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
@@ -385,6 +431,12 @@ typedef struct weft_event {
 /* Non-zero: finish now (WEFT_FINISH_STOP). */
 typedef int (*weft_event_fn)(void *arg, const weft_event *event);
 
+/* Adapters by the names that weft_engine_adapter_add gave them. */
+typedef struct weft_request_adapter {
+    const char *name;
+    float scale; /* NAN: the name's own; 0: as if it were not there */
+} weft_request_adapter;
+
 typedef struct weft_request_params {
     uint32_t size;
     int32_t n_tokens;
@@ -402,17 +454,50 @@ typedef struct weft_request_params {
     uint64_t deadline_ms;    /* from now: fails with WEFT_TIMEOUT when it has not finished then; 0: none */
     weft_event_fn event;
     void *arg;
+    const weft_request_adapter *adapters; /* [n_adapters], a stack; copied */
+    int32_t n_adapters;                   /* 0: none; at most 8 */
+    int32_t reserved;
 } weft_request_params;
 
 WEFT_API void weft_request_params_default(weft_request_params *params);
 /* The last event may come before it returns. WEFT_BUSY: the queue is full (the message has the seconds to wait; also *retry_after_s
- * when not NULL). WEFT_STATE: draining. Anything wrong with the request is refused here, by name (WEFT_ARGUMENT, WEFT_LIMIT). */
+ * when not NULL), or the adapters in use fill their budget. An adapter that is not ready is read here, by the caller's thread:
+ * WEFT_NOT_FOUND (no such name, or file), and as weft_engine_adapter_add; WEFT_STATE where its file has changed. WEFT_STATE: draining. Anything wrong with the request is refused here, by name (WEFT_ARGUMENT, WEFT_LIMIT). */
 WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_params *params, uint64_t *request,
                                         double *retry_after_s, weft_error *err);
 /* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
 WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
 /* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is cancelled). */
 WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
+
+/* ---- adapters of an engine: by name, for each request its own ----
+ * A name stands for what its file held when it was added. Added again, it stands for the new content from the next request on; requests
+ * that run finish with what they began with, and so after removal. What is ready is kept while it is used, then by last use within
+ * adapter_bytes, and read again when it is needed. Cached prefixes are found again under the same contents and scales only. All functions from any
+ * thread but the engine's. */
+enum weft_adapter_flags {
+    WEFT_ADAPTER_LAZY = 1u << 0,   /* the file is first read when a request asks for it */
+    WEFT_ADAPTER_REPLACE = 1u << 1 /* the name may be there already */
+};
+/* name: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point. scale: finite; what a request means that gives none. Fails as
+ * weft_adapter_file_open does, or with WEFT_EXISTS, WEFT_LIMIT; nothing has changed then. */
+WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags, weft_error *err);
+WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err); /* WEFT_NOT_FOUND */
+
+typedef struct weft_engine_adapter {
+    uint32_t size;
+    int32_t index;   /* from 0, as names were added; none is given twice */
+    int32_t version; /* of the name, from 1 */
+    float scale;
+    int32_t n_requests; /* that use its content now */
+    int32_t known;      /* 1: its file was read, and id is valid */
+    uint64_t n_bytes;   /* ready, alone and in stacks */
+    char id[33];        /* as weft_adapter_info.id */
+    char name[129];
+    char path[1024];    /* its end, where it is longer */
+} weft_engine_adapter;
+/* Copies at most `capacity` of them, in order of index, from index `first` on; returns how many there are from there on. */
+WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity);
 
 enum { WEFT_HISTOGRAM_MAX = 16 };
 typedef struct weft_histogram {
@@ -430,6 +515,8 @@ typedef struct weft_engine_stats {
     uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
     uint64_t prompt_tokens, cached_tokens; /* of prompts; those among them that the prefix tree had */
     weft_histogram batch_rows, step_ms;
+    int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
+    uint64_t adapter_bytes, adapter_loads, adapter_evictions;
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -15,7 +15,7 @@
 #include "format/arena.h"
 #include "weft/graph.h"
 
-enum { WEFT__ADAPT_RANK_MAX = 4096, WEFT__ADAPT_PAIRS_MAX = 1 << 16 };
+enum { WEFT__ADAPT_RANK_MAX = WEFT_ADAPTER_RANK_MAX, WEFT__ADAPT_PAIRS_MAX = 1 << 16 };
 
 typedef struct weft__adapt_pair {
     char name[WEFT_NAME_MAX]; /* "blk.0.attn_q.weight" */
@@ -106,13 +106,12 @@ typedef struct weft__adapt_use {
  * a tensor gets its rows. Borrows from the stack's adapters. */
 typedef struct weft__adapt_woven {
     int32_t n;
-    weft_lora *lora; /* [n], float32: a [E, r, k], b [E, n, r]; rank 0: no product */
-    const float **gain; /* [n] of [n], NULL: ones; never with experts */
+    weft_lora *lora; /* [n], float32 */
     weft__arena arena;
 } weft__adapt_woven;
 
 /* Every adapter was checked against the base. Reads base weights where there are magnitudes: WEFT_UNSUPPORTED where their bytes are
- * not there. */
+ * not there. WEFT_LIMIT: the ranks are more than WEFT_ADAPTER_RANK_MAX together. */
 weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out,
                               weft_error *err);
 void weft__adapt_woven_free(weft__adapt_woven *w);

@@ -207,7 +207,7 @@ static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
         for (int32_t u = 0; u < v->n_uses; u++)
             if (v->strands[u].pair && v->strands[u].g) gain[r] += v->strands[u].weight * (v->strands[u].g[r] - 1);
     }
-    v->out->gain[i] = gain;
+    v->out->lora[i].gain = gain;
     return WEFT_OK;
 }
 
@@ -235,9 +235,11 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
         n++;
     }
     if (n == 0) return WEFT_OK;
+    if (rank > WEFT_ADAPTER_RANK_MAX)
+        return weft_fail(v->err, WEFT_LIMIT, "the adapters of %s have ranks of %lld together; at most %d", t->name, (long long)rank, WEFT_ADAPTER_RANK_MAX);
     if (gains && (st = add_gain(v, i, t))) return st;
     if (n == 1 && borrow(&v->strands[last], t, &v->out->lora[i])) return WEFT_OK;
-    size_t e = (size_t)t->n_experts, bytes = (size_t)rank * sizeof(float); /* ranks are at most 4096, dimensions 2^31 */
+    size_t e = (size_t)t->n_experts, bytes = (size_t)rank * sizeof(float); /* ranks are at most 1024, dimensions 2^31 */
     float *a = weft__arena_array(&v->out->arena, bytes * (size_t)t->k, e), *b = weft__arena_array(&v->out->arena, bytes * (size_t)t->n, e);
     if (!a || !b) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the adapters of %s", t->name);
     for (int32_t u = 0; u < v->n_uses; u++) {
@@ -245,7 +247,7 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
         lay_strand(&v->strands[u], t, a, b, rank, at);
         at += v->strands[u].pair->rank;
     }
-    v->out->lora[i] = (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1};
+    v->out->lora[i] = (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1, .gain = v->out->lora[i].gain};
     return WEFT_OK;
 }
 
@@ -255,9 +257,8 @@ weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft
     weft_status st = WEFT_OK;
     *out = (weft__adapt_woven){.n = base->n};
     out->lora = weft__alloc_zero((size_t)base->n, sizeof *out->lora);
-    out->gain = weft__alloc_zero((size_t)base->n, sizeof *out->gain);
     v.strands = weft__alloc_zero((size_t)n, sizeof *v.strands);
-    if (!out->lora || !out->gain || !v.strands) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to weave adapters");
+    if (!out->lora || !v.strands) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to weave adapters");
     for (int32_t i = 0; i < base->n && !st; i++)
         if (base->targets[i].name[0]) st = weave_target(&v, i, &base->targets[i]);
     weft__free(v.strands);
@@ -268,7 +269,6 @@ weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft
 void weft__adapt_woven_free(weft__adapt_woven *w)
 {
     weft__arena_free(&w->arena);
-    weft__free(w->gain);
     weft__free(w->lora);
     *w = (weft__adapt_woven){0};
 }

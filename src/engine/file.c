@@ -44,6 +44,13 @@ void weft_file_close(weft_file **p)
 }
 
 /* A folder's metadata are made from its config.json, under the names that GGUF has for them. */
+void weft__file_source(const weft_file *f, weft__source *out)
+{
+    if (f->hf) weft__hf_source(f->hf, out);
+    else if (f->plan) weft__plan_source(f->plan, f->path, out);
+    else weft__source_gguf(f->gguf, f->path, out);
+}
+
 static const weft__gguf *meta_of(const weft_file *f)
 {
     return f->hf ? weft__hf_meta(f->hf) : f->gguf;

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "adapt/adapt.h"
 #include "backend/registry.h"
 #include "format/gguf.h"
 #include "format/plan_file.h"
@@ -45,12 +46,15 @@ struct weft_model {
     weft__plan *plan;
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
+    weft__adapt_base base; /* the matrices that adapters change */
     uint64_t n_group_steps; /* of groups of sessions, begun so far */
     weft_model_info info;
     /* A step's columns, [max_rows] each: only one thread steps a model. */
     int32_t *token, *pos, *seq;
     uint8_t *want;
     weft_seq_view *views;
+    int32_t *adapter;        /* index into adapters, or -1 */
+    weft_adapter **adapters; /* of the step's sequences */
     float *hidden; /* [max_rows, D], the graph's second output: of each row before the final norm */
 };
 
@@ -65,9 +69,27 @@ struct weft_session {
     struct weft__shared_pool *shared;
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
+    weft_adapter *adapter; /* NULL: none */
     uint64_t group_step; /* the latest it takes part in, counted by model->n_group_steps */
     atomic_int cancelled;
 };
+
+/* An adapter's names in the folder of its base, by the base's metadata. */
+typedef struct weft__base_names {
+    weft__adapt_names names; /* its arg is this struct */
+    weft__hparams hp;
+} weft__base_names;
+
+struct weft_adapter_file {
+    weft__adapt *a;
+};
+
+/* adapter.c: src outlives nothing. out must stay where it is. */
+weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err);
+/* adapter.c: fills m->base; m->graph and m->source are set. */
+weft_status weft__model_base(weft_model *m, weft_error *err);
+/* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
+void weft__file_source(const weft_file *f, weft__source *out);
 
 /* model.c: the packed weights of a model that was opened from a plan, else NULL. */
 const weft_image *weft__model_image(const weft_model *m);

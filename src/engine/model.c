@@ -101,8 +101,10 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     m->seq = weft__alloc_array(n, sizeof *m->seq);
     m->want = weft__alloc_array(n, sizeof *m->want);
     m->views = weft__alloc_array(n, sizeof *m->views);
+    m->adapter = weft__alloc_array(n, sizeof *m->adapter);
+    m->adapters = weft__alloc_array(n, sizeof *m->adapters);
     m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
-    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->hidden)
+    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->adapter || !m->adapters || !m->hidden)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows, .max_wanted = m->max_wanted, .providers = &m->provider, .n_providers = 1,
                                .progress = p->progress, .progress_arg = p->progress_arg, .image = weft__model_image(m)};
@@ -122,7 +124,7 @@ static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64
     if (m->tokenizer && weft_tokenizer_n_vocab(m->tokenizer) > m->hp.n_vocab)
         return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows", m->source.label,
                          weft_tokenizer_n_vocab(m->tokenizer), m->hp.n_vocab);
-    if ((st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
+    if ((st = weft__model_base(m, err)) || (st = make_plan(m, p, err)) || (st = describe(m, &build, err))) return st;
     m->info.load_ms = (double)(weft__clock_ns() - start) / 1e6;
     return WEFT_OK;
 }
@@ -147,14 +149,8 @@ weft_status weft_model_open(const char *path, const weft_model_params *p, weft_m
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
     if ((st = open_tokenizer(m, err))) goto fail;
-    if (m->file->hf) {
-        if ((st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
-        weft__hf_source(m->file->hf, &m->source);
-    } else if (m->file->plan) {
-        weft__plan_source(m->file->plan, m->file->path, &m->source);
-    } else {
-        weft__source_gguf(m->file->gguf, m->file->path, &m->source);
-    }
+    if (m->file->hf && (st = weft__hf_load(m->file->hf, p->progress, p->progress_arg, err))) goto fail;
+    weft__file_source(m->file, &m->source);
     if ((st = finish_open(m, p, start, err))) goto fail;
     *out = m;
     return WEFT_OK;
@@ -186,6 +182,8 @@ void weft_model_close(weft_model **p)
     weft_model *m = p ? *p : NULL;
     if (!m) return;
     weft__free(m->hidden);
+    weft__free(m->adapters);
+    weft__free(m->adapter);
     weft__free(m->views);
     weft__free(m->want);
     weft__free(m->seq);
@@ -194,6 +192,7 @@ void weft_model_close(weft_model **p)
     weft__free(m->plan_text);
     weft__plan_destroy(&m->plan);
     weft__provider_close(&m->provider);
+    weft__adapt_base_free(&m->base);
     weft__graph_destroy(&m->graph);
     weft_tokenizer_close(&m->tokenizer);
     weft__synthetic_destroy(&m->synthetic);

@@ -18,7 +18,7 @@ enum { LEAST_WANTED = 32 }; /* rows with logits in one run of the model, though 
 
 void weft_engine_params_default(weft_engine_params *p)
 {
-    *p = (weft_engine_params){.size = sizeof *p, .kv_dtype = WEFT_F16};
+    *p = (weft_engine_params){.size = sizeof *p, .kv_dtype = WEFT_F16, .adapter_dtype = WEFT_ADAPTER_AUTO};
 }
 
 void weft_request_params_default(weft_request_params *p)
@@ -146,6 +146,7 @@ static void discard(weft_engine *e)
     weft__serve_trace_close(e);
     weft__sched_destroy(&e->sched);
     weft__serve_close_pages(e);
+    weft__adapt_store_destroy(&e->adapters);
     weft__free(e->ends);
     weft__free(e->vector);
     weft__free(e->raw);
@@ -172,7 +173,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->params = p;
     make_locks(e);
     weft__serve_stats_begin(e);
-    if ((st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
+    if ((st = weft__serve_open_adapters(e, err)) || (st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
         (p.store_dir && (st = weft__serve_open_store(e, err))) || (p.trace && (st = weft__serve_trace_open(e, p.trace, err))) || (st = start(e, err))) {
         discard(e);
         return st;
@@ -267,7 +268,8 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, serve_req
                          .deadline_ms = p->deadline_ms, .event = p->event, .arg = p->arg, .submitted_ns = weft__clock_ns(),
                          .tenant = weft__hash(tenant, strlen(tenant)), .finish = WEFT_FINISH_END};
     weft_status st = count_tokens(e, p, &r->max_new, err);
-    if (!st) st = weft__serve_root(e, tenant, &r->root, err);
+    if (!st) st = weft__serve_lease(e, p, r, err);
+    if (!st) st = weft__serve_root(e, tenant, r->lease, &r->root, err);
     if (st) return st;
     if (p->deadline_ms) r->deadline_ns = r->submitted_ns + (p->deadline_ms < INT32_MAX ? p->deadline_ms : INT32_MAX) * 1000000;
     size_t room = (size_t)p->n_tokens + (size_t)r->max_new, n_bias = (size_t)p->sampler.n_bias, d = (size_t)e->model->hp.d_model;
@@ -391,7 +393,7 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
     if (!st && (n < 1 || n > WEFT__SNAPSHOT_TOKENS)) st = weft_fail(err, WEFT_ARGUMENT, "%d tokens to save", n);
-    if (!st) st = weft__serve_root(e, tenant ? tenant : "", &c.root, err);
+    if (!st) st = weft__serve_root(e, tenant ? tenant : "", NULL, &c.root, err);
     if (st) return st;
     pthread_mutex_lock(&e->lock);
     weft__serve_command(&c);

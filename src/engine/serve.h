@@ -6,6 +6,7 @@
  *   serve_disk.c    prefixes from and to the disk store, saved slots
  *   serve_step.c    a plan of the scheduler as steps of the model
  *   serve_sample.c  from logits and hidden states to tokens, log-probabilities, embeddings
+ *   serve_adapt.c   adapters by name, and what requests lease of them
  *   serve_stats.c   counters;  serve_trace.c  the Chrome trace
  *
  * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the disk works
@@ -20,6 +21,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "adapt/store.h"
 #include "engine/handles.h"
 #include "kv/prefix.h"
 #include "kv/store.h"
@@ -51,6 +53,7 @@ typedef struct serve_request {
     weft_sampler_params sampling; /* bias: a copy */
     weft_logit_bias *bias;
     weft_grammar *grammar;
+    weft__adapt_lease *lease; /* its adapters, or NULL */
     int32_t n_prompt, max_new, n_top, priority;
     int ignore_end, prompt_logprobs, embedding, no_cache;
     uint64_t deadline_ms;
@@ -134,6 +137,8 @@ struct weft_engine {
     weft__kv_layout layout;
     weft__kv_key root;
     weft__store *store; /* NULL: none */
+    weft__base_names names;
+    weft__adapt_store *adapters; /* has a lock of its own */
     int32_t block;      /* tokens of the largest page */
     int32_t *ends;      /* [n_ends] end tokens */
     int32_t n_ends;
@@ -175,12 +180,18 @@ void weft__serve_clear(serve_request *r);
 weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
 void weft__serve_close_pages(weft_engine *e);
 weft__sched_store weft__serve_store(weft_engine *e);
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, weft__kv_key *out, weft_error *err);
+/* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err);
 /* May the request read from and feed the prefix tree? */
 int weft__serve_reads_cache(const serve_request *r);
 int weft__serve_feeds_cache(const serve_request *r);
 /* Makes known what the request has read of its prompt, in whole pages. */
 void weft__serve_publish(serve_request *r);
+
+/* ---- serve_adapt.c ---- */
+weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err);
+/* Fills r->lease, which weft__serve_clear gives back. Reads files: any thread but the engine's. */
+weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err);
 
 /* ---- serve_disk.c ---- */
 weft_status weft__serve_open_store(weft_engine *e, weft_error *err);

@@ -57,13 +57,20 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
 {
     weft_engine *e = (weft_engine *)(uintptr_t)engine;
     weft__sched_stats s;
+    weft__adapt_store_stats a;
     if (out->size != sizeof *out) {
         *out = (weft_engine_stats){.size = out->size};
         return;
     }
+    weft__adapt_store_get_stats(e->adapters, &a);
     pthread_mutex_lock(&e->lock);
     weft__sched_get_stats(e->sched, &s);
     *out = e->stats;
+    out->n_adapters = a.n_entries;
+    out->n_adapters_ready = a.n_packed;
+    out->adapter_bytes = a.n_bytes;
+    out->adapter_loads = a.n_loads;
+    out->adapter_evictions = a.n_evictions;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;

@@ -13,15 +13,27 @@ static int wants_logits(const serve_request *r, const weft__sched_item *item, in
 
 /* The columns of the step. */
 typedef struct step_rows {
-    int32_t n, n_wanted;
+    int32_t n, n_wanted, n_adapters;
 } step_rows;
+
+/* The index of a request's adapters among those of the step; -1: it has none. */
+static int32_t adapter_of(weft_engine *e, const serve_request *r, step_rows *x)
+{
+    weft_model *m = e->model;
+    if (!r->lease) return -1;
+    weft_adapter *adapter = weft__adapt_lease_packed(r->lease);
+    for (int32_t i = 0; i < x->n_adapters; i++)
+        if (m->adapters[i] == adapter) return i;
+    m->adapters[x->n_adapters] = adapter;
+    return x->n_adapters++;
+}
 
 /* Adds rows of an item from position `from` on, as many as the step takes; returns where it stopped. */
 static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from, step_rows *x)
 {
     weft_model *m = e->model;
     serve_request *r = item->user;
-    int32_t end = item->first + item->n, position = from;
+    int32_t end = item->first + item->n, position = from, adapter = adapter_of(e, r, x);
     serve_part part = {.r = r, .first = from, .row = x->n, .wanted = x->n_wanted};
     for (; position < end; position++) {
         int wants = wants_logits(r, item, position);
@@ -29,6 +41,7 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
         m->token[x->n] = r->tokens[position];
         m->pos[x->n] = position;
         m->seq[x->n] = e->n_parts;
+        m->adapter[x->n] = adapter;
         m->want[x->n] = wants ? WEFT_WANT_LOGITS : 0;
         x->n++;
         x->n_wanted += wants;
@@ -46,7 +59,11 @@ static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err
 {
     weft_model *m = e->model;
     weft_rows rows = {.size = sizeof rows, .n_rows = x->n, .n_wanted = x->n_wanted, .n_seqs = e->n_parts, .token = m->token, .pos = m->pos,
-                      .seq = m->seq, .want = m->want, .seqs = m->views};
+                      .seq = m->seq, .want = m->want, .seqs = m->views, .n_adapters = x->n_adapters};
+    if (x->n_adapters > 0) {
+        rows.adapter = m->adapter;
+        rows.adapters = m->adapters;
+    }
     float *outputs[] = {e->logits, m->hidden};
     uint64_t begin = weft__clock_ns();
     weft__serve_trace_begin(e);

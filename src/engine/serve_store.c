@@ -62,15 +62,19 @@ static uint64_t from_hex(const char *hex)
     return v;
 }
 
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, weft__kv_key *out, weft_error *err)
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err)
 {
     weft__sha256 h = {0};
     char hex[65];
     weft_status st;
+    /* What it computes, and in which type: a store on the disk may outlive that choice. */
+    uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
     *out = e->root;
-    if (!e->params.isolate_tenants) return WEFT_OK;
+    if (!e->params.isolate_tenants && !lease) return WEFT_OK;
+    if (lease) memcpy(adapters, weft__adapt_lease_id(lease).word, sizeof weft__adapt_lease_id(lease).word);
     if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &e->root, sizeof e->root, err)) ||
-        (st = weft__sha256_add(&h, tenant, strlen(tenant), err))) {
+        (lease && (st = weft__sha256_add(&h, adapters, sizeof adapters, err))) ||
+        (e->params.isolate_tenants && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
         weft__sha256_free(&h);
         return st;
     }

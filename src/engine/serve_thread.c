@@ -91,6 +91,7 @@ void weft__serve_clear(serve_request *r)
     weft_matcher_free(&r->matcher);
     weft_sampler_free(&r->sampler);
     weft__kv_seq_destroy(&r->seq);
+    weft__adapt_store_release(r->engine->adapters, &r->lease);
     weft_grammar_free(&r->grammar);
     weft__free(r->sum);
     weft__free(r->bias);

@@ -1,5 +1,6 @@
 /* session.c: weft_session: one sequence, its pages, and the loop over steps.
  * Owner: the thread that steps the model; weft_session_cancel may come from anywhere. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -91,6 +92,7 @@ void weft_session_free(weft_session **p)
 {
     weft_session *s = p ? *p : NULL;
     if (!s) return;
+    weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
     if (--s->shared->n_sessions == 0) {
         weft__kv_pool_destroy(&s->shared->pool);
@@ -120,11 +122,17 @@ void weft_session_cancel(weft_session *s)
     atomic_store(&s->cancelled, 1);
 }
 
-static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, float *logits, weft_error *err)
+/* Adapter i of the step is sequence i's. */
+static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, int with_adapters, float *logits, weft_error *err)
 {
     weft_model *m = s->model;
     weft_rows rows = {.size = sizeof rows, .n_rows = n_rows, .n_wanted = n_wanted, .n_seqs = n_seqs, .token = m->token, .pos = m->pos,
                       .seq = m->seq, .want = m->want, .seqs = m->views};
+    if (with_adapters) {
+        rows.adapter = m->adapter;
+        rows.adapters = m->adapters;
+        rows.n_adapters = n_seqs;
+    }
     float *outputs[] = {logits, m->hidden};
     return weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(s->shared->pool), outputs, err);
 }
@@ -140,10 +148,12 @@ static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32
         m->token[i] = tokens[i];
         m->pos[i] = past + i;
         m->seq[i] = 0;
+        m->adapter[i] = s->adapter ? 0 : -1;
         m->want[i] = i >= n - wanted ? WEFT_WANT_LOGITS : 0;
     }
     m->views[0] = weft__kv_seq_view(s->seq);
-    st = run(s, n, wanted, 1, logits, err);
+    m->adapters[0] = s->adapter;
+    st = run(s, n, wanted, 1, s->adapter != NULL, logits, err);
     if (!st) weft__kv_seq_advance(s->seq, n);
     return st;
 }
@@ -155,6 +165,7 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
     if (n > m->max_rows || (logits && n > m->max_wanted))
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
     weft_status st;
+    int with_adapters = 0;
     m->n_group_steps++;
     for (int32_t i = 0; i < n; i++) {
         if (sessions[i]->shared != sessions[0]->shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
@@ -166,10 +177,13 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
         m->token[i] = tokens[i];
         m->pos[i] = weft__kv_seq_length(sessions[i]->seq);
         m->seq[i] = i;
+        m->adapters[i] = sessions[i]->adapter;
+        m->adapter[i] = sessions[i]->adapter ? i : -1;
+        with_adapters |= sessions[i]->adapter != NULL;
         m->want[i] = logits ? WEFT_WANT_LOGITS : 0;
         m->views[i] = weft__kv_seq_view(sessions[i]->seq);
     }
-    st = run(sessions[0], n, logits ? n : 0, n, logits, err);
+    st = run(sessions[0], n, logits ? n : 0, n, with_adapters, logits, err);
     for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
     return st;
 }
@@ -194,5 +208,31 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
         weft_status st = step(s, tokens + done, k, wanted, out, err);
         if (st) return st;
     }
+    return WEFT_OK;
+}
+
+weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *uses, int32_t n, weft_error *err)
+{
+    enum { MOST = 64 };
+    weft__adapt_use stack[MOST];
+    weft__adapt_woven woven;
+    weft_adapter *adapter = NULL;
+    weft_status st;
+    if (weft__kv_seq_length(s->seq) > 0) return weft_fail(err, WEFT_STATE, "the session holds tokens that were computed without these adapters; trim it to 0 first");
+    if (n < 0 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters; at most %d", n, MOST);
+    for (int32_t i = 0; i < n; i++) {
+        if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its scale must be finite", i);
+        if ((st = weft__adapt_check(uses[i].file->a, &s->model->base, err))) return st;
+        stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
+    }
+    if (n > 0) {
+        if ((st = weft__adapt_weave(stack, n, &s->model->base, &woven, err))) return st;
+        weft_adapter_spec spec = {.size = sizeof spec, .n_weights = woven.n, .lora = woven.lora, .dtype = WEFT_ADAPTER_AUTO};
+        st = weft__plan_adapter_new(s->model->plan, &spec, &adapter, err);
+        weft__adapt_woven_free(&woven);
+        if (st) return st;
+    }
+    weft__plan_adapter_free(&s->adapter);
+    s->adapter = adapter;
     return WEFT_OK;
 }

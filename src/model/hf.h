@@ -52,6 +52,18 @@ typedef struct weft__hf_convert_options {
  * without one. Fails with WEFT_UNSUPPORTED when the tokenizer has no counterpart in GGUF, and as weft__gguf_write does. */
 weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err);
 
+/* A module of a folder ("model.layers.0.self_attn.q_proj") and the GGUF tensor of its weight, by architecture: for adapters. */
+typedef struct weft__hf_place {
+    char name[WEFT__GGUF_TENSOR_NAME_BYTES]; /* "blk.0.attn_q.weight" */
+    int32_t layer, expert;                   /* -1: none */
+    char rows;                               /* 'q', 'k': rows of all query or key heads, whose halves GGUF pairs; else 0 */
+} weft__hf_place;
+
+/* Prefixes of folders that also see are accepted. 0: the architecture has no such matrix. */
+int weft__hf_place_of(const char *arch, const char *module, weft__hf_place *out);
+/* And back; expert -1 for a tensor without experts. 0: the architecture has no such matrix, or the name does not fit. */
+int weft__hf_module_of(const char *arch, const char *tensor, int32_t expert, char *out, size_t size, weft__hf_place *place);
+
 /* Adds every key of the folder, those of its tokenizer too, to `w`; tensors keep the folder's order of rows, as weft__hf_tensors
  * has them. pre: as in the options. Fails as weft__hf_convert does. */
 weft_status weft__hf_put_all(const weft__hf *hf, const char *pre, weft__gguf_writer *w, weft_error *err);

@@ -266,3 +266,95 @@ weft_status weft__hf_read_tensors(weft__hf *hf, weft_error *err)
     weft__free(r.used);
     return status;
 }
+
+/* ---- names for adapters ---- */
+
+static unsigned families_of(const char *arch)
+{
+    unsigned mask = 0;
+#define WEFT__HF_OF_ARCH(name, bit, class_name, model_type, its_arch) mask |= strcmp(arch, its_arch) ? 0u : 1u << (bit);
+    WEFT__HF_FAMILIES(WEFT__HF_OF_ARCH)
+#undef WEFT__HF_OF_ARCH
+    return mask;
+}
+
+/* 1 when name is the pattern with numbers below 2^20 for its at most two %d, without leading zeros; other numbers are -1. */
+static int reads_as(const char *pattern, const char *name, int32_t numbers[2])
+{
+    int n = 0;
+    numbers[0] = numbers[1] = -1;
+    for (; *pattern; pattern++) {
+        if (pattern[0] != '%') {
+            if (*name++ != *pattern) return 0;
+            continue;
+        }
+        int32_t v = 0;
+        const char *digit = name;
+        for (; *digit >= '0' && *digit <= '9' && v < 1 << 16; digit++) v = v * 10 + (*digit - '0');
+        if (digit == name || (*name == '0' && digit > name + 1)) return 0;
+        numbers[n++] = v;
+        name = digit;
+        pattern++; /* the d */
+    }
+    return *name == 0;
+}
+
+/* Rule i of all that name matrices of these families, or NULL behind the last. */
+static const struct rule *matrix_rule(size_t i, unsigned families, int *skip)
+{
+    enum { N_MODEL = sizeof OF_MODEL / sizeof *OF_MODEL, N_LAYER = sizeof OF_LAYER / sizeof *OF_LAYER, N_EXPERT = sizeof OF_EXPERT / sizeof *OF_EXPERT };
+    if (i >= N_MODEL + N_LAYER + N_EXPERT) return NULL;
+    const struct rule *r = i < N_MODEL ? &OF_MODEL[i] : i < N_MODEL + N_LAYER ? &OF_LAYER[i - N_MODEL] : &OF_EXPERT[i - N_MODEL - N_LAYER];
+    *skip = !(r->families & families) || strlen(r->shape) != 2;
+    return r;
+}
+
+static void fill_place(const struct rule *rule, unsigned families, const int32_t numbers[2], weft__hf_place *out)
+{
+    *out = (weft__hf_place){.layer = numbers[0], .expert = numbers[1]};
+    snprintf(out->name, sizeof out->name, rule->gguf, numbers[0]);
+    if (families & WEFT__HF_LLAMAS) out->rows = rule->flags & Q_ROWS ? 'q' : rule->flags & K_ROWS ? 'k' : 0;
+}
+
+/* The name as a folder that does not see has it. */
+static void plain_module(const char *module, char *out, size_t size)
+{
+    if (begins(module, "language_model.")) snprintf(out, size, "%s.weight", module + 15);
+    else if (begins(module, "model.language_model.")) snprintf(out, size, "model.%s.weight", module + 21);
+    else snprintf(out, size, "%s.weight", module);
+}
+
+int weft__hf_place_of(const char *arch, const char *module, weft__hf_place *out)
+{
+    unsigned families = families_of(arch);
+    int32_t numbers[2];
+    char name[256];
+    int skip;
+    plain_module(module, name, sizeof name);
+    for (size_t i = 0;; i++) {
+        const struct rule *rule = matrix_rule(i, families, &skip);
+        if (!rule) return 0;
+        if (skip || !reads_as(rule->name, name, numbers)) continue;
+        fill_place(rule, families, numbers, out);
+        return 1;
+    }
+}
+
+int weft__hf_module_of(const char *arch, const char *tensor, int32_t expert, char *out, size_t size, weft__hf_place *place)
+{
+    unsigned families = families_of(arch);
+    int32_t numbers[2];
+    char name[256];
+    int skip;
+    for (size_t i = 0;; i++) {
+        const struct rule *rule = matrix_rule(i, families, &skip);
+        if (!rule) return 0;
+        int of_expert = strstr(rule->name, "experts.%d") != NULL;
+        if (skip || of_expert != (expert >= 0) || !reads_as(rule->gguf, tensor, numbers)) continue;
+        numbers[1] = expert;
+        fill_place(rule, families, numbers, place);
+        snprintf(name, sizeof name, rule->name, numbers[0], expert);
+        snprintf(out, size, "%.*s", (int)(strlen(name) - strlen(".weight")), name);
+        return 1;
+    }
+}

@@ -1,0 +1,63 @@
+/* adapters.c: --adapter NAME=PATH[:SCALE] (adapters.h). */
+#include "adapters.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 1 when s is a finite number to its end. */
+static int is_number(const char *s, float *out)
+{
+    char *end;
+    *out = strtof(s, &end);
+    return end != s && !*end && isfinite(*out);
+}
+
+int adapter_option_parse(const char *command, const char *text, struct adapter_option *out)
+{
+    const char *equals = strchr(text, '=');
+    size_t n_name = equals ? (size_t)(equals - text) : 0, n_path = equals ? strlen(equals + 1) : 0;
+    if (n_name == 0 || n_path == 0 || n_name >= sizeof out->name || n_path >= sizeof out->path) {
+        fprintf(stderr, "weft %s: --adapter %s: must be NAME=PATH or NAME=PATH:SCALE\n", command, text);
+        return 0;
+    }
+    snprintf(out->name, sizeof out->name, "%.*s", (int)n_name, text);
+    snprintf(out->path, sizeof out->path, "%s", equals + 1);
+    out->scale = 1;
+    char *colon = strrchr(out->path, ':');
+    float scale;
+    if (colon && is_number(colon + 1, &scale) && access(out->path, F_OK)) {
+        out->scale = scale;
+        *colon = 0;
+    }
+    return 1;
+}
+
+int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out)
+{
+    for (int i = 0; i < list->n; i++) {
+        if (!adapter_option_parse(command, list->items[i], &out[i])) return 0;
+        for (int k = 0; k < i; k++)
+            if (!strcmp(out[i].name, out[k].name)) {
+                fprintf(stderr, "weft %s: --adapter %s: the name is given twice\n", command, out[i].name);
+                return 0;
+            }
+    }
+    return 1;
+}
+
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session, weft_error *err)
+{
+    weft_adapter_file *files[LIST_MAX] = {0};
+    weft_adapter_use uses[LIST_MAX];
+    weft_status st = WEFT_OK;
+    for (int i = 0; i < n && !st; i++) {
+        st = weft_adapter_file_open(options[i].path, weft_model_file(model), &files[i], err);
+        uses[i] = (weft_adapter_use){files[i], options[i].scale};
+    }
+    if (!st && n > 0) st = weft_session_set_adapters(session, uses, n, err);
+    for (int i = 0; i < n; i++) weft_adapter_file_close(&files[i]);
+    return st;
+}

@@ -1,0 +1,21 @@
+/* adapters.h: the option --adapter NAME=PATH[:SCALE], for the commands that take it. */
+#ifndef WEFT_CLI_ADAPTERS_H
+#define WEFT_CLI_ADAPTERS_H
+
+#include "options.h"
+#include "weft/weft.h"
+
+struct adapter_option {
+    char name[129];
+    char path[4096];
+    float scale; /* 1 where none is given */
+};
+
+/* Takes one apart; 0 after a message on stderr, which begins with the command. */
+int adapter_option_parse(const char *command, const char *text, struct adapter_option *out);
+/* All of a list, of which each was checked by adapter_option_parse; room for LIST_MAX. 0 after a message. */
+int adapter_options_parse(const char *command, const struct text_list *list, struct adapter_option *out);
+/* Gives the session the stack of all of them. */
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session, weft_error *err);
+
+#endif

@@ -1,0 +1,460 @@
+/* store.c: named adapters and what of them is packed (store.h).
+ *
+ * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that reads files and packs. A packed
+ * stack is named by the contents and weights of its strands, so that two names with one content share it. */
+#include "adapt/store.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "format/names.h"
+#include "hub/sha256.h"
+
+typedef struct entry {
+    char *name, *path;
+    int32_t index, version;
+    float scale;
+    int known;
+    weft__adapt_id id; /* of the version, where it is known */
+} entry;
+
+typedef struct strand {
+    weft__adapt_id id;
+    float scale;
+} strand;
+
+struct weft__adapt_lease {
+    strand strands[WEFT__ADAPT_STACK];
+    int32_t n, n_pins;
+    int orphan; /* no name stands for one of its contents any more */
+    uint64_t used, n_bytes;
+    weft__adapt_id id;
+    void *packed;
+};
+
+struct weft__adapt_store {
+    const weft__adapt_base *base;
+    const weft__adapt_names *names;
+    weft__adapt_packer packer;
+    pthread_mutex_t loading, lock;
+    entry *entries; /* [n], by index */
+    size_t n, capacity;
+    int32_t next_index;
+    weft__adapt_lease **packed; /* [n_packed] */
+    size_t n_packed, packed_capacity;
+    uint64_t n_bytes, max_bytes, clock, n_loads, n_evictions;
+};
+
+weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names, const weft__adapt_packer *packer,
+                                     uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
+{
+    weft__adapt_store *s = weft__alloc_zero(1, sizeof *s);
+    *out = s;
+    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for adapters");
+    s->base = base;
+    s->names = names;
+    s->packer = *packer;
+    s->max_bytes = n_bytes;
+    pthread_mutex_init(&s->loading, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    return WEFT_OK;
+}
+
+static void free_packed(weft__adapt_store *s, size_t i)
+{
+    weft__adapt_lease *p = s->packed[i];
+    s->packed[i] = s->packed[--s->n_packed];
+    s->n_bytes -= p->n_bytes;
+    s->packer.unpack(s->packer.arg, p->packed);
+    weft__free(p);
+}
+
+static void free_entry(entry *e)
+{
+    weft__free(e->name);
+    weft__free(e->path);
+}
+
+void weft__adapt_store_destroy(weft__adapt_store **store)
+{
+    weft__adapt_store *s = store ? *store : NULL;
+    if (!s) return;
+    while (s->n_packed > 0) free_packed(s, s->n_packed - 1);
+    for (size_t i = 0; i < s->n; i++) free_entry(&s->entries[i]);
+    weft__free(s->packed);
+    weft__free(s->entries);
+    pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->loading);
+    weft__free(s);
+    *store = NULL;
+}
+
+/* ---- names ---- */
+
+int weft__adapt_name_ok(const char *name)
+{
+    size_t n = strlen(name);
+    if (n == 0 || n > WEFT__ADAPT_NAME || name[0] == '.') return 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = name[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-')) return 0;
+    }
+    return 1;
+}
+
+static entry *find(weft__adapt_store *s, const char *name)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (!strcmp(s->entries[i].name, name)) return &s->entries[i];
+    return NULL;
+}
+
+static int same_id(weft__adapt_id a, weft__adapt_id b)
+{
+    return a.word[0] == b.word[0] && a.word[1] == b.word[1];
+}
+
+static int has_name(const weft__adapt_store *s, weft__adapt_id id)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i].known && same_id(s->entries[i].id, id)) return 1;
+    return 0;
+}
+
+/* Names have changed: what nobody can ask for is freed, or will be with its last lease. With the lock. */
+static void sweep(weft__adapt_store *s)
+{
+    for (size_t i = s->n_packed; i-- > 0;) {
+        weft__adapt_lease *p = s->packed[i];
+        p->orphan = 0;
+        for (int32_t k = 0; k < p->n; k++) p->orphan |= !has_name(s, p->strands[k].id);
+        if (p->orphan && p->n_pins == 0) free_packed(s, i);
+    }
+}
+
+/* Puts the name where it belongs; takes `fresh`. With the lock. */
+static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags, weft_error *err)
+{
+    entry *old = find(s, fresh->name);
+    if (old && !(flags & WEFT__ADAPT_REPLACE))
+        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or load it in its place", fresh->name);
+    if (old) {
+        fresh->index = old->index;
+        fresh->version = old->version + !(old->known && fresh->known && same_id(old->id, fresh->id));
+        free_entry(old);
+        *old = *fresh;
+    } else {
+        if (s->n == WEFT__ADAPT_ENTRIES) return weft_fail(err, WEFT_LIMIT, "there are %d adapters; no more are taken", WEFT__ADAPT_ENTRIES);
+        if (!weft__grow(&s->entries, &s->capacity, s->n + 1, sizeof *s->entries)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
+        fresh->index = s->next_index++;
+        s->entries[s->n++] = *fresh;
+    }
+    *fresh = (entry){0};
+    sweep(s);
+    return WEFT_OK;
+}
+
+static weft_status read_checked(const weft__adapt_store *s, const char *path, weft__adapt **out, weft_error *err)
+{
+    weft_status st = weft__adapt_open(path, s->names, out, err);
+    if (!st && (st = weft__adapt_check(*out, s->base, err))) weft__adapt_close(out);
+    return st;
+}
+
+weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    weft__adapt *a = NULL;
+    weft_status st = WEFT_OK;
+    if (!weft__adapt_name_ok(name))
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
+                         weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+    if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", name);
+    entry fresh = {.name = weft__strdup(name), .path = weft__strdup(path), .version = 1, .scale = scale};
+    if (!fresh.name || !fresh.path) {
+        free_entry(&fresh);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
+    }
+    pthread_mutex_lock(&s->loading);
+    if (!(flags & WEFT__ADAPT_LAZY) && !(st = read_checked(s, path, &a, err))) {
+        fresh.known = 1;
+        fresh.id = a->id;
+    }
+    weft__adapt_close(&a);
+    if (!st) {
+        pthread_mutex_lock(&s->lock);
+        st = put_entry(s, &fresh, flags, err);
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->loading);
+    free_entry(&fresh);
+    return st;
+}
+
+weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    weft_status st = WEFT_OK;
+    pthread_mutex_lock(&s->lock);
+    entry *e = find(s, name);
+    if (e) {
+        free_entry(e);
+        memmove(e, e + 1, (size_t)(s->entries + s->n - (e + 1)) * sizeof *e);
+        s->n--;
+        sweep(s);
+    } else {
+        st = weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
+/* ---- leases ---- */
+
+/* What is asked for, in terms of contents; unknown[i] is set where a file must be read first. */
+typedef struct wish {
+    strand strands[WEFT__ADAPT_STACK];
+    char *paths[WEFT__ADAPT_STACK], *entry_names[WEFT__ADAPT_STACK];
+    int known[WEFT__ADAPT_STACK];
+    int32_t n;
+} wish;
+
+static void forget(wish *w)
+{
+    for (int32_t i = 0; i < w->n; i++) {
+        weft__free(w->paths[i]);
+        weft__free(w->entry_names[i]);
+    }
+    w->n = 0;
+}
+
+/* With the lock. */
+static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, wish *w, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    w->n = 0;
+    for (int32_t i = 0; i < n; i++) {
+        const entry *e = find(s, asks[i].name);
+        if (!e) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, asks[i].name, strlen(asks[i].name)));
+        float scale = isnan(asks[i].scale) ? e->scale : asks[i].scale;
+        if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", e->name);
+        if (scale == 0) continue;
+        if (w->n == WEFT__ADAPT_STACK) return weft_fail(err, WEFT_LIMIT, "more than %d adapters together", WEFT__ADAPT_STACK);
+        int32_t k = w->n++;
+        w->strands[k] = (strand){e->id, scale};
+        w->known[k] = e->known;
+        w->paths[k] = weft__strdup(e->path);
+        w->entry_names[k] = weft__strdup(e->name);
+        if (!w->paths[k] || !w->entry_names[k]) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of adapters");
+    }
+    return WEFT_OK;
+}
+
+/* The packed stack of that wish, pinned; NULL: it is not there. With the lock. */
+static weft__adapt_lease *pin(weft__adapt_store *s, const wish *w)
+{
+    for (size_t i = 0; i < s->n_packed; i++) {
+        weft__adapt_lease *p = s->packed[i];
+        int same = p->n == w->n;
+        for (int32_t k = 0; same && k < w->n; k++) same = w->known[k] && same_id(p->strands[k].id, w->strands[k].id) && p->strands[k].scale == w->strands[k].scale;
+        if (!same) continue;
+        p->n_pins++;
+        p->used = ++s->clock;
+        return p;
+    }
+    return NULL;
+}
+
+static weft_status make_id(weft__adapt_lease *p, weft_error *err)
+{
+    weft__sha256 h = {0};
+    char hex[65];
+    weft_status st = weft__sha256_begin(&h, err);
+    for (int32_t i = 0; i < p->n && !st; i++) {
+        st = weft__sha256_add(&h, &p->strands[i].id, sizeof p->strands[i].id, err);
+        if (!st) st = weft__sha256_add(&h, &p->strands[i].scale, sizeof p->strands[i].scale, err);
+    }
+    if (st) {
+        weft__sha256_free(&h);
+        return st;
+    }
+    weft__sha256_end(&h, hex);
+    for (int w = 0; w < 2; w++) {
+        char part[17];
+        memcpy(part, hex + 16 * w, 16);
+        part[16] = 0;
+        p->id.word[w] = strtoull(part, NULL, 16);
+    }
+    return WEFT_OK;
+}
+
+/* Files of the wish, read; the name that one belongs to learns what it holds. */
+static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; i < w->n && !st; i++) {
+        if ((st = read_checked(s, w->paths[i], &adapters[i], err))) return st;
+        if (w->known[i] && !same_id(adapters[i]->id, w->strands[i].id))
+            return weft_fail(err, WEFT_STATE, "adapter '%s': its file holds something else than when it was loaded; load it again", w->entry_names[i]);
+        pthread_mutex_lock(&s->lock);
+        entry *e = find(s, w->entry_names[i]);
+        if (e && !e->known && !strcmp(e->path, w->paths[i])) {
+            e->known = 1;
+            e->id = adapters[i]->id;
+        }
+        s->n_loads++;
+        pthread_mutex_unlock(&s->lock);
+        w->strands[i].id = adapters[i]->id;
+        w->known[i] = 1;
+    }
+    return st;
+}
+
+/* Lets go of what is least used until n_bytes more fit. With the lock. */
+static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error *err)
+{
+    if (n_bytes > s->max_bytes)
+        return weft_fail(err, WEFT_LIMIT, "the adapter needs %llu bytes; the budget of adapters is %llu", (unsigned long long)n_bytes, (unsigned long long)s->max_bytes);
+    while (s->n_bytes > s->max_bytes - n_bytes) {
+        size_t least = s->n_packed;
+        for (size_t i = 0; i < s->n_packed; i++)
+            if (s->packed[i]->n_pins == 0 && (least == s->n_packed || s->packed[i]->used < s->packed[least]->used)) least = i;
+        if (least == s->n_packed)
+            return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more", (unsigned long long)s->max_bytes);
+        free_packed(s, least);
+        s->n_evictions++;
+    }
+    return WEFT_OK;
+}
+
+/* A new packed stack of adapters that were read. */
+static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *const adapters[WEFT__ADAPT_STACK], weft__adapt_lease **out, weft_error *err)
+{
+    weft__adapt_use uses[WEFT__ADAPT_STACK];
+    weft__adapt_woven woven;
+    weft__adapt_lease *p = weft__alloc_zero(1, sizeof *p);
+    *out = NULL;
+    if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
+    p->n = w->n;
+    p->n_pins = 1;
+    memcpy(p->strands, w->strands, sizeof p->strands);
+    for (int32_t i = 0; i < w->n; i++) uses[i] = (weft__adapt_use){adapters[i], w->strands[i].scale};
+    weft_status st = make_id(p, err);
+    if (!st && !(st = weft__adapt_weave(uses, w->n, s->base, &woven, err))) {
+        st = s->packer.pack(s->packer.arg, &woven, &p->packed, &p->n_bytes, err);
+        weft__adapt_woven_free(&woven);
+    }
+    if (!st) {
+        pthread_mutex_lock(&s->lock);
+        st = make_room(s, p->n_bytes, err);
+        if (!st && !weft__grow(&s->packed, &s->packed_capacity, s->n_packed + 1, sizeof *s->packed)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
+        if (!st) {
+            p->used = ++s->clock;
+            s->packed[s->n_packed++] = p;
+            s->n_bytes += p->n_bytes;
+            for (int32_t k = 0; k < p->n; k++) p->orphan |= !has_name(s, p->strands[k].id);
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (st) s->packer.unpack(s->packer.arg, p->packed);
+    }
+    if (st) weft__free(p);
+    else *out = p;
+    return st;
+}
+
+/* Looks, and reads and packs what is not there; with `loading`. */
+static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err)
+{
+    weft__adapt *adapters[WEFT__ADAPT_STACK] = {0};
+    wish w = {0};
+    pthread_mutex_lock(&s->lock);
+    weft_status st = read_asks(s, asks, n, &w, err);
+    if (!st && w.n > 0) *out = pin(s, &w);
+    pthread_mutex_unlock(&s->lock);
+    if (!st && w.n > 0 && !*out) {
+        st = read_files(s, &w, adapters, err);
+        if (!st) { /* names that nobody had read may hold what is there already */
+            pthread_mutex_lock(&s->lock);
+            *out = pin(s, &w);
+            pthread_mutex_unlock(&s->lock);
+        }
+        if (!st && !*out) st = pack(s, &w, adapters, out, err);
+    }
+    for (int32_t i = 0; i < WEFT__ADAPT_STACK; i++) weft__adapt_close(&adapters[i]);
+    forget(&w);
+    return st;
+}
+
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err)
+{
+    wish w = {0};
+    *out = NULL;
+    pthread_mutex_lock(&s->lock);
+    weft_status st = read_asks(s, asks, n, &w, err);
+    if (!st && w.n > 0) *out = pin(s, &w);
+    pthread_mutex_unlock(&s->lock);
+    int there = st || *out || w.n == 0;
+    forget(&w);
+    if (there) return st;
+    pthread_mutex_lock(&s->loading);
+    st = lease_loading(s, asks, n, out, err);
+    pthread_mutex_unlock(&s->loading);
+    return st;
+}
+
+void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)
+{
+    weft__adapt_lease *p = *lease;
+    *lease = NULL;
+    if (!p) return;
+    pthread_mutex_lock(&s->lock);
+    if (--p->n_pins == 0 && p->orphan)
+        for (size_t i = 0; i < s->n_packed; i++)
+            if (s->packed[i] == p) {
+                free_packed(s, i);
+                break;
+            }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void *weft__adapt_lease_packed(const weft__adapt_lease *lease)
+{
+    return lease->packed;
+}
+
+weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease)
+{
+    return lease->id;
+}
+
+/* ---- what there is ---- */
+
+void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+{
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->n; i++) {
+        const entry *e = &s->entries[i];
+        weft__adapt_entry_info info = {.index = e->index, .version = e->version, .scale = e->scale, .known = e->known, .id = e->id, .name = e->name, .path = e->path};
+        for (size_t k = 0; k < s->n_packed && e->known; k++)
+            for (int32_t j = 0; j < s->packed[k]->n; j++) {
+                if (!same_id(s->packed[k]->strands[j].id, e->id)) continue;
+                info.n_leases += s->packed[k]->n_pins;
+                info.n_bytes += s->packed[k]->n_bytes;
+                break;
+            }
+        each(arg, &info);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out)
+{
+    pthread_mutex_lock(&s->lock);
+    *out = (weft__adapt_store_stats){.n_entries = (int32_t)s->n, .n_packed = (int32_t)s->n_packed, .n_bytes = s->n_bytes, .max_bytes = s->max_bytes,
+                                     .n_loads = s->n_loads, .n_evictions = s->n_evictions};
+    for (size_t i = 0; i < s->n_packed; i++) out->n_leases += s->packed[i]->n_pins;
+    pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,79 @@
+/* store.h: adapters by name, for many requests at once: read when first asked for, packed once per content and weights, pinned while in
+ * use, evicted by least use under a budget.
+ *
+ * A name stands for a version of an adapter: what its file held when it was last loaded. Loading the name again makes another version;
+ * whoever has a lease goes on with the one it began with (copy on write), and so after removal. A file that changed without being loaded
+ * again is refused when it must be read anew.
+ * Thread safety: all functions may be called by any thread. Reading and packing happen in the caller's, one at a time; leases that need
+ * neither wait for nobody. */
+#ifndef WEFT_ADAPT_STORE_H
+#define WEFT_ADAPT_STORE_H
+
+#include "adapt/adapt.h"
+
+enum { WEFT__ADAPT_NAME = 128, WEFT__ADAPT_STACK = 8 /* adapters of one request */, WEFT__ADAPT_ENTRIES = 1 << 16 };
+
+typedef struct weft__adapt_store weft__adapt_store;
+
+/* How a woven stack becomes what programs read. Called by one thread at a time; unpack also beside pack. */
+typedef struct weft__adapt_packer {
+    void *arg;
+    weft_status (*pack)(void *arg, const weft__adapt_woven *woven, void **out, uint64_t *n_bytes, weft_error *err);
+    void (*unpack)(void *arg, void *packed);
+} weft__adapt_packer;
+
+/* base and names are borrowed; packer is copied. n_bytes: of everything packed. */
+weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names, const weft__adapt_packer *packer,
+                                     uint64_t n_bytes, weft__adapt_store **out, weft_error *err);
+/* No lease may be left. */
+void weft__adapt_store_destroy(weft__adapt_store **store);
+
+/* 1 to WEFT__ADAPT_NAME bytes of A-Z a-z 0-9 . _ -, not beginning with a point. */
+int weft__adapt_name_ok(const char *name);
+
+enum weft__adapt_add {
+    WEFT__ADAPT_LAZY = 1u << 0,   /* do not read it now: the first lease does */
+    WEFT__ADAPT_REPLACE = 1u << 1 /* the name may be there: it gets another version */
+};
+/* scale: its weight where a request gives none. Fails with WEFT_ARGUMENT (name, scale; the adapter fits no matrix of the base),
+ * WEFT_EXISTS, WEFT_LIMIT, and as weft__adapt_open does; then nothing has changed. */
+weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags, weft_error *err);
+/* WEFT_NOT_FOUND. */
+weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err);
+
+/* A name and a weight; NAN: the name's own. A weight of 0 is as if it were not there. */
+typedef struct weft__adapt_ask {
+    const char *name;
+    float scale;
+} weft__adapt_ask;
+
+typedef struct weft__adapt_lease weft__adapt_lease;
+
+/* *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
+ * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open and _weave do. */
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err);
+void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
+void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
+/* What it computes: contents and weights. */
+weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease);
+
+typedef struct weft__adapt_entry_info {
+    int32_t index; /* of the name, counted from 0 as they were added; never given twice */
+    int32_t version; /* of the name, from 1 */
+    float scale;
+    int known;       /* it was read */
+    int32_t n_leases;
+    uint64_t n_bytes; /* packed now, alone or in stacks */
+    weft__adapt_id id;
+    const char *name, *path; /* valid during the call */
+} weft__adapt_entry_info;
+/* In order of index; `each` must not call the store. */
+void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg);
+
+typedef struct weft__adapt_store_stats {
+    int32_t n_entries, n_packed, n_leases;
+    uint64_t n_bytes, max_bytes, n_loads, n_evictions;
+} weft__adapt_store_stats;
+void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out);
+
+#endif

@@ -1,0 +1,141 @@
+/* adapter.c: weft.h's adapter files, and a model as adapters see it: its matrices, and its modules' names in a folder.
+ * Immutable once made: any thread may read. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "engine/handles.h"
+
+/* ---- names ---- */
+
+static void fill_place(const weft__base_names *b, const weft__hf_place *from, weft__adapt_place *out)
+{
+    *out = (weft__adapt_place){.expert = from->expert, .n_experts = from->expert >= 0 ? b->hp.n_experts : 1,
+                               .heads = from->rows == 'q' ? b->hp.n_heads : from->rows == 'k' ? b->hp.n_kv_heads : 0};
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, from->name);
+}
+
+static int place_of(const void *arg, const char *module, weft__adapt_place *out)
+{
+    const weft__base_names *b = arg;
+    weft__hf_place place;
+    if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers || place.expert >= b->hp.n_experts) return 0;
+    fill_place(b, &place, out);
+    return 1;
+}
+
+static int module_of(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *at)
+{
+    const weft__base_names *b = arg;
+    weft__hf_place place;
+    if (!weft__hf_module_of(b->hp.arch, tensor, expert, out, size, &place)) return 0;
+    fill_place(b, &place, at);
+    return 1;
+}
+
+weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err)
+{
+    char arch[64];
+    weft_status st = weft__source_string(src, NULL, "general.architecture", 1, arch, sizeof arch, err);
+    if (!st) st = weft__hparams_read(src, arch, 0, &out->hp, err);
+    out->names = (weft__adapt_names){.arg = out, .arch = out->hp.arch, .place = place_of, .module = module_of};
+    return st;
+}
+
+/* ---- the matrices of a model ---- */
+
+/* Folders keep the halves of rotated heads apart; a plan that was compiled from one, too. */
+static int in_halves(const weft__source *src)
+{
+    char style[16] = "";
+    return !weft__source_string(src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) && !strcmp(style, "halves");
+}
+
+weft_status weft__model_base(weft_model *m, weft_error *err)
+{
+    int halves = in_halves(&m->source);
+    return weft__adapt_base_of_graph(m->graph, m->hp.arch, m->source.label, halves ? m->hp.n_heads : 0, halves ? m->hp.n_kv_heads : 0, &m->base, err);
+}
+
+/* ---- files ---- */
+
+/* The base without its weights: shapes alone. */
+static weft_status check_shapes(const weft__adapt *a, const weft__source *src, const char *arch, weft_error *err)
+{
+    weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
+    base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
+    if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
+    for (int32_t i = 0; i < a->n_pairs; i++) {
+        const char *name = a->pairs[i].name;
+        const weft__tensor_desc *t = src->tensor(src, name);
+        if (!t && !strcmp(name, "output.weight")) t = src->tensor(src, "token_embd.weight"); /* tied */
+        if (!t || t->n_dims < 2) continue;
+        snprintf(base.targets[i].name, sizeof base.targets[i].name, "%s", name);
+        base.targets[i].k = (int64_t)t->d[0];
+        base.targets[i].n = base.targets[i].n_total = (int64_t)t->d[1];
+        base.targets[i].n_experts = (int64_t)t->d[2];
+    }
+    weft_status st = weft__adapt_check(a, &base, err);
+    weft__adapt_base_free(&base);
+    return st;
+}
+
+weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out, weft_error *err)
+{
+    weft__base_names *names = NULL;
+    weft__source src;
+    weft_status st = WEFT_OK;
+    weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
+    *out = NULL;
+    if (f && base) names = weft__alloc_zero(1, sizeof *names);
+    if (!f || (base && !names)) {
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory to open an adapter");
+        goto done;
+    }
+    if (base) {
+        weft__file_source(base, &src);
+        if ((st = weft__base_names_read(&src, names, err))) goto done;
+    }
+    st = weft__adapt_open(path, names ? &names->names : NULL, &f->a, err);
+    if (!st && base) st = check_shapes(f->a, &src, names->hp.arch, err);
+done:
+    weft__free(names);
+    if (st) weft_adapter_file_close(&f);
+    *out = f;
+    return st;
+}
+
+void weft_adapter_file_close(weft_adapter_file **file)
+{
+    weft_adapter_file *f = file ? *file : NULL;
+    if (!f) return;
+    weft__adapt_close(&f->a);
+    weft__free(f);
+    *file = NULL;
+}
+
+weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_info *out, weft_error *err)
+{
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_adapter_info has %u bytes; this build has %zu", out->size, sizeof *out);
+    *out = (weft_adapter_info){.size = sizeof *out, .n_matrices = f->a->n_pairs, .is_folder = f->a->peft};
+    for (int32_t i = 0; i < f->a->n_pairs; i++) {
+        const weft__adapt_pair *p = &f->a->pairs[i];
+        if (i == 0 || p->rank < out->min_rank) out->min_rank = p->rank;
+        if (p->rank > out->max_rank) out->max_rank = p->rank;
+        out->n_dora += p->magnitude != NULL;
+        out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + (p->magnitude ? p->n : 0));
+    }
+    snprintf(out->arch, sizeof out->arch, "%s", f->a->arch);
+    snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0], (unsigned long long)f->a->id.word[1]);
+    return WEFT_OK;
+}
+
+weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, weft_adapter_matrix *out, weft_error *err)
+{
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_adapter_matrix has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (index < 0 || index >= f->a->n_pairs) return weft_fail(err, WEFT_ARGUMENT, "matrix %d of %d", index, f->a->n_pairs);
+    const weft__adapt_pair *p = &f->a->pairs[index];
+    *out = (weft_adapter_matrix){.size = sizeof *out, .rank = p->rank, .k = p->k, .n = p->n, .n_experts = p->n_experts, .scale = p->scale,
+                                 .dora = p->magnitude != NULL, .name = p->name};
+    return WEFT_OK;
+}

@@ -1,0 +1,87 @@
+/* serve_adapt.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any thread; the
+ * store has locks of its own, which nobody holds while he takes the engine's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/serve.h"
+
+enum { ADAPTER_BYTES = 1 << 30 };
+
+static weft_status pack(void *arg, const weft__adapt_woven *woven, void **out, uint64_t *n_bytes, weft_error *err)
+{
+    const weft_engine *e = arg;
+    weft_adapter_spec spec = {.size = sizeof spec, .n_weights = woven->n, .lora = woven->lora, .dtype = e->params.adapter_dtype};
+    weft_adapter *adapter = NULL;
+    weft_status st = weft__plan_adapter_new(e->model->plan, &spec, &adapter, err);
+    if (st) return st;
+    *out = adapter;
+    *n_bytes = weft__plan_adapter_bytes(adapter);
+    return WEFT_OK;
+}
+
+static void unpack(void *arg, void *packed)
+{
+    weft_adapter *adapter = packed;
+    (void)arg;
+    weft__plan_adapter_free(&adapter);
+}
+
+weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err)
+{
+    weft__adapt_packer packer = {e, pack, unpack};
+    weft_status st = weft__base_names_read(&e->model->source, &e->names, err);
+    if (st) return st;
+    if (!e->params.adapter_bytes) e->params.adapter_bytes = ADAPTER_BYTES;
+    return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters, err);
+}
+
+weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
+{
+    weft__adapt_ask asks[WEFT__ADAPT_STACK];
+    if (p->n_adapters == 0) return WEFT_OK;
+    if (p->n_adapters < 0 || p->n_adapters > WEFT__ADAPT_STACK)
+        return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", p->n_adapters, WEFT__ADAPT_STACK);
+    for (int32_t i = 0; i < p->n_adapters; i++) asks[i] = (weft__adapt_ask){p->adapters[i].name, p->adapters[i].scale};
+    return weft__adapt_store_lease(e->adapters, asks, p->n_adapters, &r->lease, err);
+}
+
+/* ---- weft.h ---- */
+
+_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE, "weft.h has the store's flags");
+_Static_assert(sizeof((weft_engine_adapter *)0)->name == WEFT__ADAPT_NAME + 1, "weft.h has room for a name");
+
+weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+{
+    return weft__adapt_store_add(e->adapters, name, path, scale, flags, err);
+}
+
+weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_error *err)
+{
+    return weft__adapt_store_remove(e->adapters, name, err);
+}
+
+typedef struct listing {
+    weft_engine_adapter *out;
+    int32_t first, capacity, n;
+} listing;
+
+static void list_one(void *arg, const weft__adapt_entry_info *info)
+{
+    listing *l = arg;
+    if (info->index < l->first) return;
+    if (l->n++ >= l->capacity) return;
+    weft_engine_adapter *a = &l->out[l->n - 1];
+    *a = (weft_engine_adapter){.size = sizeof *a, .index = info->index, .version = info->version, .scale = info->scale, .n_requests = info->n_leases,
+                               .known = info->known, .n_bytes = info->n_bytes};
+    size_t n = strlen(info->path), room = sizeof a->path - 1;
+    snprintf(a->id, sizeof a->id, "%016llx%016llx", (unsigned long long)info->id.word[0], (unsigned long long)info->id.word[1]);
+    snprintf(a->name, sizeof a->name, "%s", info->name);
+    snprintf(a->path, sizeof a->path, "%s", info->path + (n > room ? n - room : 0));
+}
+
+int32_t weft_engine_adapters(const weft_engine *e, int32_t first, weft_engine_adapter *out, int32_t capacity)
+{
+    listing l = {out, first, capacity, 0};
+    weft__adapt_store_each(e->adapters, list_one, &l);
+    return l.n;
+}
