@@ -1,0 +1,366 @@
+/* adapt_read.c: claims about reading adapters: what GGUF files and PEFT folders mean, and everything that must be refused by name. */
+#include "unit/fixture.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "unit/adapt_files.h"
+
+static char folder[64], file[96], peft[96];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/weft-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    snprintf(file, sizeof file, "%s/a.gguf", folder);
+    snprintf(peft, sizeof peft, "%s/peft", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(file);
+    unmake_peft(peft);
+    return rmdir(folder);
+}
+
+#define Q_A "blk.0.attn_q.weight.lora_a"
+#define Q_B "blk.0.attn_q.weight.lora_b"
+static const made Q_PAIR[] = {{Q_A, 2, {K, 4}}, {Q_B, 2, {4, N}}};
+
+static recipe q_recipe(void)
+{
+    return (recipe){"adapter", "lora", "llama", 8, Q_PAIR, 2};
+}
+
+static weft__adapt *open_made(const recipe *r)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    assert_true(made_gguf(file, r));
+    if (weft__adapt_open(file, NULL, &a, &err)) fail_msg("%s", err.message);
+    return a;
+}
+
+static void refuse_gguf(const recipe *r, weft_status want, const char *says)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    assert_true(made_gguf(file, r));
+    weft_status st = weft__adapt_open(file, NULL, &a, &err);
+    if (st != want || !strstr(err.message, says)) fail_msg("status %d, \"%s\"; wanted %d with \"%s\"", st, err.message, want, says);
+    assert_null(a);
+    assert_non_null(strstr(err.message, "a.gguf"));
+}
+
+/* ---- GGUF ---- */
+
+static void a_pair_has_its_scale(void **state)
+{
+    (void)state;
+    recipe r = q_recipe();
+    weft__adapt *a = open_made(&r);
+    assert_int_equal(a->n_pairs, 1);
+    const weft__adapt_pair *p = &a->pairs[0];
+    assert_string_equal(p->name, "blk.0.attn_q.weight");
+    assert_true(p->k == K && p->n == N && p->rank == 4 && p->n_experts == 1 && p->scale == 2 && !p->magnitude);
+    for (size_t i = 0; i < K * 4; i++) assert_true(p->a[i] == made_value(made_seed(Q_A), i));
+    for (size_t i = 0; i < N * 4; i++) assert_true(p->b[i] == made_value(made_seed(Q_B), i));
+    weft__adapt_close(&a);
+    r.alpha = 0; /* llama.cpp: none means 1 */
+    a = open_made(&r);
+    assert_true(a->pairs[0].scale == 1);
+    weft__adapt_close(&a);
+}
+
+static void an_embedding_is_turned(void **state)
+{
+    (void)state;
+    const made t[] = {{"token_embd.weight.lora_a", 2, {2, VOCAB}}, {"token_embd.weight.lora_b", 2, {2, K}}};
+    recipe r = {"adapter", "lora", "llama", 2, t, 2};
+    weft__adapt *a = open_made(&r);
+    const weft__adapt_pair *p = &a->pairs[0];
+    assert_true(p->k == K && p->n == VOCAB && p->rank == 2);
+    for (size_t v = 0; v < VOCAB * 2; v++) assert_true(p->b[v] == made_value(made_seed(t[0].name), v));
+    for (size_t d = 0; d < K; d++)
+        for (size_t j = 0; j < 2; j++) assert_true(p->a[j * K + d] == made_value(made_seed(t[1].name), d * 2 + j));
+    weft__adapt_close(&a);
+}
+
+static void the_id_is_of_the_content(void **state)
+{
+    (void)state;
+    const made turned[] = {Q_PAIR[1], Q_PAIR[0]};
+    float *other = made_values(made_seed(Q_B), 4 * N);
+    recipe r = q_recipe(), order = q_recipe(), alpha = q_recipe(), value = q_recipe();
+    made changed[] = {Q_PAIR[0], Q_PAIR[1]};
+    order.tensors = turned;
+    alpha.alpha = 9;
+    other[5] += 0.001f;
+    changed[1].values = other;
+    value.tensors = changed;
+    const recipe *all[] = {&r, &order, &alpha, &value};
+    weft__adapt_id id[4];
+    for (int i = 0; i < 4; i++) {
+        weft__adapt *a = open_made(all[i]);
+        id[i] = a->id;
+        weft__adapt_close(&a);
+    }
+    free(other);
+    assert_memory_equal(&id[0], &id[1], sizeof *id);
+    assert_memory_not_equal(&id[0], &id[2], sizeof *id);
+    assert_memory_not_equal(&id[0], &id[3], sizeof *id);
+}
+
+static void hostile_files_are_refused(void **state)
+{
+    (void)state;
+    float bad[4 * N];
+    recipe r = q_recipe();
+    r.type = "model";
+    refuse_gguf(&r, WEFT_UNSUPPORTED, "general.type");
+    r = q_recipe();
+    r.kind = NULL;
+    refuse_gguf(&r, WEFT_FORMAT, "adapter.type");
+    r = q_recipe();
+    r.alpha = INFINITY;
+    refuse_gguf(&r, WEFT_FORMAT, "alpha");
+    r = q_recipe();
+    r.n = 1;
+    refuse_gguf(&r, WEFT_FORMAT, "half B is missing");
+    const made only_b[] = {Q_PAIR[1]};
+    r.tensors = only_b;
+    refuse_gguf(&r, WEFT_FORMAT, "half A is missing");
+    const made ranks[] = {Q_PAIR[0], {Q_B, 2, {5, N}}};
+    r = (recipe){"adapter", "lora", "llama", 8, ranks, 2};
+    refuse_gguf(&r, WEFT_FORMAT, "rank 4, half B rank 5");
+    const made huge[] = {{Q_A, 2, {1, 1025}}, {Q_B, 2, {1025, 1}}};
+    r.tensors = huge;
+    refuse_gguf(&r, WEFT_LIMIT, "rank 1025");
+    const made strange[] = {Q_PAIR[0], Q_PAIR[1], {"blk.0.attn_q.weight", 2, {K, N}}};
+    r = (recipe){"adapter", "lora", "llama", 8, strange, 3};
+    refuse_gguf(&r, WEFT_UNSUPPORTED, "is no part of a LoRA");
+    const made magnitudes[] = {Q_PAIR[0], Q_PAIR[1], {"blk.0.attn_q.weight.lora_magnitude", 1, {N - 1}}};
+    r.tensors = magnitudes;
+    refuse_gguf(&r, WEFT_FORMAT, "11 magnitudes for 12 rows");
+    r.n = 0;
+    refuse_gguf(&r, WEFT_FORMAT, "no tensors");
+    for (int kind = 0; kind < 2; kind++) {
+        made t[] = {Q_PAIR[0], {Q_B, 2, {4, N}, bad}};
+        for (size_t i = 0; i < 4 * N; i++) bad[i] = 1;
+        bad[17] = kind ? INFINITY : NAN;
+        r = (recipe){"adapter", "lora", "llama", 8, t, 2};
+        refuse_gguf(&r, WEFT_FORMAT, kind ? "infinity at element 17" : "NaN at element 17");
+    }
+}
+
+static void what_is_no_file_is_refused(void **state)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    (void)state;
+    assert_int_equal(weft__adapt_open("/nowhere/a.gguf", NULL, &a, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_open("/dev/zero", NULL, &a, &err), WEFT_UNSUPPORTED);
+    assert_int_equal(weft__adapt_open(folder, NULL, &a, &err), WEFT_ARGUMENT); /* a folder's names need a base */
+    assert_int_equal(weft__adapt_open(folder, &made_names, &a, &err), WEFT_NOT_FOUND);
+    FILE *f = fopen(file, "wb");
+    assert_true(f && !fclose(f));
+    assert_int_equal(weft__adapt_open(file, NULL, &a, &err), WEFT_FORMAT);
+}
+
+static void another_base_is_told_apart(void **state)
+{
+    (void)state;
+    weft__adapt_base base = made_base();
+    weft_error err = {0};
+    recipe r = q_recipe();
+    weft__adapt *a = open_made(&r);
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_OK);
+    base.arch = "qwen2";
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "architecture 'llama'"));
+    base.arch = "llama";
+    base.targets[0].n_total++;
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "8 x 12 x 1"));
+    base.targets[0].name[0] = 0;
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "no matrix of base"));
+    weft__adapt_close(&a);
+}
+
+/* ---- PEFT ---- */
+
+#define MODULE "base_model.model.model.layers.0."
+#define CONFIG "{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"none\",\"target_modules\":[\"q_proj\"]"
+static const made PEFT_Q[] = {{MODULE "self_attn.q_proj.lora_A.weight", 2, {K, 4}}, {MODULE "self_attn.q_proj.lora_B.weight", 2, {4, N}}};
+
+static weft__adapt *open_peft(const char *config, const made *tensors, size_t n)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    assert_true(made_peft(peft, config, tensors, n));
+    if (weft__adapt_open(peft, &made_names, &a, &err)) fail_msg("%s", err.message);
+    return a;
+}
+
+static void refuse_peft(const char *config, const made *tensors, size_t n, weft_status want, const char *says)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    assert_true(made_peft(peft, config, tensors, n));
+    weft_status st = weft__adapt_open(peft, &made_names, &a, &err);
+    if (st != want || !strstr(err.message, says)) fail_msg("%s: status %d, \"%s\"; wanted %d with \"%s\"", config, st, err.message, want, says);
+    assert_null(a);
+}
+
+static void rows_of_heads_are_paired(void **state)
+{
+    (void)state;
+    weft__adapt *a = open_peft(CONFIG "}", PEFT_Q, 2);
+    const weft__adapt_pair *p = &a->pairs[0];
+    assert_true(p->rank == 4 && p->scale == 2);
+    for (size_t r = 0; r < N; r++) {
+        size_t head = r / (N / HEADS), i = r % (N / HEADS), from = head * (N / HEADS) + i % 2 * (N / HEADS / 2) + i / 2;
+        for (size_t j = 0; j < 4; j++) assert_true(p->b[r * 4 + j] == made_value(made_seed(PEFT_Q[1].name), from * 4 + j));
+    }
+    weft__adapt_close(&a);
+}
+
+static void scales_follow_the_patterns(void **state)
+{
+    (void)state;
+    weft__adapt *a = open_peft(CONFIG ",\"use_rslora\":true}", PEFT_Q, 2);
+    assert_true(a->pairs[0].scale == 4); /* 8 / sqrt(4) */
+    weft__adapt_close(&a);
+    a = open_peft(CONFIG ",\"alpha_pattern\":{\"k_proj\":1,\"layers.0.*.q_proj\":3,\"q_proj\":5}}", PEFT_Q, 2);
+    assert_true(a->pairs[0].scale == 0.75f); /* the first that matches */
+    weft__adapt_close(&a);
+    a = open_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"q_proj\":4}}", PEFT_Q, 2);
+    assert_true(a->pairs[0].scale == 2);
+    weft__adapt_close(&a);
+    refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2, WEFT_FORMAT, "rank 4, adapter_config.json says 16");
+}
+
+#define EXPERT MODULE "block_sparse_moe.experts."
+static void experts_come_together(void **state)
+{
+    (void)state;
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 2}}, {EXPERT "2.w3.lora_B.weight", 2, {2, N}},
+                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
+    weft__adapt *a = open_peft(CONFIG ",\"rank_pattern\":{\"2.w3\":2}}", t, 4);
+    const weft__adapt_pair *p = &a->pairs[0];
+    assert_true(a->n_pairs == 1 && p->n_experts == EXPERTS && p->rank == 4 && p->scale == 2); /* expert 0's; 2 has twice that */
+    for (size_t i = 0; i < 4 * K; i++) {
+        assert_true(p->a[i] == made_value(made_seed(t[2].name), i));
+        assert_true(p->a[4 * K + i] == 0);
+        assert_true(p->a[8 * K + i] == (i < 2 * K ? made_value(made_seed(t[0].name), i) : 0));
+    }
+    for (size_t r = 0; r < N; r++)
+        for (size_t j = 0; j < 4; j++) assert_true(p->b[(2 * N + r) * 4 + j] == (j < 2 ? 2 * made_value(made_seed(t[1].name), r * 2 + j) : 0));
+    weft__adapt_close(&a);
+}
+
+static void peft_embeddings_are_turned(void **state)
+{
+    (void)state;
+    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {VOCAB, 4}}, {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, K}}};
+    weft__adapt *a = open_peft(CONFIG "}", t, 2);
+    const weft__adapt_pair *p = &a->pairs[0];
+    assert_true(p->k == K && p->n == VOCAB && p->rank == 4);
+    for (size_t j = 0; j < 4; j++) {
+        for (size_t v = 0; v < VOCAB; v++) assert_true(p->b[v * 4 + j] == made_value(made_seed(t[0].name), j * VOCAB + v));
+        for (size_t d = 0; d < K; d++) assert_true(p->a[j * K + d] == made_value(made_seed(t[1].name), d * 4 + j));
+    }
+    weft__adapt_close(&a);
+}
+
+static void magnitudes_are_read(void **state)
+{
+    (void)state;
+    const made t[] = {PEFT_Q[0], PEFT_Q[1], {MODULE "self_attn.q_proj.lora_magnitude_vector", 1, {N}}};
+    weft__adapt *a = open_peft(CONFIG ",\"use_dora\":true}", t, 3);
+    assert_non_null(a->pairs[0].magnitude);
+    assert_true(a->pairs[0].magnitude[1] == made_value(made_seed(t[2].name), N / HEADS / 2)); /* paired, too */
+    weft__adapt_close(&a);
+    refuse_peft(CONFIG ",\"use_dora\":true}", PEFT_Q, 2, WEFT_FORMAT, "lora_magnitude_vector is missing");
+    refuse_peft(CONFIG "}", t, 3, WEFT_FORMAT, "use_dora is not true");
+}
+
+static void configurations_are_refused_by_name(void **state)
+{
+    static const struct {
+        const char *config, *says;
+        weft_status status;
+    } bad[] = {
+        {"[]", "no object", WEFT_FORMAT},
+        {"{", "adapter_config.json", WEFT_FORMAT},
+        {"{\"peft_type\":\"IA3\",\"r\":4,\"lora_alpha\":8}", "IA3", WEFT_UNSUPPORTED},
+        {"{\"peft_type\":\"LORA\",\"lora_alpha\":8}", "r must be", WEFT_FORMAT},
+        {"{\"peft_type\":\"LORA\",\"r\":0,\"lora_alpha\":8}", "r must be", WEFT_FORMAT},
+        {"{\"peft_type\":\"LORA\",\"r\":1e300,\"lora_alpha\":8}", "r must be", WEFT_FORMAT},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":1e39}", "lora_alpha", WEFT_FORMAT},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":\"8\"}", "lora_alpha", WEFT_FORMAT},
+        {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "modules_to_save", WEFT_UNSUPPORTED},
+        {CONFIG ",\"fan_in_fan_out\":true}", "fan_in_fan_out", WEFT_UNSUPPORTED},
+        {CONFIG ",\"lora_bias\":true}", "lora_bias", WEFT_UNSUPPORTED},
+        {CONFIG ",\"layer_replication\":[[0,4]]}", "layer_replication", WEFT_UNSUPPORTED},
+        {CONFIG ",\"init_lora_weights\":\"pissa_niter_16\"}", "pissa", WEFT_UNSUPPORTED},
+        {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"all\"}", "bias is \"all\"", WEFT_UNSUPPORTED},
+        {CONFIG ",\"rank_pattern\":{\"q_proj\":1.5}}", "1.5", WEFT_FORMAT},
+        {CONFIG ",\"alpha_pattern\":{\"(q\":1}}", "pattern '(q'", WEFT_FORMAT},
+        {CONFIG ",\"alpha_pattern\":[1]}", "alpha_pattern", WEFT_FORMAT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_peft(bad[i].config, PEFT_Q, 2, bad[i].status, bad[i].says);
+    const made other[] = {{"base_model.model.model.layers.7.self_attn.q_proj.lora_A.weight", 2, {K, 4}}};
+    refuse_peft(CONFIG "}", other, 1, WEFT_ARGUMENT, "layers.7");
+    const made saved[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.lm_head.weight", 2, {K, N}}};
+    refuse_peft(CONFIG "}", saved, 3, WEFT_UNSUPPORTED, "lm_head.weight");
+    const made traversal[] = {{"base_model.model.../../../etc/passwd.lora_A.weight", 2, {K, 4}}};
+    refuse_peft(CONFIG "}", traversal, 1, WEFT_ARGUMENT, "etc/passwd");
+}
+
+/* ---- allocations ---- */
+
+static int open_both(void *arg)
+{
+    weft__adapt *a;
+    (void)arg;
+    if (weft__adapt_open(file, NULL, &a, NULL)) return 0;
+    weft__adapt_close(&a);
+    if (weft__adapt_open(peft, &made_names, &a, NULL)) return 0;
+    weft__adapt_close(&a);
+    return 1;
+}
+
+static void refused_allocations_leave_nothing(void **state)
+{
+    (void)state;
+    recipe r = q_recipe();
+    assert_true(made_gguf(file, &r));
+    assert_true(made_peft(peft, CONFIG ",\"alpha_pattern\":{\"q_proj\":5}}", PEFT_Q, 2));
+    assert_true(fail_each(open_both, NULL) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pair_has_its_scale),
+        cmocka_unit_test(an_embedding_is_turned),
+        cmocka_unit_test(the_id_is_of_the_content),
+        cmocka_unit_test(hostile_files_are_refused),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(another_base_is_told_apart),
+        cmocka_unit_test(rows_of_heads_are_paired),
+        cmocka_unit_test(scales_follow_the_patterns),
+        cmocka_unit_test(experts_come_together),
+        cmocka_unit_test(peft_embeddings_are_turned),
+        cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(configurations_are_refused_by_name),
+        cmocka_unit_test(refused_allocations_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
