@@ -1,0 +1,59 @@
+/* adapt.c: fuzzes the readers of adapters: any bytes, as a GGUF file or as a PEFT folder (the configuration, a NUL byte, the tensors), are refused
+ * with a message or give pairs that are whole and finite. */
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapt/parts.h"
+#include "base/alloc.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Modules are what they are called; those with a q have two heads, "e0." to "e2." are experts of one tensor. */
+static int place_of(const void *arg, const char *module, weft__adapt_place *out)
+{
+    (void)arg;
+    *out = (weft__adapt_place){.expert = -1, .n_experts = 1, .heads = strchr(module, 'q') ? 2 : 0};
+    if (module[0] == 'e' && module[1] >= '0' && module[1] < '3' && module[2] == '.') {
+        out->expert = module[1] - '0';
+        out->n_experts = 3;
+        module += 3;
+    }
+    return (size_t)snprintf(out->name, sizeof out->name, "%s", strcmp(module, "table") ? module : "token_embd.weight") < sizeof out->name && out->name[0];
+}
+
+static const weft__adapt_names made_names = {.arch = "llama", .place = place_of};
+
+static void check(const weft__adapt *a)
+{
+    for (int32_t i = 0; i < a->n_pairs; i++) {
+        const weft__adapt_pair *p = &a->pairs[i];
+        if (p->k < 1 || p->n < 1 || p->n_experts < 1 || p->rank < 1 || p->rank > WEFT__ADAPT_RANK_MAX || !isfinite(p->scale)) abort();
+        if (i > 0 && strcmp(a->pairs[i - 1].name, p->name) >= 0) abort();
+        for (int64_t j = 0; j < p->n_experts * p->rank * p->k; j++)
+            if (!isfinite(p->a[j])) abort();
+        for (int64_t j = 0; j < p->n; j++)
+            if (p->magnitude && !isfinite(p->magnitude[j])) abort();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    weft__adapt *a = weft__alloc_zero(1, sizeof *a);
+    weft_error err = {0};
+    weft_status st;
+    size_t live = weft__alloc_live() - 1;
+    const uint8_t *cut = size ? memchr(data, 0, size) : NULL;
+    if (!a) abort();
+    a->label = weft__strdup("fuzz");
+    if (size >= 4 && !memcmp(data, "GGUF", 4)) st = weft__adapt_read_gguf(a, data, size, &err);
+    else if (cut) st = weft__adapt_read_peft(a, (const char *)data, (size_t)(cut - data), cut + 1, size - (size_t)(cut - data) - 1, &made_names, &err);
+    else st = weft__adapt_read_peft(a, (const char *)data, size, data, size, &made_names, &err);
+    if (!st) check(a);
+    else if (!err.message[0]) abort();
+    weft__adapt_close(&a);
+    if (weft__alloc_live() != live) abort();
+    return 0;
+}

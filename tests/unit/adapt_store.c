@@ -1,0 +1,458 @@
+/* adapt_store.c: claims about stacks of adapters as one change of a matrix, against plain arithmetic in double, and about the store: versions,
+ * leases, eviction, and what is refused. */
+#include "unit/fixture.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "adapt/store.h"
+#include "claims.h"
+#include "unit/adapt_files.h"
+
+static char folder[64];
+static float base_q[N * K];
+
+static const char *place(const char *name)
+{
+    static _Thread_local char paths[8][512];
+    static _Thread_local int next;
+    char *p = paths[next++ % 8];
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/weft-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.') unlink(place(e->d_name));
+    if (d) closedir(d);
+    return rmdir(folder);
+}
+
+/* An adapter of attn_q whose values depend on `seed`; DoRA with magnitudes. */
+static const char *write_adapter(const char *name, uint64_t seed, uint32_t rank, float alpha, int dora)
+{
+    float *a = made_values(seed, K * rank), *b = made_values(seed + 1, N * rank), *m = made_values(seed + 2, N);
+    for (int i = 0; i < N; i++) m[i] += 2;
+    const made t[] = {{"blk.0.attn_q.weight.lora_a", 2, {K, rank}, a}, {"blk.0.attn_q.weight.lora_b", 2, {rank, N}, b}, {"blk.0.attn_q.weight.lora_magnitude", 1, {N}, m}};
+    recipe r = {"adapter", "lora", "llama", alpha, t, dora ? 3 : 2};
+    const char *path = place(name);
+    assert_true(made_gguf(path, &r));
+    free(a);
+    free(b);
+    free(m);
+    return path;
+}
+
+static weft__adapt *open_adapter(const char *path)
+{
+    weft__adapt *a;
+    weft_error err = {0};
+    if (weft__adapt_open(path, NULL, &a, &err)) fail_msg("%s", err.message);
+    return a;
+}
+
+static weft__adapt_base base_with_weights(void)
+{
+    weft__adapt_base base = made_base();
+    for (int i = 0; i < N * K; i++) base_q[i] = made_value(99, (size_t)i);
+    base.targets[0].data = base_q;
+    return base;
+}
+
+/* ---- weaving ---- */
+
+/* What the definition says: W + sum weight (g (W + s B A) - W), by row of the pair. */
+static void by_definition(const weft__adapt_use *uses, int n, double *w)
+{
+    double out[N * K];
+    for (int i = 0; i < N * K; i++) out[i] = (double)base_q[i];
+    for (int u = 0; u < n; u++) {
+        const weft__adapt_pair *p = &uses[u].adapter->pairs[0];
+        for (int r = 0; r < N; r++) {
+            double row[K], norm = 0, g = 1;
+            for (int c = 0; c < K; c++) {
+                row[c] = (double)base_q[r * K + c];
+                for (int j = 0; j < p->rank; j++) row[c] += (double)p->scale * (double)p->b[r * p->rank + j] * (double)p->a[j * K + c];
+                norm += row[c] * row[c];
+            }
+            if (p->magnitude) g = (double)p->magnitude[r] / sqrt(norm);
+            for (int c = 0; c < K; c++) out[r * K + c] += (double)uses[u].scale * (g * row[c] - (double)base_q[r * K + c]);
+        }
+    }
+    memcpy(w, out, sizeof out);
+}
+
+/* The matrix that a woven change stands for. */
+static double changed(const weft_lora *x, int r, int c)
+{
+    double v = (double)base_q[r * K + c] * (x->gain ? (double)x->gain[r] : 1);
+    const float *a = x->a, *b = x->b;
+    for (int j = 0; j < x->rank; j++) v += (double)x->scale * (double)b[r * x->rank + j] * (double)a[j * K + c];
+    return v;
+}
+
+static void stacks_are_their_definition(void **state)
+{
+    (void)state;
+    weft__adapt_base base = base_with_weights();
+    weft__adapt *plain = open_adapter(write_adapter("plain", 3, 4, 8, 0)), *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)),
+                *other = open_adapter(write_adapter("other", 29, 3, 1, 0));
+    const weft__adapt_use all[] = {{plain, 1}, {dora, 0.5f}, {other, -1.25f}};
+    double want[N * K];
+    weft_error err = {0};
+    for (int first = 0; first < 3; first++)
+        for (int n = 1; first + n <= 3; n++) {
+            weft__adapt_woven w;
+            by_definition(all + first, n, want);
+            if (weft__adapt_weave(all + first, n, &base, &w, &err)) fail_msg("%s", err.message);
+            for (int i = 0; i < N * K; i++) {
+                double got = changed(&w.lora[0], i / K, i % K);
+                if (!(fabs(got - want[i]) <= 2e-6)) fail_msg("stack of %d from %d: element %d is %.9g, not %.9g", n, first, i, got, want[i]);
+            }
+            for (int i = 1; i < w.n; i++) assert_true(w.lora[i].rank == 0 && !w.lora[i].gain);
+            weft__adapt_woven_free(&w);
+        }
+    weft__adapt_close(&plain);
+    weft__adapt_close(&dora);
+    weft__adapt_close(&other);
+}
+
+/* A folder's base has its rows in halves, and a fused tensor's ranges are graph weights of their own. */
+static void rows_go_where_the_base_has_them(void **state)
+{
+    (void)state;
+    weft__adapt_base base = base_with_weights();
+    weft__adapt *a = open_adapter(write_adapter("plain", 3, 4, 8, 0));
+    const weft__adapt_use use = {a, 1};
+    const float *b = a->pairs[0].b;
+    weft__adapt_woven w;
+    base.targets[0].heads = HEADS;
+    assert_int_equal(weft__adapt_weave(&use, 1, &base, &w, NULL), WEFT_OK);
+    for (int r = 0; r < N; r++) {
+        int half = N / HEADS, head = r / half, i = r % half, from = head * half + (i < half / 2 ? 2 * i : 2 * (i - half / 2) + 1);
+        for (int j = 0; j < 4; j++) assert_true(((const float *)w.lora[0].b)[r * 4 + j] == 2 * b[from * 4 + j]);
+    }
+    weft__adapt_woven_free(&w);
+    base.targets[0].heads = 0;
+    base.targets[0].first = 5;
+    base.targets[0].n = 3;
+    assert_int_equal(weft__adapt_weave(&use, 1, &base, &w, NULL), WEFT_OK);
+    for (int i = 0; i < 12; i++) assert_true(((const float *)w.lora[0].b)[i] == 2 * b[20 + i]);
+    weft__adapt_woven_free(&w);
+    weft__adapt_close(&a);
+}
+
+static void weaving_says_what_it_cannot(void **state)
+{
+    (void)state;
+    weft__adapt_base base = made_base(); /* without bytes: a compiled plan */
+    weft__adapt *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)), *wide = open_adapter(write_adapter("wide", 5, 1024, 1, 0));
+    const weft__adapt_use one = {dora, 1}, two[] = {{wide, 1}, {wide, 1}};
+    weft__adapt_woven w;
+    weft_error err = {0};
+    assert_int_equal(weft__adapt_weave(&one, 1, &base, &w, &err), WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "compiled plan"));
+    assert_int_equal(weft__adapt_weave(two, 1, &base, &w, &err), WEFT_OK);
+    weft__adapt_woven_free(&w);
+    assert_int_equal(weft__adapt_weave(two, 2, &base, &w, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "2048 together"));
+    weft__adapt_close(&dora);
+    weft__adapt_close(&wide);
+}
+
+/* ---- the store ---- */
+
+/* What is packed: the first numbers of what was woven, 1000 bytes each. */
+typedef struct packed {
+    float b0;
+    int32_t rank;
+} packed;
+static int n_packs, n_unpacks;
+
+static weft_status pack(void *arg, const weft__adapt_woven *w, void **out, uint64_t *n_bytes, weft_error *err)
+{
+    (void)arg;
+    packed *p = weft__alloc(sizeof *p);
+    if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory");
+    *p = (packed){w->lora[0].rank ? ((const float *)w->lora[0].b)[0] * w->lora[0].scale : 0, w->lora[0].rank};
+    *out = p;
+    *n_bytes = 1000;
+    n_packs++;
+    return WEFT_OK;
+}
+
+static void unpack(void *arg, void *p)
+{
+    (void)arg;
+    ((packed *)p)->rank = -1;
+    weft__free(p);
+    n_unpacks++;
+}
+
+static weft__adapt_base store_base;
+static weft__adapt_store *new_store(uint64_t n_bytes)
+{
+    static const weft__adapt_packer packer = {NULL, pack, unpack};
+    weft__adapt_store *s;
+    store_base = base_with_weights();
+    n_packs = n_unpacks = 0;
+    assert_int_equal(weft__adapt_store_create(&store_base, &made_names, &packer, n_bytes, &s, NULL), WEFT_OK);
+    return s;
+}
+
+static void add(weft__adapt_store *s, const char *name, const char *path, uint32_t flags)
+{
+    weft_error err = {0};
+    if (weft__adapt_store_add(s, name, path, 1, flags, &err)) fail_msg("%s", err.message);
+}
+
+static weft__adapt_lease *lease(weft__adapt_store *s, const char *name, float scale)
+{
+    weft__adapt_ask ask = {name, scale};
+    weft__adapt_lease *l;
+    weft_error err = {0};
+    if (weft__adapt_store_lease(s, &ask, 1, &l, &err)) fail_msg("%s", err.message);
+    return l;
+}
+
+static weft_status no_lease(weft__adapt_store *s, const char *name, const char *says)
+{
+    weft__adapt_ask ask = {name, 1};
+    weft__adapt_lease *l;
+    weft_error err = {0};
+    weft_status st = weft__adapt_store_lease(s, &ask, 1, &l, &err);
+    assert_null(l);
+    if (!strstr(err.message, says)) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    return st;
+}
+
+static void leases_share_what_is_the_same(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(10000);
+    const char *path = write_adapter("a", 3, 4, 8, 0);
+    add(s, "a", path, 0);
+    add(s, "b", path, WEFT__ADAPT_LAZY);
+    weft__adapt_lease *x = lease(s, "a", NAN), *y = lease(s, "b", 1), *z = lease(s, "a", 0.5f), *none = lease(s, "a", 0);
+    assert_ptr_equal(x, y);
+    assert_ptr_not_equal(x, z);
+    assert_null(none);
+    assert_int_equal(n_packs, 2);
+    weft__adapt_id ids[] = {weft__adapt_lease_id(x), weft__adapt_lease_id(z)};
+    assert_memory_not_equal(&ids[0], &ids[1], sizeof *ids);
+    weft__adapt_store_release(s, &x);
+    weft__adapt_store_release(s, &y);
+    weft__adapt_store_release(s, &z);
+    weft__adapt_store_destroy(&s);
+    assert_int_equal(n_unpacks, 2);
+}
+
+static void a_reload_is_for_those_who_come_later(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(10000);
+    const char *path = write_adapter("a", 3, 4, 8, 0);
+    add(s, "a", path, 0);
+    weft__adapt_lease *old = lease(s, "a", 1);
+    const packed *was = weft__adapt_lease_packed(old);
+    assert_int_equal(was->rank, 4);
+    write_adapter("a", 3, 2, 8, 0);
+    weft__adapt_lease *same = lease(s, "a", 1); /* nobody has loaded it again */
+    assert_ptr_equal(same, old);
+    assert_int_equal(weft__adapt_store_add(s, "a", path, 1, 0, NULL), WEFT_EXISTS);
+    add(s, "a", path, WEFT__ADAPT_REPLACE);
+    weft__adapt_lease *fresh = lease(s, "a", 1);
+    assert_int_equal(((const packed *)weft__adapt_lease_packed(fresh))->rank, 2);
+    assert_int_equal(was->rank, 4);
+    assert_int_equal(n_unpacks, 0);
+    weft__adapt_store_release(s, &old);
+    assert_int_equal(n_unpacks, 0);
+    weft__adapt_store_release(s, &same);
+    assert_int_equal(n_unpacks, 1); /* with its last lease */
+    assert_int_equal(weft__adapt_store_remove(s, "a", NULL), WEFT_OK);
+    assert_int_equal(weft__adapt_store_remove(s, "a", NULL), WEFT_NOT_FOUND);
+    assert_int_equal(no_lease(s, "a", "no adapter 'a'"), WEFT_NOT_FOUND);
+    assert_int_equal(((const packed *)weft__adapt_lease_packed(fresh))->rank, 2);
+    weft__adapt_store_release(s, &fresh);
+    assert_int_equal(n_unpacks, 2);
+    weft__adapt_store_destroy(&s);
+}
+
+static void what_is_least_used_goes(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(3000);
+    weft__adapt_store_stats stats;
+    char name[16];
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        add(s, name, write_adapter(name, (uint64_t)i * 10 + 3, 2, 8, 0), WEFT__ADAPT_LAZY);
+    }
+    weft__adapt_lease *held = lease(s, "a0", 1), *l;
+    for (int i = 1; i < 3; i++) {
+        snprintf(name, sizeof name, "a%d", i);
+        l = lease(s, name, 1);
+        weft__adapt_store_release(s, &l);
+    }
+    l = lease(s, "a1", 1); /* a2 is now the least used that nobody holds */
+    weft__adapt_store_release(s, &l);
+    assert_int_equal(n_packs, 3);
+    l = lease(s, "a3", 1);
+    weft__adapt_store_get_stats(s, &stats);
+    assert_true(stats.n_packed == 3 && stats.n_bytes == 3000 && stats.n_evictions == 1 && stats.n_leases == 2);
+    weft__adapt_lease *one = lease(s, "a1", 1);
+    assert_int_equal(n_packs, 4); /* was still there */
+    assert_int_equal(no_lease(s, "a2", "in use fill their budget"), WEFT_BUSY);
+    weft__adapt_store_release(s, &one);
+    one = lease(s, "a2", 1);
+    weft__adapt_store_release(s, &one);
+    weft__adapt_store_release(s, &l);
+    weft__adapt_store_release(s, &held);
+    weft__adapt_store_destroy(&s);
+    assert_true(n_packs == 6 && n_unpacks == 6); /* one was packed and refused its place */
+}
+
+static void a_file_that_changed_is_not_read_in_silence(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(1000);
+    const char *path = write_adapter("a", 3, 4, 8, 0);
+    add(s, "a", path, 0);
+    write_adapter("a", 4, 4, 8, 0);
+    assert_int_equal(no_lease(s, "a", "load it again"), WEFT_STATE);
+    add(s, "a", path, WEFT__ADAPT_REPLACE);
+    weft__adapt_lease *l = lease(s, "a", 1);
+    weft__adapt_store_release(s, &l);
+    weft__adapt_store_destroy(&s);
+    s = new_store(999);
+    add(s, "a", path, 0);
+    assert_int_equal(no_lease(s, "a", "needs 1000 bytes"), WEFT_LIMIT);
+    weft__adapt_store_destroy(&s);
+}
+
+static void names_are_plain(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", ".", "..", "../a", "a/b", "a:b", "a b", ".a", "a\n", "\xc3\xa4"};
+    weft__adapt_store *s = new_store(1000);
+    const char *path = write_adapter("a", 3, 4, 8, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(weft__adapt_store_add(s, bad[i], path, 1, 0, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__adapt_store_add(s, "a", path, NAN, 0, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__adapt_store_add(s, "a", place("absent"), 1, 0, NULL), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_store_remove(s, "a", NULL), WEFT_NOT_FOUND);
+    add(s, "a-1.2_Z", path, 0);
+    weft__adapt_store_destroy(&s);
+}
+
+/* ---- many at once ---- */
+
+enum { N_THREADS = 4, N_NAMES = 6, ROUNDS = CLAIMS_OF_SPEED ? 400 : 60 };
+
+typedef struct worker {
+    weft__adapt_store *s;
+    uint64_t seed;
+    int wrong;
+} worker;
+
+/* Adapter i has rank 1 + i % 3 in every version, and b0 tells which of its contents it is. */
+static void *work(void *arg)
+{
+    worker *w = arg;
+    weft__rng rng;
+    weft__rng_seed(&rng, w->seed);
+    for (int i = 0; i < ROUNDS; i++) {
+        char name[16];
+        int which = (int)weft__rng_below(&rng, N_NAMES), act = (int)weft__rng_below(&rng, 10);
+        snprintf(name, sizeof name, "n%d", which);
+        if (act == 0) {
+            weft__adapt_store_remove(w->s, name, NULL);
+        } else if (act < 3) {
+            weft__adapt_store_add(w->s, name, place(name), 1, WEFT__ADAPT_REPLACE | (act == 1 ? (uint32_t)WEFT__ADAPT_LAZY : 0), NULL);
+        } else {
+            weft__adapt_ask ask = {name, 1};
+            weft__adapt_lease *l;
+            weft_status st = weft__adapt_store_lease(w->s, &ask, 1, &l, NULL);
+            if (st && st != WEFT_NOT_FOUND && st != WEFT_BUSY) w->wrong++;
+            if (st) continue;
+            sched_yield();
+            if (((const packed *)weft__adapt_lease_packed(l))->rank != 1 + which % 3) w->wrong++;
+            weft__adapt_store_release(w->s, &l);
+        }
+    }
+    return NULL;
+}
+
+static void threads_get_what_they_ask_for(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(3000);
+    pthread_t threads[N_THREADS];
+    worker workers[N_THREADS];
+    char name[16];
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(name, sizeof name, "n%d", i);
+        write_adapter(name, (uint64_t)i * 10, 1 + (uint32_t)i % 3, 8, 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) workers[i] = (worker){s, (uint64_t)i + 1, 0};
+    for (int i = 0; i < N_THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].wrong, 0);
+    }
+    weft__adapt_store_destroy(&s);
+}
+
+/* ---- allocations ---- */
+
+static int use_all(void *arg)
+{
+    static const weft__adapt_packer packer = {NULL, pack, unpack};
+    weft__adapt_store *s;
+    weft__adapt_lease *l = NULL;
+    const weft__adapt_ask asks[] = {{"a", 1}, {"d", 0.5f}};
+    (void)arg;
+    if (weft__adapt_store_create(&store_base, &made_names, &packer, 5000, &s, NULL)) return 0;
+    int ok = !weft__adapt_store_add(s, "a", place("a"), 1, 0, NULL) && !weft__adapt_store_add(s, "d", place("d"), 1, WEFT__ADAPT_LAZY, NULL) &&
+             !weft__adapt_store_lease(s, asks, 2, &l, NULL);
+    weft__adapt_store_release(s, &l);
+    weft__adapt_store_destroy(&s);
+    return ok;
+}
+
+static void refused_allocations_leave_nothing(void **state)
+{
+    (void)state;
+    write_adapter("a", 3, 4, 8, 0);
+    write_adapter("d", 11, 2, 3, 1);
+    store_base = base_with_weights();
+    assert_true(fail_each(use_all, NULL) > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stacks_are_their_definition),
+        cmocka_unit_test(rows_go_where_the_base_has_them),
+        cmocka_unit_test(weaving_says_what_it_cannot),
+        cmocka_unit_test(leases_share_what_is_the_same),
+        cmocka_unit_test(a_reload_is_for_those_who_come_later),
+        cmocka_unit_test(what_is_least_used_goes),
+        cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
+        cmocka_unit_test(names_are_plain),
+        cmocka_unit_test(threads_get_what_they_ask_for),
+        cmocka_unit_test(refused_allocations_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
