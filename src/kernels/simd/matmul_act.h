@@ -84,24 +84,28 @@ MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows,
     mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(dot32, a1, b1, -128, -32));
 }
 
+/* Row t of a step with n_rows rows: `left` inputs at x, zeros behind them. */
+MM_INLINE void mm_act8_step(int dot32, const float *x, int64_t left, int t, int n_rows, uint8_t *step)
+{
+    for (int h = 0; h < 2; h++, x += 32, left -= 32) {
+        if (left >= 32) {
+            mm_act8_half(dot32, x, h, t, n_rows, step);
+        } else {
+            float rest[32] = {0};
+            if (left > 0) memcpy(rest, x, (size_t)left * sizeof *x);
+            mm_act8_half(dot32, rest, h, t, n_rows, step);
+        }
+    }
+}
+
 /* weft__act.put of the 8-bit form. */
 MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t k, int64_t row, int64_t m, void *act)
 {
     const int64_t first = row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
     const int n_rows = mm_tile_rows(first, m), t = (int)(row - first);
     uint8_t *step = (uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
-    for (int64_t i = 0; i < steps; i++, step += (size_t)n_rows * MM_ROW_STEP) {
-        for (int h = 0; h < 2; h++) {
-            int64_t at = i * MM_STEP + 32 * h;
-            if (at + 32 <= k) {
-                mm_act8_half(dot32, x + at, h, t, n_rows, step);
-            } else {
-                float rest[32] = {0};
-                if (at < k) memcpy(rest, x + at, (size_t)(k - at) * sizeof *x);
-                mm_act8_half(dot32, rest, h, t, n_rows, step);
-            }
-        }
-    }
+    for (int64_t i = 0; i < steps; i++, step += (size_t)n_rows * MM_ROW_STEP)
+        mm_act8_step(dot32, x + i * MM_STEP, k - i * MM_STEP, t, n_rows, step);
 }
 
 #endif

@@ -271,12 +271,21 @@ MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scal
     if (n_rows > 4) mm_half_rows(f, h, n_rows, 4, n_rows - 4, w, sc, a, acc);
 }
 
+/* The lines at `out` are soon written: the tile is multiplied while they come. (On processors without the instruction, it does
+ * nothing.) Measured: waiting for them cost a tenth of a prompt's time. */
+MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
+{
+    for (int t = 0; t < n_rows; t++, out += ldo)
+        for (int i = 0; i < n_out; i += 16) __asm__ volatile("prefetchw %0" : : "m"(out[i]));
+}
+
 /* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. `fetch`: the panel comes from memory. */
 MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out,
                        int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[MM_TILE];
+    if (n_rows == MM_TILE) mm_fetch_outputs(out, ldo, n_rows, 1);
     UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         mm_head hd;
@@ -354,6 +363,7 @@ MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_sp
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
+    mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
     UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         mm_head hd[2];
