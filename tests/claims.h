@@ -30,6 +30,18 @@ static inline int claims_status(int n_failed)
 #define CLAIMS_OF_SPEED 1
 #endif
 
+/* How often a claim is repeated (more seeds, models or tokens for the same claim): in full where programs run as they are; with the
+ * address sanitizer, which is to see every branch but needs no statistics, seldom; least with the thread sanitizer and under
+ * emulation, where everything takes fifty times as long: the one looks at threads, which numeric sweeps have none of, the other at
+ * what differs by processor. Constants, for enums too. */
+#if defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
+#define CLAIMS_REPEATED(in_full, seldom, least) (least)
+#elif defined(__SANITIZE_ADDRESS__)
+#define CLAIMS_REPEATED(in_full, seldom, least) (seldom)
+#else
+#define CLAIMS_REPEATED(in_full, seldom, least) (in_full)
+#endif
+
 /* 1: the group that needs material is asked for. */
 static inline int claims_material(int argc, char **argv)
 {

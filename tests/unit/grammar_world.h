@@ -1,0 +1,144 @@
+/* grammar_world.h: what the tests of grammars share: small vocabularies of all bytes, tokens given, one control and one end token;
+ * and short ways from a source to a grammar and from a text to what becomes of it. One thread, but for grammars that are shared. */
+#ifndef WEFT_TESTS_GRAMMAR_WORLD_H
+#define WEFT_TESTS_GRAMMAR_WORLD_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/alphabet.h"
+#include "unit/fixture.h"
+
+#include "claims.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "text/matcher.h"
+
+/* ---- a vocabulary ---- */
+
+enum { CONTROL = 256, END = 257, FIRST = 258, MAX_TOKENS = 512 };
+
+typedef struct vocab {
+    char text[MAX_TOKENS][16]; /* bytes that tokens from FIRST on stand for */
+    int n;
+    weft__tokenizer *tok;
+    weft__token_trie *trie;
+} vocab;
+
+static inline const char *token_bytes(const vocab *v, int id, size_t *n, char one[1])
+{
+    if (id < 256) {
+        *one = (char)id;
+        *n = 1;
+        return one;
+    }
+    *n = strlen(v->text[id]);
+    return v->text[id];
+}
+
+static inline void vocab_open(vocab *v)
+{
+    static weft__slice tokens[MAX_TOKENS];
+    static int32_t types[MAX_TOKENS];
+    weft__text spelled[MAX_TOKENS] = {0};
+    weft__vocab_spec spec;
+    for (int i = 0; i < v->n; i++) {
+        char one[1];
+        size_t n;
+        const char *s = token_bytes(v, i, &n, one);
+        if (i == CONTROL) weft__text_puts(&spelled[i], "<ctl>");
+        else if (i == END) weft__text_puts(&spelled[i], "<end>");
+        else
+            for (size_t k = 0; k < n; k++) weft__text_put_utf8(&spelled[i], alphabet_of((unsigned char)s[k]));
+        tokens[i] = (weft__slice){spelled[i].data, spelled[i].len};
+        types[i] = i == CONTROL || i == END ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_NORMAL;
+    }
+    weft__vocab_spec_init(&spec);
+    spec.model = WEFT__SLICE("gpt2");
+    spec.pre = WEFT__SLICE("llama-bpe");
+    spec.tokens = tokens;
+    spec.types = types;
+    spec.n_tokens = spec.n_types = (size_t)v->n;
+    spec.merges = &(weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")}; /* BPE wants one */
+    spec.n_merges = 1;
+    spec.eos = END;
+    assert_int_equal(weft__tokenizer_create(&spec, &v->tok, NULL), WEFT_OK);
+    assert_int_equal(weft__token_trie_create(v->tok, &v->trie, NULL), WEFT_OK);
+    for (int i = 0; i < v->n; i++) weft__text_free(&spelled[i]);
+}
+
+static inline void vocab_close(vocab *v)
+{
+    weft__token_trie_release(&v->trie);
+    weft__tokenizer_destroy(&v->tok);
+}
+
+/* Bytes only, or with random tokens made of what the random grammars are made of, cut anywhere. */
+static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
+{
+    static const char parts[] = "aabbc\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80""abca";
+    weft__rng rng;
+    weft__rng_seed(&rng, seed);
+    v->n = FIRST;
+    memset(v->text, 0, sizeof v->text);
+    for (int i = 0; i < n_random; i++) {
+        size_t n = 1 + weft__rng_below(&rng, 6), at = weft__rng_below(&rng, sizeof parts - 1 - n);
+        memcpy(v->text[v->n++], parts + at, n);
+    }
+    vocab_open(v);
+}
+
+/* ---- short ways to grammars and texts ---- */
+
+static inline weft_status gbnf(const char *source, size_t n, weft__automaton **out, weft_error *err)
+{
+    weft__gram *g = weft__gram_create();
+    if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory");
+    int32_t root = weft__gbnf_read(g, source, n);
+    weft_status st = weft__gram_compile(g, root, WEFT__GRAMMAR_DEPTH, out, err);
+    weft__gram_destroy(&g);
+    return st;
+}
+
+static inline weft__grammar *grammar(const char *source, const vocab *v)
+{
+    weft__automaton *a;
+    weft__grammar *g;
+    weft_error err = {0};
+    if (gbnf(source, strlen(source), &a, &err)) fail_msg("%s\n%s", source, err.message);
+    assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+    return g;
+}
+
+static inline weft__grammar *json_grammar(const vocab *v)
+{
+    weft__automaton *a;
+    weft__grammar *g;
+    weft__gram *rules = weft__gram_create();
+    weft_error err = {0};
+    int32_t root = weft__json_rules(rules);
+    if (weft__gram_compile(rules, root, WEFT__JSON_DEPTH - 1, &a, &err)) fail_msg("%s", err.message);
+    weft__gram_destroy(&rules);
+    assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+    return g;
+}
+
+/* -1: refused at some byte; else what complete says at the end. */
+static inline int follow(weft__grammar *g, const char *s, size_t n)
+{
+    weft__matcher *m;
+    int result = 0;
+    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+    for (size_t i = 0; i < n && result >= 0; i++)
+        if (weft__matcher_accept(m, (unsigned char)s[i], NULL)) result = -1;
+    if (result >= 0) result = weft__matcher_complete(m);
+    weft__matcher_destroy(&m);
+    return result;
+}
+
+static inline int bit(const uint64_t *bits, int i)
+{
+    return (int)(bits[i / 64] >> (i % 64) & 1);
+}
+
+#endif

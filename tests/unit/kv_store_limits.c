@@ -1,0 +1,308 @@
+/* kv_store_limits.c: claims about the disk store where something is short: full caps, full disks, processes that are killed while they
+ * write, many callers, refused allocations. Nothing half-written is ever used, and all goes on. */
+#include "store_world.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/random.h"
+
+enum { KILLS = 100 };
+
+/* ---- limits ---- */
+
+static void the_cap_removes_what_was_used_least_recently(void **state)
+{
+    scene *e = *state;
+    int32_t t[8][48];
+    uint64_t one = 0;
+    for (int i = 0; i < 8; i++) series(t[i], 1000 * i, 48);
+    assert_int_equal(save(e, t[0], 48, NULL), WEFT_OK);
+    one = stats(e->store).n_bytes;
+    scene_reopen(e, 4 * one + one / 2);
+    for (int i = 1; i < 4; i++) assert_int_equal(save(e, t[i], 48, NULL), WEFT_OK);
+    assert_int_equal(reuse(e, t[0], 48), 48); /* used again */
+    assert_int_equal(save(e, t[4], 48, NULL), WEFT_OK);
+    assert_int_equal(weft__store_find(e->store, ROOT, t[1], 48), 0);
+    assert_int_equal(weft__store_find(e->store, ROOT, t[0], 48), 48);
+    assert_int_equal(stats(e->store).n_removed, 1);
+    /* Slots stay; when they alone fill the cap, the next one is refused. */
+    for (int i = 0; i < 4; i++) assert_int_equal(save(e, t[i], 48, (char[]){(char)('a' + i), 0}), WEFT_OK);
+    assert_int_equal(stats(e->store).n_prefixes, 0);
+    assert_int_equal(save(e, t[4], 48, "e"), WEFT_LIMIT);
+    assert_int_equal(save(e, t[4], 48, NULL), WEFT_LIMIT);
+    assert_int_equal(save(e, t[4], 48, "a"), WEFT_OK); /* takes the place of its own kind */
+    assert_int_equal(stats(e->store).n_slots, 4);
+    assert_true(stats(e->store).n_bytes <= 4 * one);
+    assert_int_equal(stats(e->store).n_write_failed, 2);
+}
+
+/* The order of use lasts over a restart, and a smaller cap holds at once. */
+static void a_smaller_cap_holds_from_the_start(void **state)
+{
+    scene *e = *state;
+    int32_t t[6][48];
+    char path[512];
+    for (int i = 0; i < 6; i++) {
+        series(t[i], 1000 * i, 48);
+        assert_int_equal(save(e, t[i], 48, NULL), WEFT_OK);
+        nanosleep(&(struct timespec){0, 5000000}, NULL); /* coarse clocks of file systems */
+    }
+    uint64_t one = stats(e->store).n_bytes / 6;
+    assert_false(weft__store_wants(e->store, ROOT, t[2], 48)); /* counts as used; its time is set at the end */
+    scene_reopen(e, 2 * one);
+    assert_int_equal(files('p', path), 2);
+    assert_int_equal(weft__store_find(e->store, ROOT, t[2], 48), 48);
+    assert_int_equal(weft__store_find(e->store, ROOT, t[5], 48), 48);
+}
+
+/* A file size limit stands in for a full disk: writing fails half-way, nothing stays behind; with room again it goes on. */
+static void a_full_disk_is_survived(void **state)
+{
+    scene *e = *state;
+    char path[512];
+    struct rlimit old, tight;
+    setenv("WEFT_LOG", "error", 1);
+    assert_int_equal(save(e, e->t, 16, "small"), WEFT_OK);
+    getrlimit(RLIMIT_FSIZE, &old);
+    tight = old;
+    tight.rlim_cur = 700;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    weft_status st = save(e, e->t, 80, NULL), slot = save(e, e->t, 80, "small");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(st, WEFT_LIMIT);
+    assert_int_equal(slot, WEFT_LIMIT);
+    assert_int_equal(files('t', path), 0);
+    assert_int_equal(files('p', path), 0);
+    assert_int_equal(reuse(e, e->t, CTX), 16); /* the old slot is whole */
+    assert_int_equal(save(e, e->t, 80, NULL), WEFT_OK);
+    assert_int_equal(reuse(e, e->t, CTX), 80);
+}
+
+/* ---- killed while writing ---- */
+
+/* About 100 KB, so that a kill often falls into a write. */
+static world heavy(void)
+{
+    world w = {.n_groups = 2, .group = {full(16), windowed(16, 40)}, .n_pages = {12, 12}};
+    for (int g = 0; g < 2; g++) w.group[g].n_layers = 64;
+    open_world(&w);
+    return w;
+}
+
+enum { SLOTS = 4, FIRST_TOKEN = 1000 };
+
+static int pipe_out;
+
+/* Tells the parent which slot has which version now: that is acknowledged. */
+static void tell(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    int32_t version = (int32_t)(intptr_t)arg;
+    (void)message;
+    (void)snapshot;
+    if (!status && write(pipe_out, &version, sizeof version) != sizeof version) _exit(3);
+}
+
+/* Writes slots and prefixes until it is killed. Version v: tokens FIRST_TOKEN + v and on. */
+static void write_for_ever(int32_t version)
+{
+    world w = heavy();
+    weft__store *store = open_store(&w, 3u << 20);
+    for (;; version++) {
+        int32_t t[CTX], n = 40 + version % 56;
+        char name[] = {(char)('a' + version % SLOTS), 0};
+        series(t, FIRST_TOKEN + version, CTX);
+        weft__snapshot *s = evaluate(&w, t, n), *p = evaluate(&w, t, n);
+        while (weft__store_put(store, &p, NULL, NULL, NULL, NULL) == WEFT_BUSY) weft__store_flush(store);
+        while (weft__store_put(store, &s, name, tell, (void *)(intptr_t)version, NULL) == WEFT_BUSY) weft__store_flush(store);
+        if (version % 3 == 0) weft__store_flush(store);
+    }
+}
+
+/* Every file in the folder is whole and holds what its tokens give. Returns how many there are. */
+static int check_folder(world *w)
+{
+    weft__kv_layout layout = layout_of(w);
+    DIR *dir = opendir(folder);
+    int n = 0;
+    assert_non_null(dir);
+    for (struct dirent *d; (d = readdir(dir));) {
+        char path[512];
+        struct stat st;
+        if (d->d_name[1] != '-') continue;
+        assert_true(d->d_name[0] == 'p' || d->d_name[0] == 's');
+        snprintf(path, sizeof path, "%s/%s", folder, d->d_name);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        assert_int_equal(fstat(fileno(f), &st), 0);
+        weft__snapshot *s = weft__snapshot_alloc((uint64_t)st.st_size);
+        assert_int_equal(fread(s->bytes, 1, (size_t)st.st_size, f), (size_t)st.st_size);
+        fclose(f);
+        assert_int_equal(weft__snapshot_check(s, &layout, NULL), WEFT_OK);
+        int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+        assert_int_equal(use(w, s, weft__snapshot_tokens(s), n_tokens), n_tokens);
+        weft__snapshot_free(&s);
+        n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+static void a_kill_while_writing_leaves_nothing_wrong(void **state)
+{
+    (void)state;
+    world w = heavy();
+    weft__rng rng;
+    int32_t acknowledged[SLOTS] = {-1, -1, -1, -1}, next = 0;
+    int n_found = 0, n_cut = 0, n_told = 0;
+    char path[512];
+    weft__rng_seed(&rng, 5);
+    for (int k = 0; k < KILLS; k++) {
+        int fds[2];
+        assert_int_equal(pipe(fds), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            close(fds[0]);
+            pipe_out = fds[1];
+            write_for_ever(next);
+        }
+        close(fds[1]);
+        nanosleep(&(struct timespec){0, 1000000 + (long)weft__rng_below(&rng, 30000000)}, NULL);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        for (int32_t v; read(fds[0], &v, sizeof v) == sizeof v; n_told++) {
+            acknowledged[v % SLOTS] = v;
+            if (v >= next) next = v + 1;
+        }
+        close(fds[0]);
+        n_cut += files('t', path) > 0;
+        weft__store *store = open_store(&w, 3u << 20);
+        assert_int_equal(stats(store).n_damaged, 0); /* a file has its name only when it is whole */
+        assert_int_equal(files('t', path), 0);
+        n_found += check_folder(&w);
+        for (int i = 0; i < SLOTS; i++) {
+            weft__snapshot *s;
+            if (acknowledged[i] < 0) continue;
+            assert_int_equal(fetch(store, NULL, 0, (char[]){(char)('a' + i), 0}, &s), WEFT_OK);
+            int32_t version = weft__snapshot_tokens(s)[0] - FIRST_TOKEN; /* acknowledged, or written just before the kill */
+            assert_true(version >= acknowledged[i] && version % SLOTS == i);
+            weft__snapshot_free(&s);
+        }
+        weft__store_close(&store);
+    }
+    assert_true(n_found > KILLS);
+    if (getenv("WEFT_TEST_VERBOSE"))
+        print_message("%d kills, %d of them during a write; %d saves acknowledged; %d files checked\n", KILLS, n_cut, n_told,
+                      n_found);
+    close_world(&w);
+}
+
+/* ---- many callers, little memory ---- */
+
+typedef struct caller {
+    weft__store *store;
+    int id, n_heard;
+} caller;
+
+static void hear_of_many(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    caller *c = arg;
+    (void)status;
+    (void)message;
+    c->n_heard++;
+    weft__snapshot_free(&snapshot);
+}
+
+static void *ask(void *arg)
+{
+    caller *c = arg;
+    world w = one_group();
+    int n = 0;
+    open_world(&w);
+    for (int i = 0; i < 60; i++) {
+        int32_t t[CTX];
+        series(t, 1000 * (i % 7), CTX);
+        weft__snapshot *s = NULL;
+        if (weft__store_wants(c->store, ROOT, t, 20 + i)) s = evaluate(&w, t, 20 + i);
+        if (s) n += weft__store_put(c->store, &s, i % 5 ? NULL : "shared", hear_of_many, c, NULL) == WEFT_OK;
+        weft__snapshot_free(&s);
+        n += weft__store_fetch(c->store, ROOT, t, CTX, hear_of_many, c, NULL) == WEFT_OK;
+        if (i % 10 == c->id) n += weft__store_erase(c->store, "shared", hear_of_many, c, NULL) == WEFT_OK;
+        if (i % 20 == 0) weft__store_flush(c->store);
+    }
+    weft__store_flush(c->store);
+    assert_int_equal(c->n_heard, n); /* everybody is answered, once */
+    close_world(&w);
+    return NULL;
+}
+
+static void many_threads_ask_at_once(void **state)
+{
+    scene *e = *state;
+    pthread_t thread[3];
+    caller c[3] = {0};
+    scene_reopen(e, 12000);
+    for (int i = 0; i < 3; i++) {
+        c[i] = (caller){.store = e->store, .id = i};
+        assert_int_equal(pthread_create(&thread[i], NULL, ask, &c[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
+    assert_int_equal(stats(e->store).queued_bytes, 0);
+    assert_true(stats(e->store).n_bytes <= 12000);
+}
+
+static int store_once(void *arg)
+{
+    weft__kv_layout *layout = arg;
+    weft__store *store;
+    int32_t t[40];
+    weft__snapshot *s = weft__snapshot_alloc(sizeof(weft__snapshot_head));
+    int ok = s != NULL;
+    weft__snapshot_free(&s);
+    series(t, 100, 40);
+    if (weft__store_open(folder, PLENTY, layout, &store, NULL)) return 0;
+    answer a = {.status = WEFT_OK};
+    ok &= !weft__store_fetch(store, ROOT, t, 40, hear, &a, NULL);
+    weft__store_flush(store);
+    ok &= a.status == WEFT_OK && a.snapshot != NULL;
+    if (a.snapshot) {
+        assert_int_equal(weft__snapshot_match(a.snapshot, layout, ROOT, t, 40), 40);
+        a.status = WEFT_OK;
+        ok &= !weft__store_put(store, &a.snapshot, "again", hear, &a, NULL);
+        weft__snapshot_free(&a.snapshot);
+        weft__store_flush(store);
+        ok &= a.status == WEFT_OK;
+    }
+    ok &= !weft__store_erase(store, "again", NULL, NULL, NULL);
+    weft__store_close(&store);
+    return ok;
+}
+
+static void survives_every_allocation_that_fails(void **state)
+{
+    scene *e = *state;
+    setenv("WEFT_LOG", "error", 1);
+    assert_int_equal(save(e, e->t, 40, NULL), WEFT_OK);
+    weft__store_close(&e->store);
+    weft__kv_layout layout = layout_of(&e->w);
+    assert_true(fail_each(store_once, &layout) >= 10);
+    scene_reopen(e, PLENTY);
+    assert_int_equal(reuse(e, e->t, 40), 40);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_STORE(the_cap_removes_what_was_used_least_recently),
+        IN_A_STORE(a_smaller_cap_holds_from_the_start),
+        IN_A_STORE(a_full_disk_is_survived),
+        IN_A_FOLDER(a_kill_while_writing_leaves_nothing_wrong),
+        IN_A_STORE(many_threads_ask_at_once),
+        IN_A_STORE(survives_every_allocation_that_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

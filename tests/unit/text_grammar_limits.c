@@ -1,0 +1,247 @@
+/* text_grammar_limits.c: grammars that attack time and memory, texts without end, refused allocations, and threads that share one. */
+#include <pthread.h>
+#include <time.h>
+
+#include "unit/grammar_world.h"
+
+/* ---- attacks ---- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static size_t largest_block, total_bytes;
+static int count_bytes(void *arg, size_t n)
+{
+    (void)arg;
+    if (n > largest_block) largest_block = n;
+    total_bytes += n;
+    return 1;
+}
+
+/* `times` copies of a text. */
+static void repeat(weft__text *out, const char *s, int times)
+{
+    for (int i = 0; i < times; i++) weft__text_puts(out, s);
+}
+
+/* Compiles, and follows a text with a mask at each byte; time and blocks of memory stay small whatever comes of it. */
+static weft_status attack(const char *name, const weft__text *source, const char *text, const vocab *v)
+{
+    static uint64_t bits[MAX_TOKENS / 64 + 1];
+    weft__automaton *a = NULL;
+    weft__grammar *g = NULL;
+    weft__matcher *m = NULL;
+    double start = seconds();
+    largest_block = 0;
+    weft__alloc_set_gate(count_bytes, NULL);
+    weft_status st = gbnf(source->data, source->len, &a, NULL);
+    if (!st) st = weft__grammar_create(a, v->trie, &g, NULL);
+    if (!st) st = weft__matcher_create(g, &m, NULL);
+    for (; !st && *text; text++) {
+        st = weft__matcher_mask(m, bits, NULL);
+        if (!st) st = weft__matcher_accept(m, (unsigned char)*text, NULL);
+    }
+    weft__matcher_destroy(&m);
+    weft__grammar_release(&g);
+    weft__alloc_set_gate(NULL, NULL);
+    print_message("  %s: %.2f s\n", name, seconds() - start);
+    if (seconds() - start > 20 || largest_block > (size_t)128 << 20) fail_msg("%s: %.1f s, a block of %zu bytes", name, seconds() - start, largest_block);
+    return st;
+}
+
+static void attacks_meet_a_limit(void **state)
+{
+    (void)state;
+    static vocab v;
+    weft__text s = {0}, text = {0};
+    vocab_make(&v, 1, 30);
+
+    weft__text_puts(&s, "root ::= ");
+    repeat(&s, "(", 20);
+    weft__text_puts(&s, "\"a\"");
+    repeat(&s, "{0,99})", 20);
+    assert_int_equal(attack("nested quantifiers", &s, "", &v), WEFT_LIMIT);
+
+    s.len = 0;
+    weft__text_puts(&s, "root ::= ");
+    repeat(&s, "(", 40);
+    weft__text_puts(&s, "\"a\"");
+    repeat(&s, "*)+", 40);
+    assert_int_equal(attack("nested stars", &s, "aaaaaaaaaa", &v), WEFT_OK);
+
+    s.len = 0;
+    weft__text_puts(&s, "root ::= \"");
+    repeat(&s, "0123456789", 1 << 20);
+    weft__text_puts(&s, "\"");
+    assert_int_equal(attack("10 MB", &s, "", &v), WEFT_LIMIT);
+
+    s.len = 0;
+    weft__text_puts(&s, "root ::= ");
+    repeat(&s, "(", 100000);
+    assert_int_equal(attack("nested groups", &s, "", &v), WEFT_LIMIT);
+
+    s.len = 0; /* each rule is twice the one before it */
+    weft__text_puts(&s, "root ::= r0\n");
+    for (int i = 0; i < 60; i++) weft__text_printf(&s, "r%d ::= r%d r%d\n", i, i + 1, i + 1);
+    weft__text_puts(&s, "r60 ::= \"a\" | \"b\"\n");
+    assert_int_equal(attack("doubling rules", &s, "abababababab", &v), WEFT_OK);
+
+    s.len = 0; /* a chain of names */
+    weft__text_puts(&s, "root ::= r0\n");
+    for (int i = 0; i < 16000; i++) weft__text_printf(&s, "r%d ::= r%d\n", i, i + 1);
+    weft__text_puts(&s, "r16000 ::= \"a\"\n");
+    assert_int_equal(attack("a chain", &s, "a", &v), WEFT_OK);
+
+    s.len = 0;
+    weft__text_puts(&s, "root ::= \"a\"\n");
+    for (int i = 0; i < 20000; i++) weft__text_printf(&s, "r%d ::= \"a\"\n", i);
+    assert_int_equal(attack("many rules", &s, "", &v), WEFT_LIMIT);
+
+    s.len = 0; /* a deterministic automaton would need 2^40 states */
+    weft__text_puts(&s, "root ::= [ab]* \"a\" [ab]{40}");
+    repeat(&text, "ab", 100);
+    assert_int_equal(attack("subsets", &s, text.data, &v), WEFT_OK);
+
+    s.len = 0; /* 2^n stacks; derivations without number */
+    weft__text_puts(&s, "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"");
+    text.len = 0;
+    repeat(&text, "a", 300);
+    assert_int_equal(attack("stacks", &s, text.data, &v), WEFT_OK);
+    s.len = 0;
+    weft__text_puts(&s, "root ::= \"a\" root root | \"a\" root root root | \"a\"");
+    text.len = 0;
+    repeat(&text, "a", 150);
+    weft_status st = attack("derivations", &s, text.data, &v);
+    assert_true(st == WEFT_OK || st == WEFT_LIMIT);
+    s.len = 0;
+    weft__text_puts(&s, "root ::= x{0,300}\nx ::= \"a\"{0,200} \"b\"?");
+    st = attack("ambiguous repetition", &s, text.data, &v);
+    assert_true(st == WEFT_OK || st == WEFT_LIMIT);
+
+    s.len = 0;
+    weft__text_puts(&s, "root ::= ");
+    repeat(&s, "r|", 250000);
+    weft__text_puts(&s, "r\nr ::= \"a\" r \"a\" | \"a\"");
+    st = attack("alternatives", &s, "aaa", &v);
+    assert_true(st == WEFT_OK || st == WEFT_LIMIT);
+    weft__text_free(&s);
+    weft__text_free(&text);
+    vocab_close(&v);
+}
+
+/* A text without end: lists by right recursion and by repetition, and braces that open and close, in memory that does not grow. */
+static void long_texts_need_no_more_memory(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {"root ::= \"a\" root | \"b\" root | \"!\"", "root ::= (\"a\" | \"b\" | x)* \"!\"\nx ::= \"(\" x* \")\"",
+                                          "root ::= x root | \"!\"\nx ::= \"a\" | \"b\" | \"(\" x x \")\""};
+    static vocab v;
+    enum { EARLY = 1000, LAST = CLAIMS_REPEATED(99999, 99999, 9999) };
+    vocab_make(&v, 1, 0);
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        weft__grammar *g = grammar(sources[i], &v);
+        weft__matcher *m, *copy;
+        size_t early = 0;
+        assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+        for (int k = 0; k <= LAST; k++) {
+            const char *s = i && k % 3 == 0 ? "(" : i && k % 3 == 1 ? "ab)" : "ab";
+            if (i == 1 && k % 3 == 1) s = ")";
+            for (; *s; s++) assert_int_equal(weft__matcher_accept(m, *s, NULL), WEFT_OK);
+            if (k != EARLY && k != LAST) continue;
+            total_bytes = 0;
+            weft__alloc_set_gate(count_bytes, NULL);
+            assert_int_equal(weft__matcher_copy(m, &copy, NULL), WEFT_OK);
+            weft__alloc_set_gate(NULL, NULL);
+            weft__matcher_destroy(&copy);
+            if (k == EARLY) early = total_bytes;
+        }
+        assert_true(total_bytes < early + LAST);
+        weft__matcher_destroy(&m);
+        weft__grammar_release(&g);
+    }
+    vocab_close(&v);
+}
+
+/* ---- memory and threads ---- */
+
+struct everything {
+    const vocab *v;
+    int json;
+};
+
+static int use_everything(void *arg)
+{
+    static const char source[] = "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | [^a-c\\n\xE4\xB8\xAD]+ \"b\"";
+    const struct everything *e = arg;
+    weft__token_trie *trie = NULL;
+    weft__automaton *a = NULL;
+    weft__grammar *g = NULL;
+    weft__matcher *m = NULL, *copy = NULL;
+    uint64_t bits[MAX_TOKENS / 64 + 1];
+    weft__gram *rules = weft__gram_create();
+    if (!rules) return 0;
+    int32_t root = e->json ? weft__json_rules(rules) : weft__gbnf_read(rules, source, sizeof source - 1);
+    weft_status st = weft__gram_compile(rules, root, 100, &a, NULL);
+    weft__gram_destroy(&rules);
+    if (!st) st = weft__token_trie_create(e->v->tok, &trie, NULL);
+    if (st) weft__automaton_destroy(&a);
+    else st = weft__grammar_create(a, trie, &g, NULL);
+    weft__token_trie_release(&trie);
+    if (!st) st = weft__matcher_create(g, &m, NULL);
+    for (const char *s = e->json ? "{\"a\":[[{" : "((db"; !st && *s; s++) {
+        if (!(st = weft__matcher_mask(m, bits, NULL))) st = weft__matcher_accept(m, (unsigned char)*s, NULL);
+    }
+    if (!st) st = weft__matcher_copy(m, &copy, NULL);
+    weft__matcher_destroy(&copy);
+    weft__matcher_destroy(&m);
+    weft__grammar_release(&g);
+    return st == WEFT_OK;
+}
+
+static void refused_allocations_leave_nothing(void **state)
+{
+    (void)state;
+    static vocab v;
+    enum { KINDS = CLAIMS_REPEATED(2, 2, 1) }; /* the JSON grammar is compiled hundreds of times, which takes minutes when it is slow */
+    vocab_make(&v, 1, 20);
+    for (int json = 0; json < KINDS; json++) assert_true(fail_each(use_everything, &(struct everything){&v, json}) > 30);
+    vocab_close(&v);
+}
+
+static void *follow_json(void *arg)
+{
+    static const char text[] = "{\"a\": [1, \"b\", {\"c\": null}]}";
+    return (void *)(intptr_t)follow(arg, text, sizeof text - 1);
+}
+
+static void threads_share_a_grammar(void **state)
+{
+    (void)state;
+    static vocab v;
+    pthread_t threads[4];
+    void *result;
+    vocab_make(&v, 5, 80);
+    weft__grammar *g = json_grammar(&v);
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, follow_json, g), 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_int_equal((intptr_t)result, 2);
+    }
+    weft__grammar_release(&g);
+    vocab_close(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attacks_meet_a_limit),
+        cmocka_unit_test(long_texts_need_no_more_memory),
+        cmocka_unit_test(refused_allocations_leave_nothing),
+        cmocka_unit_test(threads_share_a_grammar),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
