@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "eval.h"
+#include "kl_base.h"
 #include "options.h"
 #include "prompt.h"
 #include "quality.h"
@@ -12,7 +13,6 @@
 #include "whole_file.h"
 
 enum { PIECE = 64 }; /* scored tokens whose logits are held at once */
-static const char MAGIC[8] = {'_', 'l', 'o', 'g', 'i', 't', 's', '_'};
 
 struct perplexity_options {
     const char *text, *kl_base, *kl_against, *kv_type;
@@ -29,7 +29,7 @@ struct scoring {
     int32_t *tokens;                       /* [n_chunks * n_ctx] */
     float *logits;                         /* [PIECE, n_vocab] */
     uint16_t *record;
-    FILE *against;   /* --kl-against */
+    kl_base against; /* --kl-against */
     whole_file base; /* --kl-base */
     quality_sums sums;
 };
@@ -37,7 +37,7 @@ struct scoring {
 static void scoring_free(struct scoring *s)
 {
     whole_file_abandon(&s->base);
-    if (s->against) fclose(s->against);
+    kl_base_close(&s->against);
     quality_free(&s->sums);
     free(s->record);
     free(s->logits);
@@ -46,34 +46,15 @@ static void scoring_free(struct scoring *s)
     weft_model_close(&s->model);
 }
 
-static weft_status read_exactly(struct scoring *s, void *out, size_t size, size_t n, weft_error *err)
-{
-    if (fread(out, size, n, s->against) == n) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT, "%s: the file ends early", s->o->kl_against);
-}
-
 /* Text and chunk size come from the base file. */
 static weft_status open_against(struct scoring *s, weft_error *err)
 {
-    const char *path = s->o->kl_against;
-    char magic[sizeof MAGIC];
-    int32_t head[3];
-    weft_status st;
-    if (!(s->against = fopen(path, "rb"))) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    if ((st = read_exactly(s, magic, 1, sizeof magic, err))) return st;
-    if (memcmp(magic, MAGIC, sizeof MAGIC)) return weft_fail(err, WEFT_FORMAT, "%s: not a base file (--kl-base writes one)", path);
-    if ((st = read_exactly(s, head, sizeof *head, 3, err))) return st;
-    if (head[0] < 4 || head[0] > 1 << 24 || head[2] < 1 || head[2] > INT32_MAX / head[0])
-        return weft_fail(err, WEFT_FORMAT, "%s: %d chunks of %d tokens", path, head[2], head[0]);
-    if (head[1] != s->n_vocab)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: made with a vocabulary of %d; this model has %d", path, head[1], s->n_vocab);
-    s->n_ctx = head[0];
-    s->n_chunks = head[2];
-    size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
-    if (!(s->tokens = malloc(n * sizeof *s->tokens))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu tokens", n);
-    if ((st = read_exactly(s, s->tokens, sizeof *s->tokens, n, err))) return st;
-    for (size_t i = 0; i < n; i++)
-        if (s->tokens[i] < 0 || s->tokens[i] >= s->n_vocab) return weft_fail(err, WEFT_FORMAT, "%s: token %d is not in the vocabulary", path, s->tokens[i]);
+    weft_status st = kl_base_open(&s->against, s->o->kl_against, s->n_vocab, err);
+    if (st) return st;
+    s->n_ctx = s->against.n_ctx;
+    s->n_chunks = s->against.n_chunks;
+    s->tokens = s->against.tokens;
+    s->against.tokens = NULL;
     if (s->o->n_chunks > 0 && s->o->n_chunks < s->n_chunks) s->n_chunks = s->o->n_chunks;
     return WEFT_OK;
 }
@@ -102,7 +83,7 @@ static weft_status begin_base(struct scoring *s, weft_error *err)
     weft_status st = whole_file_open(&s->base, s->o->kl_base, err);
     if (st) return st;
     FILE *f = s->base.f;
-    if (fwrite(MAGIC, 1, sizeof MAGIC, f) != sizeof MAGIC || fwrite(head, sizeof *head, 3, f) != 3 || fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
+    if (fwrite(KL_BASE_MAGIC, 1, sizeof KL_BASE_MAGIC, f) != sizeof KL_BASE_MAGIC || fwrite(head, sizeof *head, 3, f) != 3 || fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
         return whole_file_failed(&s->base, err);
     return WEFT_OK;
 }
@@ -112,7 +93,7 @@ static weft_status score(struct scoring *s, const float *logits, int32_t next, w
     size_t n = (size_t)quality_record(s->n_vocab);
     weft_status st;
     if (s->o->kl_against) {
-        if ((st = read_exactly(s, s->record, sizeof *s->record, n, err))) return st;
+        if ((st = kl_base_next(&s->against, s->record, err))) return st;
         return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record) ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     }
     quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));

@@ -48,9 +48,11 @@ static struct entry *add(weft__imatrix *m, const char *name, size_t name_len, ui
 
 static weft_status check_values(const struct entry *e, const char *path, weft_error *err)
 {
+    char shown[WEFT__SHOW];
     for (uint64_t i = 0; i < e->n; i++)
         if (!(e->values[i] >= 0) || isinf(e->values[i]))
-            return weft_fail(err, WEFT_FORMAT, "%s: the importance of %s holds a value that is negative or not finite", path, e->name);
+            return weft_fail(err, WEFT_FORMAT, "%s: the importance of %s holds a value that is negative or not finite", path,
+                             weft__show_name(shown, e->name, strlen(e->name)));
     return WEFT_OK;
 }
 
@@ -74,11 +76,11 @@ static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const 
     return check_values(e, path, err);
 }
 
-static weft_status read_gguf(weft__imatrix *m, const char *path, weft_error *err)
+static weft_status read_gguf(weft__imatrix *m, const void *bytes, size_t n_bytes, const char *path, weft_error *err)
 {
     static const char suffix[] = ".in_sum2";
     weft__gguf *g;
-    weft_status st = weft__gguf_open(path, &g, err);
+    weft_status st = weft__gguf_parse(bytes, n_bytes, path, &g, err);
     if (st) return st;
     const weft__tensor_set *set = weft__gguf_tensors(g);
     for (size_t i = 0; i < set->n && !st; i++) {
@@ -105,9 +107,9 @@ static int take(struct cursor *c, void *out, uint64_t n)
     return 1;
 }
 
-static weft_status read_old(weft__imatrix *m, const weft_buffer *b, const char *path, weft_error *err)
+static weft_status read_old(weft__imatrix *m, const void *bytes, size_t n_bytes, const char *path, weft_error *err)
 {
-    struct cursor c = {b->data, b->n_bytes};
+    struct cursor c = {bytes, n_bytes};
     int32_t n, len, calls, n_values;
     if (!take(&c, &n, 4) || n < 1 || n > 1 << 20) return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix", path);
     for (int32_t i = 0; i < n; i++) {
@@ -125,20 +127,26 @@ static weft_status read_old(weft__imatrix *m, const weft_buffer *b, const char *
     return WEFT_OK;
 }
 
+weft_status weft__imatrix_parse(const void *bytes, size_t n, const char *path, weft__imatrix **out, weft_error *err)
+{
+    weft__imatrix *m = weft__alloc_zero(1, sizeof *m);
+    *out = NULL;
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", path);
+    weft_status st = n >= 4 && !memcmp(bytes, "GGUF", 4) ? read_gguf(m, bytes, n, path, err) : read_old(m, bytes, n, path, err);
+    if (!st && m->n == 0) st = weft_fail(err, WEFT_FORMAT, "%s: holds no importance of any tensor", path);
+    if (st) weft__imatrix_close(&m);
+    *out = m;
+    return st;
+}
+
 weft_status weft__imatrix_open(const char *path, weft__imatrix **out, weft_error *err)
 {
     weft_buffer *b = NULL;
     *out = NULL;
     weft_status st = weft__mem_map(path, &b, err);
     if (st) return st;
-    weft__imatrix *m = weft__alloc_zero(1, sizeof *m);
-    if (!m) st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to open it", path);
-    else if (b->n_bytes >= 4 && !memcmp(b->data, "GGUF", 4)) st = read_gguf(m, path, err);
-    else st = read_old(m, b, path, err);
+    st = weft__imatrix_parse(b->data, (size_t)b->n_bytes, path, out, err);
     weft_buffer_release(&b);
-    if (!st && m->n == 0) st = weft_fail(err, WEFT_FORMAT, "%s: holds no importance of any tensor", path);
-    if (st) weft__imatrix_close(&m);
-    *out = m;
     return st;
 }
 

@@ -3,11 +3,15 @@
 #ifndef WEFT_ENGINE_IMATRIX_H
 #define WEFT_ENGINE_IMATRIX_H
 
+#include <stddef.h>
+
 #include "weft/error.h"
 
 typedef struct weft__imatrix weft__imatrix;
 
 weft_status weft__imatrix_open(const char *path, weft__imatrix **out, weft_error *err);
+/* The same from n bytes, which need not outlive the call; `path` is for messages. *out is NULL when it fails. */
+weft_status weft__imatrix_parse(const void *bytes, size_t n, const char *path, weft__imatrix **out, weft_error *err);
 void weft__imatrix_close(weft__imatrix **m);
 /* The importance of matrix `expert` (of n_experts) of tensor `name`, whose rows have k elements: k floats that live with the
  * matrix; NULL where nothing is known, also when m is NULL. Another length than k is an error. */

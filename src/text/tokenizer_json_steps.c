@@ -114,7 +114,7 @@ static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
 
 static weft_status read_strip(weft__json_vocab *v, const weft__json *object)
 {
-    int left, right;
+    int left = 0, right = 0;
     weft_status status = weft__json_flag(v, object, "strip_left", 1, &left);
     if (!status) status = weft__json_flag(v, object, "strip_right", 1, &right);
     unsigned flags = (left ? WEFT__STRIP_LEFT : 0u) | (right ? WEFT__STRIP_RIGHT : 0u);

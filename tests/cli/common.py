@@ -12,6 +12,13 @@ import unittest
 WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
 SHARED = os.environ.get("WEFT_SHARED") or "../shared"
 EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
+THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
+SANITIZED = THREADS_WATCHED or "ASAN_OPTIONS" in os.environ
+
+
+def repeated(in_full, seldom, least):
+    """How often a claim is repeated, or for what: see CLAIMS_REPEATED in tests/claims.h."""
+    return least if EMULATED or THREADS_WATCHED else seldom if SANITIZED else in_full
 
 
 def shared(*parts):
