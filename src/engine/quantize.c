@@ -8,6 +8,7 @@
 #include "engine/handles.h"
 #include "engine/imatrix.h"
 #include "format/gguf_write.h"
+#include "format/plan_file.h"
 #include "mem/mem.h"
 #include "model/quant_mix.h"
 #include "quant/encode.h"
@@ -200,6 +201,8 @@ weft_status weft_quantize(const char *in, const char *out, const char *type, con
     if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
     if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
+    if (weft__plan_file_is(place))
+        return weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
     st = weft__gguf_open(place, &j.in, err);
     if (!st && params->imatrix) st = weft__imatrix_open(params->imatrix, &j.imatrix, err);
     if (!st) st = weft__pool_create(params->n_threads, &j.pool, err);
