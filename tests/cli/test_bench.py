@@ -8,10 +8,9 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from common import EMULATED, WEFT, leave_out, main, weft
+from common import EMULATED, SANITIZED, WEFT, leave_out, main, weft
 
 N_LAYERS = 2  # of the shape "tiny"
-SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 
 
 def bench(*args, shape="tiny"):

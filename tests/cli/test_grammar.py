@@ -5,9 +5,9 @@ import re
 import tempfile
 import unittest
 
-from common import STORIES, TINY_LLAMA, main, needs_models, shared, weft
+from common import STORIES, TINY_LLAMA, main, needs_models, repeated, shared, weft
 
-MODELS = [STORIES, TINY_LLAMA, shared("models", "tiny-qwen3.f16.gguf"), shared("models", "tiny-llama3.f16.gguf")]
+MODELS = [STORIES, TINY_LLAMA, shared("models", "tiny-qwen3.f16.gguf"), shared("models", "tiny-llama3.f16.gguf")][:repeated(4, 4, 2)]
 
 
 def run(model, *args, grammar=None):
@@ -27,7 +27,7 @@ class Grammar(unittest.TestCase):
     def test_json_object_parses_unless_it_was_cut(self):
         finished = 0
         for model in MODELS:
-            for seed in range(8):
+            for seed in range(repeated(8, 4, 2)):
                 out, err = run(model, "--json-object", "-n", "300", "--seed", str(seed), "--temp", "0.1" if seed == 0 else "1.5")
                 self.assertIsNotNone(out, err)
                 if out["finish_reason"] == "stop":
@@ -42,7 +42,7 @@ class Grammar(unittest.TestCase):
     def test_text_follows_a_gbnf(self):
         rules = 'root ::= " "? name ("," name){2,4} "."  # names\nname ::= [A-Z] [a-z\\u00e4\\u00f6\\u00fc]{1,6}\n'
         for model in MODELS:
-            for seed in range(4):
+            for seed in range(repeated(4, 4, 1)):
                 out, err = run(model, "-n", "60", "--seed", str(seed), "--temp", "1", "--ignore-eos", grammar=rules)
                 self.assertIsNotNone(out, err)
                 self.assertEqual(out["finish_reason"], "stop")

@@ -202,14 +202,14 @@ static void sizes(check *c, uint32_t dtype)
     static const int heads[][2] = {{1, 1},   {2, 3},   {7, 9},   {8, 8},   {15, 17},   {16, 16},   {20, 31},  {32, 33},
                                    {48, 40}, {64, 64}, {80, 80}, {96, 96}, {128, 128}, {192, 128}, {256, 256}};
     static const int pages[] = {16, 32, 64, 128};
-    for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h++) {
+    for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h += EVERY_SIZE) {
         int page = pages[h % 4], n_tokens = 1 + (int)weft__rng_below(&c->rng, 300);
         struct cache s = cache_new(c, dtype, heads[h][0], heads[h][1], page, n_tokens, P_NORMAL);
-        for (int n = 1; n <= 17; n++) {
+        for (int n = 1; n <= 17; n += EVERY_SIZE) {
             struct queries r = causal(n, 1 + n % 8, n_tokens - 1, n % 3 ? 0 : 40);
             attn_case(c, &s, &r, "causal");
         }
-        for (int n = 1; n <= 10; n++) {
+        for (int n = 1; n <= 10; n += EVERY_SIZE) {
             struct queries r = anything(c, n * 4, n_tokens);
             r.softcap = n % 2 ? 30 : 0;
             attn_case(c, &s, &r, "any ranges");
@@ -220,14 +220,14 @@ static void sizes(check *c, uint32_t dtype)
 
 static void lengths(check *c, uint32_t dtype)
 {
-    for (int n_tokens = 1; n_tokens <= 70; n_tokens++) {
+    for (int n_tokens = 1; n_tokens <= 70; n_tokens += EVERY_SIZE) {
         struct cache s = cache_new(c, dtype, 16, 24, n_tokens % 2 ? 16 : 32, n_tokens, P_NORMAL);
         struct queries r = causal(1 + n_tokens % 11, 2, n_tokens - 1, n_tokens % 5 ? 0 : 3);
         attn_case(c, &s, &r, "short");
         cache_free(c, &s);
     }
     static const int long_pages[] = {16, 64, 2048};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i += EVERY_SIZE) {
         struct cache s = cache_new(c, dtype, 32, 32, long_pages[i], 2 * SPLIT + 37, P_NORMAL);
         struct queries r = causal(20, 2, 2 * SPLIT + 36, 0);
         attn_case(c, &s, &r, "three splits");
@@ -235,7 +235,7 @@ static void lengths(check *c, uint32_t dtype)
         attn_case(c, &s, &r, "across a split");
         r = causal(20, 1, SPLIT + 9, 100);
         attn_case(c, &s, &r, "window across a split");
-        for (int j = 0; j < 6; j++) {
+        for (int j = 0; j < 6; j += EVERY_SIZE) {
             r = anything(c, 20, s.n_tokens);
             attn_case(c, &s, &r, "any ranges in three splits");
         }
@@ -284,7 +284,7 @@ void check_attn_split(check *c)
 
 void check_attn_combine(check *c)
 {
-    for (int hv = 1; hv <= 70; hv++) {
+    for (int hv = 1; hv <= 70; hv += EVERY_SIZE) {
         for (int n = 1; n <= 6; n++) {
             int64_t stride = hv + 2 + hv % 3;
             guarded state = guarded_new((size_t)(n * stride) * 4, 4), got = guarded_new((size_t)hv * 4, 4);
@@ -359,7 +359,7 @@ void check_kv_put(check *c)
 {
     int keys = !strcmp(c->entry->op, "kv_put_k");
     put_fn *put = keys ? c->k->kv_put_k : c->k->kv_put_v, *ref = keys ? c->ref->kv_put_k : c->ref->kv_put_v;
-    for (int head_dim = 1; head_dim <= 130; head_dim += head_dim < 35 ? 1 : 19) {
+    for (int head_dim = 1; head_dim <= 130; head_dim += head_dim < 35 ? EVERY_SIZE : 19) {
         for (int page = 16; page <= 64; page *= 2) {
             for (int p = 0; p < P_COUNT; p++) {
                 put_case(c, put, ref, head_dim, page, WEFT_F16, (pattern)p);

@@ -50,7 +50,7 @@ static void rows_free(check *c, struct rows *r)
 static void for_all(check *c, void (*one)(check *c, const weft__kernels *k, struct rows *r, float *out, int variant),
                     int n_variants)
 {
-    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i += EVERY_SIZE) {
         for (int p = 0; p < P_COUNT * n_variants; p++) {
             struct rows r = rows_new(c, lengths[i], (pattern)(p % P_COUNT));
             int variant = p / P_COUNT;
@@ -194,7 +194,7 @@ static void rope_case(check *c, int n_heads, int head_dim, int n_rot, int style,
 void check_rope(check *c)
 {
     for (int style = 0; style < 2; style++) {
-        for (int n_rot = 2; n_rot <= 68; n_rot += 2) {
+        for (int n_rot = 2; n_rot <= 68; n_rot += 2 * EVERY_SIZE) {
             for (int p = 0; p < P_COUNT; p++) rope_case(c, 1 + n_rot % 3, n_rot + 3 * (n_rot % 4), n_rot, style, (pattern)p);
         }
         rope_case(c, 32, 128, 128, style, P_NORMAL);

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -19,23 +18,18 @@ except ImportError:
     print("SKIP: python3-numpy is not installed")
     sys.exit(77)
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "cli")]
+import common  # noqa: E402
 import gguf_file  # noqa: E402
 import hf_folder as hf  # noqa: E402
 
-try:
-    import torch
-    import transformers
-except ImportError:
-    torch = transformers = None
-
-WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
 ENV = dict(os.environ, WEFT_CPU="ref")
 TEXTS = ["hello world", "  The  theater, in her nation\n\n1234 567 <|end|></s><s>x", "\u2581 caf\u00e9 \U0001f600 the", ""]
 
 
-def weft(*args):
-    return subprocess.run(WEFT + list(args), capture_output=True, timeout=600, env=ENV, stdin=subprocess.DEVNULL)
+def weft(*args, stdin=b""):
+    return common.weft(*args, stdin=stdin, env=ENV)
 
 
 def nmse(a, b):
@@ -166,7 +160,7 @@ class Folder(unittest.TestCase):
         return out
 
     def tokenize(self, model, text, *options):
-        p = subprocess.run(WEFT + ["tokenize", model, "-", *options], input=text.encode(), capture_output=True, timeout=600, env=ENV)
+        p = weft("tokenize", model, "-", *options, stdin=text.encode())
         self.assertEqual(p.returncode, 0, p.stderr.decode())
         return p.stdout
 
@@ -236,28 +230,8 @@ def add_case(case):
     setattr(Logits, "test_" + case.name.replace("-", "_"), test)
 
 
-for each in CASES:
+for each in CASES[::common.repeated(1, 1, 3)]:
     add_case(each)
-
-
-@unittest.skipUnless(transformers, "transformers and torch are not installed")
-class Transformers(Folder):
-    def test_same_logits(self):
-        torch.set_grad_enabled(False)
-        for case in CASES:
-            if "eyes" in case.name or "unaligned" in case.name:
-                continue
-            with self.subTest(case.name):
-                shutil.rmtree(self.folder)
-                os.mkdir(self.folder)
-                weights = case.write(self.folder)
-                tokens = tokens_for(case)
-                model = transformers.AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32, attn_implementation="eager")
-                theirs = model(torch.tensor([tokens])).logits[0].double().numpy()
-                length = 32 if case.name == "phi3-long" else None  # chosen there by the tokens at hand
-                ours = hf.forward(case.config, weights, tokens, length)
-                self.assertLess(nmse(ours, theirs), 1e-9, case.name)
-                print(case.name, nmse(ours, theirs))
 
 
 class Importance(Folder):
@@ -314,7 +288,7 @@ class Importance(Folder):
                     self.assertNotIn((name[:-len(".counts")], expert), sums)
 
     def test_sums_of_squares(self):
-        for name in ("llama", "mixtral", "mixtral-window", "qwen3moe", "phi3", "gemma2", "llama-tied"):
+        for name in ("qwen3moe", "phi3", "llama", "mixtral", "mixtral-window", "gemma2", "llama-tied")[:common.repeated(7, 7, 2)]:
             with self.subTest(name):
                 self.check(NAMED[name])
 
@@ -509,7 +483,7 @@ class Refused(Folder):
     def test_malformed_folders(self):
         self.assertGreaterEqual(len(REFUSED), 60)
         out = self.path("out.gguf")
-        for i, (case, damage, words) in enumerate(REFUSED):
+        for i, (case, damage, words) in list(enumerate(REFUSED))[::common.repeated(1, 1, 5)]:
             with self.subTest(words, i=i):
                 shutil.rmtree(self.folder)
                 os.mkdir(self.folder)
@@ -525,4 +499,4 @@ class Refused(Folder):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    common.main()

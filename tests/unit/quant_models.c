@@ -22,7 +22,7 @@ static const struct {
     {"Q4_K_S", WEFT_Q4_K, 0.078},   {"Q5_K_S", WEFT_Q5_K, 0.039}, {"Q6_K", WEFT_Q6_K, 0.0195}, {"IQ4_NL", WEFT_IQ4_NL, 0.083},
     {"IQ4_XS", WEFT_IQ4_XS, 0.084},
 };
-enum { N_FILES = sizeof FILES / sizeof *FILES };
+enum { N_FILES = sizeof FILES / sizeof *FILES, EVERY = CLAIMS_REPEATED(1, 1, 7) /* tensors of each file */ };
 
 static weft__gguf *open_model(const char *type)
 {
@@ -80,11 +80,11 @@ static void no_format_is_worse_than_the_reference(void **state)
         weft__gguf *g = open_model(FILES[i].file);
         struct totals t = {0};
         const weft__tensor_set *set = weft__gguf_tensors(g);
-        for (size_t k = 0; k < set->n; k++)
+        for (size_t k = 0; k < set->n; k += EVERY)
             if (set->items[k].dtype == FILES[i].dtype)
                 compare_tensor(&set->items[k], weft__tensor_find(weft__gguf_tensors(f16), set->items[k].name), FILES[i].bound,
                                &t);
-        assert_true(t.n_tensors > 20);
+        assert_true(t.n_tensors > 20 / EVERY);
         printf("%-7s relative RMS error %.5f, reference %.5f, ratio %.4f\n", FILES[i].file, sqrt(t.ours / t.energy),
                sqrt(t.theirs / t.energy), sqrt(t.ours / t.theirs));
         weft__gguf_close(&g);

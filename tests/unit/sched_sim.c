@@ -2,7 +2,11 @@
  * made to break one promise each: starvation, unfair shares, priorities, memory that runs out, queues that overflow. */
 #include "unit/sched_world.h"
 
+#include "claims.h"
+
 /* ---- random workloads ---- */
+
+enum { N_WORLDS = CLAIMS_REPEATED(8000, 4000, 500), N_ON_POOL = CLAIMS_REPEATED(300, 300, 50) };
 
 static void random_limits(world *w)
 {
@@ -105,16 +109,16 @@ static void random_workloads_keep_every_promise(void **state)
 {
     (void)state;
     uint64_t n_preemptions = 0;
-    for (uint64_t seed = 1; seed <= 8000; seed++) run_random(seed, 0, &n_preemptions);
-    assert_true(n_preemptions > 8000); /* else memory was never short, and this showed little */
+    for (uint64_t seed = 1; seed <= N_WORLDS; seed++) run_random(seed, 0, &n_preemptions);
+    assert_true(n_preemptions > N_WORLDS); /* else memory was never short, and this showed little */
 }
 
 static void random_workloads_run_on_the_real_pool(void **state)
 {
     (void)state;
     uint64_t n_preemptions = 0;
-    for (uint64_t seed = 100001; seed <= 100300; seed++) run_random(seed, 1, &n_preemptions);
-    assert_true(n_preemptions > 300);
+    for (uint64_t seed = 100001; seed <= 100000 + N_ON_POOL; seed++) run_random(seed, 1, &n_preemptions);
+    assert_true(n_preemptions > N_ON_POOL);
 }
 
 /* ---- worlds made for one claim ---- */

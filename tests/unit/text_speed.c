@@ -13,7 +13,7 @@
 #include "model/vocab.h"
 #include "text/tokenizer.h"
 
-enum { N_TOKENS = 128000, N_ENGLISH = 4 << 20, N_HOSTILE = CLAIMS_OF_SPEED ? 200000 : 40000 };
+enum { N_TOKENS = 128000, N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20, N_HOSTILE = CLAIMS_OF_SPEED ? 200000 : CLAIMS_REPEATED(40000, 40000, 8000) };
 
 static weft__gguf *open_file(const char *name)
 {
