@@ -1,19 +1,22 @@
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C. */
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "adapters.h"
 #include "commands.h"
 #include "options.h"
 #include "terminal.h"
 #include "weft/server.h"
 
 struct serve_options {
-    int32_t threads, max_mb;
-    const char *kv_type;
-    struct text_list keys, origins, hosts, aliases;
+    int32_t threads, max_mb, adapter_mb;
+    const char *kv_type, *adapter_type;
+    struct text_list keys, origins, hosts, aliases, adapters;
+    struct adapter_option adapter[LIST_MAX];
     weft_engine_params engine;
     weft_server_params server;
 };
@@ -26,12 +29,44 @@ static void on_signal(int number)
     weft_server_stop(running);
 }
 
+/* Those of the folder by their names without .gguf; none is read before it is asked for. */
+static weft_status add_folder(weft_engine *engine, const char *folder, weft_error *err)
+{
+    char path[4096], name[256];
+    weft_status st = WEFT_OK;
+    DIR *d = opendir(folder);
+    if (!d) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", folder);
+    for (struct dirent *e; !st && (e = readdir(d));) {
+        size_t n = strlen(e->d_name), tail = n > 5 && !strcmp(e->d_name + n - 5, ".gguf") ? 5 : 0;
+        snprintf(path, sizeof path, "%s/%s/adapter_config.json", folder, e->d_name);
+        if (e->d_name[0] == '.' || (!tail && access(path, F_OK))) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        snprintf(name, sizeof name, "%.*s", (int)(n - tail), e->d_name);
+        st = weft_engine_adapter_add(engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
+        if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
+            fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
+            st = WEFT_OK;
+        }
+    }
+    closedir(d);
+    return st;
+}
+
+static weft_status add_adapters(const struct serve_options *o, weft_engine *engine, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (int i = 0; i < o->adapters.n && !st; i++)
+        st = weft_engine_adapter_add(engine, o->adapter[i].name, o->adapter[i].path, o->adapter[i].scale, 0, err);
+    return st || !o->server.adapter_dir ? st : add_folder(engine, o->server.adapter_dir, err);
+}
+
 static weft_status serve(struct serve_options *o, weft_model *model, weft_error *err)
 {
     struct sigaction action = {.sa_handler = on_signal};
     weft_engine *engine = NULL;
     weft_server *server = NULL;
     weft_status st = weft_engine_new(model, &o->engine, &engine, err);
+    if (!st) st = add_adapters(o, engine, err);
     if (!st) st = weft_server_new(model, engine, &o->server, &server, err);
     if (!st) {
         running = server;
@@ -61,6 +96,8 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     params.n_ctx = o->engine.n_ctx;
     params.progress = progress_update;
     params.progress_arg = &bar;
+    if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
+    o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.api_keys = o->keys.items;
@@ -84,7 +121,7 @@ static int full(const struct text_list *list, const char *name)
 
 int cmd_serve(int argc, char **argv)
 {
-    struct serve_options o = {.kv_type = "f16"};
+    static struct serve_options o = {.kv_type = "f16", .adapter_type = "auto"};
     weft_engine_params *e = &o.engine;
     weft_server_params *s = &o.server;
     int32_t store_mb = 0;
@@ -107,6 +144,10 @@ int cmd_serve(int argc, char **argv)
         {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 20, NULL},
         {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, 1 << 20, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
+        {"adapter-dir", 0, OPT_TEXT, &s->adapter_dir, "DIR", "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
+        {"adapter-mb", 0, OPT_INT, &o.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
+        {"adapter-type", 0, OPT_TEXT, &o.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL},
         {"isolate-tenants", 0, OPT_FLAG, &e->isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0, NULL},
         {"store", 0, OPT_TEXT, &e->store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
         {"store-mb", 0, OPT_INT, &store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
@@ -131,6 +172,11 @@ int cmd_serve(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (full(&o.keys, "--api-key") || full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") || full(&o.aliases, "--alias")) return EXIT_USAGE;
+    if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") && strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {
+        fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o.adapter_type);
+        return EXIT_USAGE;
+    }
+    if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
     e->store_bytes = (uint64_t)store_mb << 20;
     weft_error err = {0};
     return serve_model(&o, argv[first], &err) ? report("serve", &err) : EXIT_DONE;

@@ -24,6 +24,7 @@ typedef struct weft_server_params {
     const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
     const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
     const char *const *aliases;   /* names that requests may give for the model, "*": any; the first is the one shown */
+    const char *adapter_dir;      /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
     const char *log_file;         /* JSON, a line per request; "-": stderr; NULL: none */
     int32_t n_threads;            /* that move bytes: 2 */
     int32_t n_workers;            /* that read requests: 2 */

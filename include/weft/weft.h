@@ -499,6 +499,9 @@ typedef struct weft_engine_adapter {
 /* Copies at most `capacity` of them, in order of index, from index `first` on; returns how many there are from there on. */
 WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity);
 
+/* The one of that name; WEFT_NOT_FOUND. out->size set by the caller. */
+WEFT_API weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err);
+
 enum { WEFT_HISTOGRAM_MAX = 16 };
 typedef struct weft_histogram {
     int32_t n, reserved;

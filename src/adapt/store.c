@@ -432,22 +432,34 @@ weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease)
 
 /* ---- what there is ---- */
 
+/* With the lock. */
+static void tell(const weft__adapt_store *s, const entry *e, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+{
+    weft__adapt_entry_info info = {.index = e->index, .version = e->version, .scale = e->scale, .known = e->known, .id = e->id, .name = e->name, .path = e->path};
+    for (size_t k = 0; k < s->n_packed && e->known; k++)
+        for (int32_t j = 0; j < s->packed[k]->n; j++) {
+            if (!same_id(s->packed[k]->strands[j].id, e->id)) continue;
+            info.n_leases += s->packed[k]->n_pins;
+            info.n_bytes += s->packed[k]->n_bytes;
+            break;
+        }
+    each(arg, &info);
+}
+
 void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
 {
     pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->n; i++) {
-        const entry *e = &s->entries[i];
-        weft__adapt_entry_info info = {.index = e->index, .version = e->version, .scale = e->scale, .known = e->known, .id = e->id, .name = e->name, .path = e->path};
-        for (size_t k = 0; k < s->n_packed && e->known; k++)
-            for (int32_t j = 0; j < s->packed[k]->n; j++) {
-                if (!same_id(s->packed[k]->strands[j].id, e->id)) continue;
-                info.n_leases += s->packed[k]->n_pins;
-                info.n_bytes += s->packed[k]->n_bytes;
-                break;
-            }
-        each(arg, &info);
-    }
+    for (size_t i = 0; i < s->n; i++) tell(s, &s->entries[i], each, arg);
     pthread_mutex_unlock(&s->lock);
+}
+
+int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+{
+    pthread_mutex_lock(&s->lock);
+    const entry *e = find(s, name);
+    if (e) tell(s, e, each, arg);
+    pthread_mutex_unlock(&s->lock);
+    return e != NULL;
 }
 
 void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out)

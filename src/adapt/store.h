@@ -70,6 +70,9 @@ typedef struct weft__adapt_entry_info {
 /* In order of index; `each` must not call the store. */
 void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg);
 
+/* The same for one name; 0: there is none. */
+int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg);
+
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;
     uint64_t n_bytes, max_bytes, n_loads, n_evictions;

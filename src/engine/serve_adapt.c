@@ -65,12 +65,8 @@ typedef struct listing {
     int32_t first, capacity, n;
 } listing;
 
-static void list_one(void *arg, const weft__adapt_entry_info *info)
+static void describe(const weft__adapt_entry_info *info, weft_engine_adapter *a)
 {
-    listing *l = arg;
-    if (info->index < l->first) return;
-    if (l->n++ >= l->capacity) return;
-    weft_engine_adapter *a = &l->out[l->n - 1];
     *a = (weft_engine_adapter){.size = sizeof *a, .index = info->index, .version = info->version, .scale = info->scale, .n_requests = info->n_leases,
                                .known = info->known, .n_bytes = info->n_bytes};
     size_t n = strlen(info->path), room = sizeof a->path - 1;
@@ -79,9 +75,29 @@ static void list_one(void *arg, const weft__adapt_entry_info *info)
     snprintf(a->path, sizeof a->path, "%s", info->path + (n > room ? n - room : 0));
 }
 
+static void list_one(void *arg, const weft__adapt_entry_info *info)
+{
+    listing *l = arg;
+    if (info->index >= l->first && l->n++ < l->capacity) describe(info, &l->out[l->n - 1]);
+}
+
+static void list_found(void *arg, const weft__adapt_entry_info *info)
+{
+    describe(info, arg);
+}
+
 int32_t weft_engine_adapters(const weft_engine *e, int32_t first, weft_engine_adapter *out, int32_t capacity)
 {
     listing l = {out, first, capacity, 0};
     weft__adapt_store_each(e->adapters, list_one, &l);
     return l.n;
+}
+
+weft_status weft_engine_adapter_find(const weft_engine *e, const char *name, weft_engine_adapter *out, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_engine_adapter has %u bytes; this build has %zu", out->size, sizeof *out);
+    *out = (weft_engine_adapter){.size = sizeof *out};
+    if (weft__adapt_store_find(e->adapters, name, list_found, out)) return WEFT_OK;
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));
 }

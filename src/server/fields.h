@@ -39,6 +39,12 @@ typedef struct weft__bias_text {
     float bias;
 } weft__bias_text;
 
+enum { WEFT__MAX_LORAS = 8 };
+typedef struct weft__lora {
+    int64_t id; /* as /lora-adapters counts them */
+    double scale;
+} weft__lora;
+
 /* One request's values. Each table fills its own part; the rest is zero. */
 typedef struct weft__ask {
     weft__json *root; /* owned */
@@ -58,6 +64,11 @@ typedef struct weft__ask {
     int base64;
     int no_generation_prompt;
     const char *grammar, *filename;
+    int lora_given, n_loras;
+    weft__lora loras[WEFT__MAX_LORAS];
+    const char *lora_name, *lora_path;
+    int load_inplace;
+    double scale;
     int n_stops;
     const char *stops[WEFT__MAX_STOPS]; /* with lengths, not empty */
     size_t stop_lengths[WEFT__MAX_STOPS];
@@ -96,8 +107,12 @@ int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, s
 extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;           /* OpenAI's */
 extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize,        /* llama.cpp's */
     weft__form_apply_template, weft__form_embedding, weft__form_slot;
+extern const weft__form weft__form_load_adapter, weft__form_unload_adapter; /* vLLM's */
 /* All of them; NULL-terminated. */
 extern const weft__form *const weft__forms[];
+
+/* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the fault filled. */
+int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);
 
 /* The tables as JSON: {"chat": {"path": ..., "strict": ..., "fields": {"temperature": {"type": "number", "minimum": 0, ...}}}}. */
 void weft__forms_write(weft__text *out);

@@ -288,6 +288,24 @@ done:
     return out;
 }
 
+int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    size_t n = weft__json_size(v);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of objects with 'id' and 'scale'", name);
+    if (n > WEFT__MAX_LORAS) return weft__fault_set(fault, 400, name, "'%s' must have at most %d adapters, not %zu", name, WEFT__MAX_LORAS, n);
+    for (size_t i = 0; i < n; i++) {
+        const weft__json *item = weft__json_at(v, i);
+        weft__lora *l = &ask->loras[i];
+        if (!weft__json_int(weft__json_get(item, "id"), &l->id) || !weft__json_double(weft__json_get(item, "scale"), &l->scale) || !(fabs(l->scale) <= 1e6))
+            return weft__fault_set(fault, 400, name, "'%s[%zu]' must be an object with a whole number 'id' and a number 'scale'", name, i);
+        for (size_t k = 0; k < i; k++)
+            if (ask->loras[k].id == l->id) return weft__fault_set(fault, 400, name, "'%s' has id %lld twice", name, (long long)l->id);
+    }
+    ask->lora_given = 1;
+    ask->n_loras = (int)n;
+    return 1;
+}
+
 static const char *known_role(const char *role)
 {
     static const char *const roles[] = {"system", "user", "assistant", "tool", "function"};
@@ -404,6 +422,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 
 #define TEXTS "string or array of strings"
 #define PROMPT "string, array of strings, array of token ids, or array of those"
+#define LORAS "array of objects with id and scale"
 #define MAX_INT 2147483647.0
 #define MAX_WHOLE 9007199254740991.0 /* 2^53 - 1 */
 #define MAX_NAME 256
@@ -419,7 +438,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
         READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME), STRING("model", model, MAX_NAME), \
         INT("top_k", top_k, 0, 0, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                                                     \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
-        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR),                                          \
+        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR), READ("lora", LORAS, weft__lora_read),    \
         INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
 
 static const weft__field chat_fields[] = {
@@ -501,7 +520,7 @@ static const weft__field completion_fields[] = {
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
     EMPTY("json_schema"),
-    EMPTY("lora"),
+    READ("lora", LORAS, weft__lora_read),
     EMPTY("image_data"),
     EMPTY("grammar_lazy"),
     EMPTY("response_fields"),
@@ -549,6 +568,21 @@ static const weft__field slot_fields[] = {
     END,
 };
 
+static const weft__field load_adapter_fields[] = {
+    {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
+    {"lora_path", WEFT__FIELD_STRING, 1, AT(lora_path), NONE, 0, 1024, NULL, NULL},
+    BOOL("load_inplace", load_inplace, 0),
+    NUMBER("scale", scale, 1, -1e6, 1e6),
+    NOTE("base_model_name"),
+    END,
+};
+
+static const weft__field unload_adapter_fields[] = {
+    {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
+    NOTE("lora_int_id"),
+    END,
+};
+
 static int check_embedding(weft__ask *ask, weft__fault *fault)
 {
     if (!ask->content) ask->content = ask->input;
@@ -565,7 +599,11 @@ const weft__form weft__form_apply_template = {"apply_template", "/apply-template
 const weft__form weft__form_embedding = {"embedding", "/embedding", 0, embedding_fields, check_embedding};
 const weft__form weft__form_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
 
+const weft__form weft__form_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0, load_adapter_fields, NULL};
+const weft__form weft__form_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0, unload_adapter_fields, NULL};
+
 const weft__form *const weft__forms[] = {
     &weft__form_chat,     &weft__form_completions, &weft__form_embeddings,     &weft__form_completion, &weft__form_tokenize,
-    &weft__form_detokenize, &weft__form_apply_template, &weft__form_embedding, &weft__form_slot,       NULL,
+    &weft__form_detokenize, &weft__form_apply_template, &weft__form_embedding, &weft__form_slot,       &weft__form_load_adapter,
+    &weft__form_unload_adapter, NULL,
 };

@@ -341,7 +341,7 @@ static int prepare(weft__gen *g, weft__fault *fault)
 {
     int64_t n = (int64_t)g->prompts.n * g->ask.n;
     if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N, (long long)n);
-    if (!check_length(g, fault) || !add_text_biases(g, fault) || !compile_grammar(g, fault)) return 0;
+    if (!check_length(g, fault) || !weft__adapters_choose(g->server, &g->ask, &g->adapters, fault) || !add_text_biases(g, fault) || !compile_grammar(g, fault)) return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
@@ -388,6 +388,8 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.ignore_end = a->ignore_end;
     fill_sampler(c, &p.sampler);
     p.grammar = g->grammar;
+    p.adapters = g->adapters.items;
+    p.n_adapters = g->adapters.n;
     p.n_top = g->embedding ? -1 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
     p.embedding = g->embedding;

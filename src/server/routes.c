@@ -39,7 +39,7 @@ static int is_served(const weft_server *s, const char *model)
     if (!model || !*model || !strcmp(model, s->name)) return 1;
     for (char **a = s->aliases.items; a && *a; a++)
         if (!strcmp(*a, "*") || !strcmp(*a, model)) return 1;
-    return 0;
+    return weft__adapter_of_model(s, model) != NULL;
 }
 
 static int check_model(const weft_server *s, const char *model, weft__fault *fault)
@@ -259,6 +259,7 @@ static void models(weft_server *s, weft__http_request *r, const char *tenant)
         weft__text_putc(&out, ',');
         put_model(s, *a, &out);
     }
+    weft__adapters_put_models(s, &out);
     weft__text_puts(&out, "]}");
     reply(r, &out);
 }
@@ -268,12 +269,15 @@ static void model(weft_server *s, weft__http_request *r, const char *tenant)
     weft__text out = {0};
     weft__fault fault = {0};
     const char *name = weft__http_path(r) + strlen("/v1/models/");
+    weft_engine_adapter adapter = {.size = sizeof adapter};
     (void)tenant;
     if (!check_model(s, name, &fault)) {
         refuse(r, &fault);
         return;
     }
-    put_model(s, name, &out);
+    const char *named = weft__adapter_of_model(s, name);
+    if (named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL)) weft__adapter_put_model(s, &adapter, &out);
+    else put_model(s, name, &out);
     reply(r, &out);
 }
 
@@ -374,6 +378,9 @@ static const route routes[] = {
     {"/slots", GET, slots},
     {"/slots/{id_slot}", POST, slot},
     {"/metrics", GET, metrics},
+    {"/lora-adapters", GET | POST, weft__adapters_endpoint},
+    {"/v1/load_lora_adapter", POST, weft__adapter_load},
+    {"/v1/unload_lora_adapter", POST, weft__adapter_unload},
 };
 enum { N_ROUTES = sizeof routes / sizeof *routes };
 _Static_assert((int)N_ROUTES < (int)WEFT__ROUTES_MAX, "one is for paths that are none of these");

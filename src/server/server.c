@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -224,6 +226,14 @@ static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_e
     return st;
 }
 
+static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error *err)
+{
+    char real[PATH_MAX];
+    if (!realpath(path, real)) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    s->adapter_dir = weft__strdup(real);
+    return s->adapter_dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+}
+
 weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out, weft_error *err)
 {
     *out = NULL;
@@ -237,6 +247,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
     pthread_mutex_init(&s->log_lock, NULL);
+    pthread_mutex_init(&s->loras_lock, NULL);
     pthread_mutex_init(&s->slots.lock, NULL);
     weft__metrics_begin(&s->metrics);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
@@ -247,6 +258,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = copy_strings(p->aliases, &s->aliases, err);
     if (!st) snprintf(s->name, sizeof s->name, "%s", s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
     if (!st) st = read_keys(s, p, err);
+    if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st) st = open_log(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
     if (!st) st = start_http(s, p, err);
@@ -307,6 +319,8 @@ void weft_server_free(weft_server **p)
     weft__free(s->chat_source);
     if (s->log_fd >= 0) close(s->log_fd);
     if (s->stop_fd >= 0) close(s->stop_fd);
+    pthread_mutex_destroy(&s->loras_lock);
     pthread_mutex_destroy(&s->log_lock);
+    weft__free(s->adapter_dir);
     weft__free(s);
 }

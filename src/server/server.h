@@ -84,6 +84,13 @@ typedef struct weft__strings {
     char **items; /* NULL-terminated */
 } weft__strings;
 
+/* The adapters of one request. */
+typedef struct weft__adapters {
+    weft_request_adapter items[WEFT__MAX_LORAS]; /* [n], named by: */
+    char names[WEFT__MAX_LORAS][129];
+    int n;
+} weft__adapters;
+
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
@@ -99,6 +106,10 @@ struct weft_server {
     weft__keys keys;
     weft__slots slots;
     weft__metrics metrics;
+    char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
+    pthread_mutex_t loras_lock;
+    weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
+    int n_loras;
     pthread_mutex_t log_lock;
     int log_fd; /* -1: none */
     int stop_fd;
@@ -201,6 +212,7 @@ struct weft__gen {
     weft__choice *choices;
     int n_choices;
     weft_grammar *grammar;
+    weft__adapters adapters;
     char id[48], model[160], tenant[64];
     int64_t created;
     int keep_entries, several; /* several: prompts were given as an array */
@@ -224,6 +236,19 @@ typedef struct weft__note {
     int32_t n_prompt, n_cached, n_generated, n_choices;
     double queue_ms;
 } weft__note;
+
+/* ---- adapters (adapters.c) ---- */
+/* The adapter that a model's name stands for, within it; NULL: none. */
+const char *weft__adapter_of_model(const weft_server *s, const char *model);
+/* Those of a request. 1, or 0 with the fault filled. */
+int weft__adapters_choose(weft_server *s, const weft__ask *ask, weft__adapters *out, weft__fault *fault);
+void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out);
+/* All of them as models, each with a comma in front. */
+void weft__adapters_put_models(const weft_server *s, weft__text *out);
+/* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
+void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *tenant);
+void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant);
+void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *tenant);
 
 /* ---- routes (routes.c) ---- */
 void weft__route(void *server, weft__http_request *r);

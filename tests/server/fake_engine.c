@@ -5,6 +5,7 @@
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
  *   [delay MS]   before each token                                [queue MS]   before the first
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
+ *   [adapters]   generates the names and scales of its adapters
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  * Without an order it says "Hello, world!". One thread owns the running requests, as in the engine. */
 #include <math.h>
@@ -20,7 +21,7 @@
 #include "base/json.h"
 #include "weft/weft.h"
 
-enum { BOS = 256, EOS, USER, ASSISTANT, HELLO, WORLD, N_VOCAB = 300, N_CTX = 2048, N_SLOTS = 8, MAX_QUEUE = 160, N_EMBEDDING = 16, MAX_SAVED = 64 };
+enum { BOS = 256, EOS, USER, ASSISTANT, HELLO, WORLD, N_VOCAB = 300, N_CTX = 2048, N_SLOTS = 8, MAX_QUEUE = 160, N_EMBEDDING = 16, MAX_SAVED = 64, MAX_ADAPTERS = 64 };
 
 struct weft_tokenizer {
     char texts[N_VOCAB][24];
@@ -71,6 +72,8 @@ struct weft_engine {
     weft_engine_stats stats;
     char saved[MAX_SAVED][132];
     int32_t n_saved[MAX_SAVED];
+    weft_engine_adapter adapters[MAX_ADAPTERS]; /* [n_adapters], by index */
+    int32_t n_adapters, next_adapter;
 };
 
 const char *weft_version(void)
@@ -370,6 +373,11 @@ static void read_script(weft_engine *e, struct request *r)
     if ((s = order(text, "delay"))) r->delay_ns = (uint64_t)atoi(s) * 1000000;
     if ((s = order(text, "queue"))) r->due_ns += (uint64_t)atoi(s) * 1000000;
     if ((s = order(text, "fail"))) r->fail_after = atoi(s);
+    if (strstr(text, "[adapters]")) {
+        r->script[0] = '-', r->script[1] = 0;
+        for (int32_t i = 0, at = 0; i < r->p.n_adapters; i++)
+            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%s=%g;", r->p.adapters[i].name, (double)r->p.adapters[i].scale);
+    }
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
     r->n_script = strlen(r->script);
     if (strstr(text, "[busy]")) r->fail_after = -2;
@@ -411,6 +419,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
+    r->p.adapters = NULL;
     r->limit = params->max_tokens < 0 ? N_CTX - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
     weft_status st = refuse(e, r, retry_after_s, err);
@@ -659,4 +668,66 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tok
     }
     pthread_mutex_unlock(&e->lock);
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
+}
+
+/* ---- adapters: any file may be one ---- */
+
+/* With the lock. */
+static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
+{
+    for (int32_t i = 0; i < e->n_adapters; i++)
+        if (!strcmp(e->adapters[i].name, name)) return &e->adapters[i];
+    return NULL;
+}
+
+weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    FILE *f = fopen(path, "rb");
+    if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", path);
+    fclose(f);
+    if (!*name || strpbrk(name, "/: ")) return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name);
+    pthread_mutex_lock(&e->lock);
+    weft_engine_adapter *a = adapter_named(e, name);
+    if (a && !(flags & WEFT_ADAPTER_REPLACE)) st = weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already", name);
+    else if (a) a->version++;
+    else {
+        if (e->n_adapters == MAX_ADAPTERS) abort();
+        a = &e->adapters[e->n_adapters++];
+        *a = (weft_engine_adapter){.size = sizeof *a, .index = e->next_adapter++, .version = 1, .scale = scale, .known = 1};
+        snprintf(a->name, sizeof a->name, "%s", name);
+        snprintf(a->path, sizeof a->path, "%s", path);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return st;
+}
+
+weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_error *err)
+{
+    pthread_mutex_lock(&e->lock);
+    weft_engine_adapter *a = adapter_named(e, name);
+    if (a) memmove(a, a + 1, (size_t)(e->adapters + e->n_adapters-- - (a + 1)) * sizeof *a);
+    pthread_mutex_unlock(&e->lock);
+    return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
+}
+
+weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err)
+{
+    weft_engine *e = (weft_engine *)(uintptr_t)engine;
+    pthread_mutex_lock(&e->lock);
+    const weft_engine_adapter *a = adapter_named(e, name);
+    if (a) *out = *a;
+    pthread_mutex_unlock(&e->lock);
+    return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
+}
+
+int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity)
+{
+    weft_engine *e = (weft_engine *)(uintptr_t)engine;
+    int32_t n = 0;
+    pthread_mutex_lock(&e->lock);
+    for (int32_t i = 0; i < e->n_adapters; i++)
+        if (e->adapters[i].index >= first && n++ < capacity) out[n - 1] = e->adapters[i];
+    pthread_mutex_unlock(&e->lock);
+    return n;
 }

@@ -47,7 +47,7 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
         const char *name;
         const char **to;
     } all[] = {{"host", &p->host}, {"unix", &p->unix_path}, {"cert", &p->tls_cert_file}, {"key", &p->tls_key_file},
-               {"api-key-file", &p->api_key_file}, {"log", &p->log_file}};
+               {"api-key-file", &p->api_key_file}, {"log", &p->log_file}, {"adapter-dir", &p->adapter_dir}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
     return 0;

@@ -1,0 +1,249 @@
+/* adapters.c: adapters over HTTP: which ones a request means (its model's name, or llama.cpp's "lora" field, or the scales that were set for all),
+ * and the endpoints that list, load and unload them. Workers; the engine's store has its own locks.
+ *
+ * Invariant: a file that a client names is loaded only from beneath the folder that the operator gave for it. */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/server.h"
+
+enum { PAGE = 8 };
+
+/* ---- what a request means ---- */
+
+/* The adapter that a model's name stands for: "adapter" or "base:adapter". NULL: none. */
+const char *weft__adapter_of_model(const weft_server *s, const char *model)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    const char *colon = model ? strrchr(model, ':') : NULL;
+    if (!model || !*model || !strcmp(model, s->name)) return NULL;
+    if (!weft_engine_adapter_find(s->engine, model, &a, NULL)) return model;
+    if (!colon || weft_engine_adapter_find(s->engine, colon + 1, &a, NULL)) return NULL;
+    size_t n = (size_t)(colon - model);
+    if (strlen(s->name) == n && !strncmp(model, s->name, n)) return colon + 1;
+    for (char **name = s->aliases.items; name && *name; name++)
+        if (!strcmp(*name, "*") || (strlen(*name) == n && !strncmp(model, *name, n))) return colon + 1;
+    return NULL;
+}
+
+static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
+{
+    out->size = sizeof *out;
+    return id >= 0 && id <= INT32_MAX && weft_engine_adapters(s->engine, (int32_t)id, out, 1) > 0 && out->index == id;
+}
+
+static int add(weft__adapters *out, const char *name, float scale, weft__fault *fault)
+{
+    if (out->n == WEFT__MAX_LORAS) return weft__fault_set(fault, 400, "lora", "'lora' must have at most %d adapters", WEFT__MAX_LORAS);
+    weft_request_adapter *a = &out->items[out->n];
+    snprintf(out->names[out->n], sizeof out->names[0], "%s", name);
+    *a = (weft_request_adapter){out->names[out->n], scale};
+    out->n++;
+    return 1;
+}
+
+static int add_listed(const weft_server *s, const weft__lora *loras, int n, weft__adapters *out, weft__fault *fault)
+{
+    weft_engine_adapter a;
+    for (int i = 0; i < n; i++) {
+        if (!by_index(s, loras[i].id, &a)) return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
+        if (!add(out, a.name, (float)loras[i].scale, fault)) return 0;
+    }
+    return 1;
+}
+
+int weft__adapters_choose(weft_server *s, const weft__ask *ask, weft__adapters *out, weft__fault *fault)
+{
+    const char *named = weft__adapter_of_model(s, ask->model);
+    weft__lora set[WEFT__MAX_LORAS];
+    int n_set;
+    out->n = 0;
+    if (named && ask->lora_given)
+        return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
+    if (named) return add(out, named, NAN, fault);
+    if (ask->lora_given) return add_listed(s, ask->loras, ask->n_loras, out, fault);
+    pthread_mutex_lock(&s->loras_lock);
+    n_set = s->n_loras;
+    memcpy(set, s->loras, sizeof set);
+    pthread_mutex_unlock(&s->loras_lock);
+    weft_engine_adapter a;
+    for (int i = 0; i < n_set; i++)
+        if (by_index(s, set[i].id, &a) && !add(out, a.name, (float)set[i].scale, fault)) return 0; /* those that were unloaded since change nothing */
+    return 1;
+}
+
+/* ---- listing ---- */
+
+/* Calls each for every adapter, in order. */
+static void each_adapter(const weft_server *s, void (*each)(const weft_server *s, const weft_engine_adapter *a, weft__text *out), weft__text *out)
+{
+    weft_engine_adapter page[PAGE];
+    int32_t first = 0, n;
+    do {
+        n = weft_engine_adapters(s->engine, first, page, PAGE);
+        for (int32_t i = 0; i < n && i < PAGE; i++) each(s, &page[i], out);
+        if (n > PAGE) first = page[PAGE - 1].index + 1;
+    } while (n > PAGE);
+}
+
+static void put_string(weft__text *out, const char *text)
+{
+    weft__json_write_string(out, text, strlen(text));
+}
+
+void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+{
+    weft__text_puts(out, "{\"id\":");
+    put_string(out, a->name);
+    weft__text_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
+    put_string(out, s->name);
+    weft__text_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version, (double)a->scale);
+}
+
+static void put_another_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+{
+    weft__text_putc(out, ',');
+    weft__adapter_put_model(s, a, out);
+}
+
+void weft__adapters_put_models(const weft_server *s, weft__text *out)
+{
+    each_adapter(s, put_another_model, out);
+}
+
+static float set_scale(const weft_server *s, int32_t id)
+{
+    float scale = 0;
+    pthread_mutex_lock(&((weft_server *)(uintptr_t)s)->loras_lock);
+    for (int i = 0; i < s->n_loras; i++)
+        if (s->loras[i].id == id) scale = (float)s->loras[i].scale;
+    pthread_mutex_unlock(&((weft_server *)(uintptr_t)s)->loras_lock);
+    return scale;
+}
+
+static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+{
+    weft__text_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
+    put_string(out, a->name);
+    weft__text_puts(out, ",\"path\":");
+    put_string(out, a->path);
+    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index), a->version, a->n_requests,
+                      (unsigned long long)a->n_bytes);
+}
+
+/* ---- endpoints ---- */
+
+static void answer(weft__http_request *r, weft__text *out, const weft__fault *fault)
+{
+    if (fault->status) {
+        weft__text_free(out);
+        weft__reply_fault(r, fault);
+    } else {
+        weft__reply_json(r, 200, out);
+    }
+    weft__http_release(r);
+}
+
+/* POST: the scales of requests that name no adapter; those not listed are 0. */
+static void set_scales(weft_server *s, const char *body, size_t n, weft__text *out, weft__fault *fault)
+{
+    weft__json *root = NULL;
+    weft_error err = {0};
+    weft__ask ask = {0};
+    weft__adapters known = {0};
+    if (weft__json_parse(body, n, &root, &err)) {
+        weft__fault_set(fault, 400, NULL, "the body is no JSON: %s", err.message);
+        return;
+    }
+    if (weft__lora_read(&ask, "lora", root, fault) && add_listed(s, ask.loras, ask.n_loras, &known, fault)) {
+        pthread_mutex_lock(&s->loras_lock);
+        memcpy(s->loras, ask.loras, sizeof s->loras);
+        s->n_loras = ask.n_loras;
+        pthread_mutex_unlock(&s->loras_lock);
+        weft__text_puts(out, "{\"success\":true}");
+    }
+    weft__json_free(&root);
+}
+
+void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    (void)tenant;
+    if (!strcmp(weft__http_method(r), "POST")) {
+        set_scales(s, body, n, &out, &fault);
+    } else {
+        weft__text_putc(&out, '[');
+        each_adapter(s, put_entry, &out);
+        weft__text_putc(&out, ']');
+    }
+    answer(r, &out, &fault);
+}
+
+/* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
+static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__fault *fault)
+{
+    char joined[PATH_MAX];
+    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
+    if (!n) return weft__fault_set(fault, 403, "lora_path", "this server loads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
+    if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
+        (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) || (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
+        return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+    if (!realpath(joined, out)) {
+        if (errno == ENOENT || errno == ENOTDIR) return weft__fault_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
+        return weft__fault_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
+    }
+    if (strncmp(out, s->adapter_dir, n) || out[n] != '/') return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+    return 1;
+}
+
+static void put_loaded(const weft_server *s, const char *name, weft__text *out)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    if (weft_engine_adapter_find(s->engine, name, &a, NULL)) weft__text_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
+    else weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index, a.name, a.version);
+}
+
+void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    weft__ask ask = {0};
+    weft_error err = {0};
+    char place[PATH_MAX];
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    (void)tenant;
+    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && place_of(s, ask.lora_path, place, &fault)) {
+        weft_status st = weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale, ask.load_inplace ? WEFT_ADAPTER_REPLACE : 0, &err);
+        if (st == WEFT_EXISTS) weft__fault_set(&fault, 400, "lora_name", "%s", err.message);
+        else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(&fault, st, err.message);
+        else if (st) weft__fault_set(&fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);
+        else put_loaded(s, ask.lora_name, &out);
+    }
+    weft__ask_free(&ask);
+    answer(r, &out, &fault);
+}
+
+void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    weft__fault fault = {0};
+    weft__ask ask = {0};
+    weft_error err = {0};
+    size_t n;
+    const char *body = weft__http_body(r, &n);
+    (void)tenant;
+    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault)) {
+        if (weft_engine_adapter_remove(s->engine, ask.lora_name, &err)) weft__fault_set(&fault, 404, "lora_name", "%s", err.message);
+        else weft__text_puts(&out, "{\"status\":\"ok\"}");
+    }
+    weft__ask_free(&ask);
+    answer(r, &out, &fault);
+}

@@ -1,0 +1,127 @@
+"""Claims about adapters over HTTP, over a scripted model (fake_engine.c): which adapters a request means, how they are listed, loaded and
+unloaded, and that no client leaves the folder for them.
+
+usage: test_adapters.py build/fake_server"""
+import os
+import shutil
+import tempfile
+import unittest
+
+import test_server as base
+
+LOAD, UNLOAD, LIST = "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/lora-adapters"
+
+
+class Adapters(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.realpath(tempfile.mkdtemp())
+        self.inside = os.path.join(self.folder, "inside")
+        os.makedirs(os.path.join(self.inside, "deep"))
+        for path in ("a.gguf", "b.gguf", "deep/c.gguf", "../outside.gguf"):
+            open(os.path.join(self.inside, path), "w").close()
+        os.symlink("../outside.gguf", os.path.join(self.inside, "link.gguf"))
+        self.server = base.Server("--adapter-dir", self.inside)
+
+    def tearDown(self):
+        status, err = self.server.stop()
+        shutil.rmtree(self.folder)
+        self.assertEqual(status, 0, err)
+
+    def load(self, name, path, **more):
+        return self.server.post(LOAD, {"lora_name": name, "lora_path": path, **more})
+
+    def used(self, path=base.TEXT, **body):
+        """The adapters that the engine was asked for."""
+        body = {"prompt": "[adapters]", **body} if path != base.CHAT else {"messages": base.user("[adapters]"), **body}
+        r = self.server.post(path, {"max_tokens": 200, **body})
+        self.assertEqual(r.status, 200, r.body)
+        if path == base.LLAMA:
+            return r.json["content"]
+        choice = r.json["choices"][0]
+        return choice["text"] if path == base.TEXT else choice["message"]["content"]
+
+    def test_a_model_may_be_an_adapter(self):
+        self.assertEqual(self.load("a", "a.gguf").status, 200)
+        self.assertEqual(self.load("c", "deep/c.gguf", scale=0.5).status, 200)
+        for path in (base.TEXT, base.CHAT, base.LLAMA):
+            self.assertEqual(self.used(path), "-")
+            self.assertEqual(self.used(path, model="a"), "a=nan;")
+            self.assertEqual(self.used(path, model="fake:c"), "c=nan;")
+            self.assertEqual(self.used(path, model="fake"), "-")
+        for name in ("b", "fake:b", "other:a", "a:a", "fake:"):
+            r = self.server.post(base.TEXT, {"prompt": "x", "model": name})
+            self.assertEqual((r.status, r.json["error"]["code"]), (404, "model_not_found"), name)
+        models = [m["id"] for m in self.server.get("/v1/models").json["data"]]
+        self.assertEqual(models, ["fake", "a", "c"])
+        self.assertEqual(self.server.get("/v1/models/fake:a").json["parent"], "fake")
+        self.assertEqual(self.server.get("/v1/models/b").status, 404)
+
+    def test_lora_field_and_scales_for_all(self):
+        self.load("a", "a.gguf")
+        self.load("b", "b.gguf")
+        listed = self.server.get(LIST).json
+        self.assertEqual([(x["id"], x["name"], x["scale"], os.path.basename(x["path"])) for x in listed], [(0, "a", 0, "a.gguf"), (1, "b", 0, "b.gguf")])
+        for path in (base.TEXT, base.CHAT, base.LLAMA):
+            self.assertEqual(self.used(path, lora=[{"id": 1, "scale": 0.5}, {"id": 0, "scale": -2}]), "b=0.5;a=-2;")
+            self.assertEqual(self.used(path, lora=[]), "-")
+        self.assertEqual(self.server.post(LIST, [{"id": 1, "scale": 0.25}]).json, {"success": True})
+        self.assertEqual([x["scale"] for x in self.server.get(LIST).json], [0, 0.25])
+        self.assertEqual(self.used(), "b=0.25;")
+        self.assertEqual(self.used(model="a"), "a=nan;")
+        self.assertEqual(self.used(lora=[{"id": 0, "scale": 1}]), "a=1;")
+        self.server.post(UNLOAD, {"lora_name": "b"})
+        self.assertEqual(self.used(), "-")
+        self.assertEqual(self.load("b", "b.gguf").json["id"], 2)  # a number is never given twice
+        self.assertEqual(self.used(), "-")
+
+    def test_bad_fields_are_named(self):
+        self.load("a", "a.gguf")
+        good = {"id": 0, "scale": 1}
+        for lora, words in (("a", "array of objects"), ([1], "'lora[0]'"), ([{"id": 0}], "'lora[0]'"), ([good, {"id": "0", "scale": 1}], "'lora[1]'"),
+                            ([good, good], "id 0 twice"), ([{"id": 7, "scale": 1}], "id 7"), ([{"id": -1, "scale": 1}], "id -1"),
+                            ([{"id": 0, "scale": 1e300}], "'lora[0]'"), ([{"id": i, "scale": 1} for i in range(9)], "at most 8")):
+            for path, body in ((base.TEXT, {"prompt": "x"}), (base.LLAMA, {"prompt": "x"})):
+                r = self.server.post(path, {**body, "lora": lora})
+                self.assertEqual(r.status, 400, lora)
+                self.assertIn(words, r.json["error"]["message"])
+            r = self.server.post(LIST, lora)
+            self.assertEqual(r.status, 400, lora)
+        r = self.server.post(base.TEXT, {"prompt": "x", "model": "a", "lora": [good]})
+        self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora"))
+        self.assertEqual(self.server.ask("POST", LIST, b"{").status, 400)
+
+    def test_load_and_unload(self):
+        r = self.load("a", "a.gguf")
+        self.assertEqual((r.status, r.json), (200, {"status": "ok", "id": 0, "name": "a", "version": 1}))
+        r = self.load("a", "b.gguf")
+        self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"))
+        self.assertEqual(self.load("a", "a.gguf", load_inplace=True).json["version"], 2)
+        self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 200)
+        self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 404)
+        self.assertEqual(self.server.get(LIST).json, [])
+        self.assertEqual(self.load("x/y", "a.gguf").status, 400)
+        self.assertEqual(self.load("a", "nowhere.gguf").status, 404)
+        for body in ({}, {"lora_name": "a"}, {"lora_path": "a.gguf"}, {"lora_name": 1, "lora_path": "a"}):
+            self.assertEqual(self.server.post(LOAD, body).status, 400, body)
+
+    def test_nobody_leaves_the_folder(self):
+        outside = os.path.join(self.folder, "outside.gguf")
+        for path in (outside, "../outside.gguf", "deep/../../outside.gguf", "link.gguf", "..", "deep/..", "/etc/passwd", ".", "",
+                     "deep\\..\\..\\outside.gguf", "../inside/../outside.gguf"):
+            r = self.load("x", path)
+            self.assertEqual(r.status, 400, path)
+            self.assertNotIn(self.folder, r.body.decode())
+        self.assertEqual(self.server.get(LIST).json, [])
+
+    def test_without_a_folder_nothing_is_loaded(self):
+        server = base.Server()
+        try:
+            r = server.post(LOAD, {"lora_name": "a", "lora_path": "a.gguf"})
+            self.assertEqual(r.status, 403)
+            self.assertIn("--adapter-dir", r.json["error"]["message"])
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
