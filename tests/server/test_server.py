@@ -490,7 +490,7 @@ def bad_requests():
     llama = [
         ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": -1}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
         ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"),
-        ({"seed": -2}, "'seed'"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora' is not supported"),
+        ({"seed": -2}, "'seed'"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' is not supported"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),
         ({"logit_bias": 5}, "'logit_bias'"), ({"logit_bias": [[300, 1]]}, "'logit_bias' must have token ids from 0 to 299"), ({"logit_bias": [[1]]}, "[token, number]"),
         ({"logit_bias": [[1, 20000]]}, "from -10000 to 10000"), ({"logit_bias": [["w" * 1001, 1]]}, "at most 1000 bytes"), ({"logit_bias": [[1, True]]}, "numbers as values"),
