@@ -553,7 +553,8 @@ static void add_headers(weft__http_request *r, struct MHD_Response *response)
     if (r->http->quiet) MHD_add_response_header(response, "Connection", "close");
 }
 
-/* The next bytes of a stream. */
+/* The next bytes of a stream. One that is broken off ends on a connection that is shut down: the library then fails to send the end and
+ * lets go of the connection at once, which after MHD_CONTENT_READER_END_WITH_ERROR it does only when something happens on it (0.9.75). */
 static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
 {
     weft__http_request *r = arg;
@@ -561,8 +562,10 @@ static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
     (void)position;
     pthread_mutex_lock(&r->lock);
     size_t left = r->gone ? 0 : r->out.len - r->out_at;
-    if (r->gone || r->full || r->http->stopping) got = MHD_CONTENT_READER_END_WITH_ERROR;
-    else if (left) {
+    if (r->gone || r->full || r->http->stopping) {
+        shutdown(r->connection->fd, SHUT_RDWR);
+        got = MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (left) {
         got = (ssize_t)(left < max ? left : max);
         memcpy(to, r->out.data + r->out_at, (size_t)got);
         r->out_at += (size_t)got;
