@@ -4,13 +4,14 @@ WEFT_SHARED ?= ../shared
 MODEL ?= $(WEFT_SHARED)/models/stories260K.gguf
 PROMPT ?= Once upon a time
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
 export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers peers \
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers soak peers \
 	format format-check clean
 
 all:
@@ -33,6 +34,7 @@ help:
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
+	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make peers           the same answers as llama.cpp and transformers, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make format          clang-format over the tree; format-check only reports'
 	@echo 'make clean           removes the build folders'
@@ -68,6 +70,12 @@ bench-check:
 
 bench-record bench-peers: all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
+
+soak:
+	@scripts/setup
+	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
+	@cmake --build --preset release -j $(JOBS) --target weft bench_load
+	@bench/soak build/weft build/bench_load --seconds $(SOAK_SECONDS) $(ARGS)
 
 peers: all
 	@tests/peers/run build/weft $(ARGS)

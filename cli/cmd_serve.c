@@ -124,7 +124,7 @@ int cmd_serve(int argc, char **argv)
     static struct serve_options o = {.kv_type = "f16", .adapter_type = "auto"};
     weft_engine_params *e = &o.engine;
     weft_server_params *s = &o.server;
-    int32_t store_mb = 0;
+    int32_t store_mb = 0, kv_tokens = 0;
     weft_engine_params_default(e);
     weft_server_params_default(s);
     const option_spec options[] = {
@@ -143,6 +143,7 @@ int cmd_serve(int argc, char **argv)
         {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, 4096, NULL},
         {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 20, NULL},
         {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, 1 << 20, NULL},
+        {"kv-tokens", 0, OPT_INT, &kv_tokens, "N", "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
         {"adapter-dir", 0, OPT_TEXT, &s->adapter_dir, "DIR", "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
@@ -178,6 +179,7 @@ int cmd_serve(int argc, char **argv)
     }
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
     e->store_bytes = (uint64_t)store_mb << 20;
+    e->n_kv_tokens = kv_tokens;
     weft_error err = {0};
     return serve_model(&o, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
 }
