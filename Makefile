@@ -11,7 +11,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers soak peers \
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers bench-serve soak peers \
 	format format-check clean
 
 all:
@@ -34,6 +34,7 @@ help:
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
+	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make peers           the same answers as llama.cpp and transformers, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make format          clang-format over the tree; format-check only reports'
@@ -71,11 +72,11 @@ bench-check:
 bench-record bench-peers: all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
 
-soak:
+soak bench-serve:
 	@scripts/setup
 	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
 	@cmake --build --preset release -j $(JOBS) --target weft bench_load
-	@bench/soak build/weft build/bench_load --seconds $(SOAK_SECONDS) $(ARGS)
+	@bench/$(@:bench-%=%) build/weft build/bench_load $(if $(filter soak,$@),--seconds $(SOAK_SECONDS)) $(ARGS)
 
 peers: all
 	@tests/peers/run build/weft $(ARGS)

@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import platform
 import re
 import resource
 import subprocess
@@ -96,6 +97,18 @@ def play(load, port, plan, seconds=0, patience=600):
 
 
 # ---- results ----
+
+def cpu():
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+def escape(text):
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
 
 def percentile(values, share):
     """The value below or at which a share of them lies; 0 of none."""
