@@ -11,7 +11,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers bench-serve soak peers \
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -37,6 +37,8 @@ help:
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make peers           the same answers as llama.cpp and transformers, where they can be installed; ARGS=... go to tests/peers/run'
+	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients'
+	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
 	@echo 'make format          clang-format over the tree; format-check only reports'
 	@echo 'make clean           removes the build folders'
 
@@ -80,6 +82,12 @@ soak bench-serve:
 
 peers: all
 	@tests/peers/run build/weft $(ARGS)
+
+clients: all
+	@scripts/clients
+
+kill-store: all
+	@python3 tests/server/kill_store.py build/weft 100 || [ $$? = 77 ]
 
 format:
 	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) -i

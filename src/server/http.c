@@ -861,6 +861,28 @@ static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
     return k != NULL;
 }
 
+/* Did the client leave before its request was complete? The library hears of that from an edge of the socket, and misses it when the
+ * end came in together with the last bytes. */
+static int left_early(const struct connection *k)
+{
+    weft__http_request *r = k->request;
+    char byte;
+    if (!r) return 0;
+    pthread_mutex_lock(&r->lock);
+    int waiting = !r->handed && !r->answered;
+    pthread_mutex_unlock(&r->lock);
+    return waiting && recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Gives the library another edge. */
+static void shut_left(weft__http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    for (struct connection *k = h->connections; k; k = k->next)
+        if (left_early(k)) shutdown(k->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void ping(weft__http *h, uint64_t now)
 {
     uint64_t after = (uint64_t)h->config.ping_s * SECOND_NS;
@@ -902,6 +924,7 @@ static void *watcher(void *arg)
                 mark_gone(r, 1);
                 unref(r);
             }
+        shut_left(h);
         ping(h, now);
     }
 }

@@ -1,4 +1,4 @@
-/* fake_server.c: the server over fake_engine.c, as a program for test_server.py. Prints its address, and serves until SIGTERM; a second one ends the
+/* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves until SIGTERM; a second one ends the
  * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition.  --fields: prints the tables of fields. */
 #include <signal.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-import test_server as base
+import common as base
 
 LOAD, UNLOAD, LIST = "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/lora-adapters"
 
@@ -20,7 +20,7 @@ class Adapters(unittest.TestCase):
         for path in ("a.gguf", "b.gguf", "deep/c.gguf", "../outside.gguf"):
             open(os.path.join(self.inside, path), "w").close()
         os.symlink("../outside.gguf", os.path.join(self.inside, "link.gguf"))
-        self.server = base.Server("--adapter-dir", self.inside)
+        self.server = base.Server([*base.FAKE, "--adapter-dir", self.inside])
 
     def tearDown(self):
         status, err = self.server.stop()
@@ -114,7 +114,7 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.server.get(LIST).json, [])
 
     def test_without_a_folder_nothing_is_loaded(self):
-        server = base.Server()
+        server = base.Server(base.FAKE)
         try:
             r = server.post(LOAD, {"lora_name": "a", "lora_path": "a.gguf"})
             self.assertEqual(r.status, 403)

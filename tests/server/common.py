@@ -1,0 +1,170 @@
+"""What the tests of the server share: a server as a process (Server), its answers, and one that is scripted (Case: fake_server.c).
+
+usage: PROGRAM build/fake_server"""
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
+SLOWER = 10 if EMULATOR else 1
+CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
+PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
+FAKE = EMULATOR + [PROGRAM]
+
+
+def user(text):
+    return [{"role": "user", "content": text}]
+
+
+def request(body, path=CHAT, more=b""):
+    data = json.dumps(body).encode()
+    return b"POST %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n" % (path.encode(), more, len(data)) + data
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def events(self):
+        """The data of each event of a stream; "[DONE]" stays text."""
+        out = []
+        for line in self.body.decode().split("\n\n"):
+            if line.startswith("data: "):
+                out.append(line[6:] if line[6:] == "[DONE]" else json.loads(line[6:]))
+        return out
+
+
+class Server:
+    """A program that tells its address in a line of its output, and serves until SIGTERM."""
+
+    def __init__(self, command, **more):
+        self.process = subprocess.Popen([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", **more)
+        self.err, self.address, told = [], "", threading.Event()
+        self.readers = [threading.Thread(target=self.read, args=(stream, told), daemon=True) for stream in (self.process.stdout, self.process.stderr)]
+        for reader in self.readers:
+            reader.start()
+        while not told.wait(0.05) and any(reader.is_alive() for reader in self.readers):
+            pass
+        if not self.address:
+            raise RuntimeError("".join(self.err) or "no address, and no message")
+        self.port = int(self.address.rsplit(":", 1)[1]) if self.address.startswith("http") else 0
+
+    def read(self, stream, told):
+        for line in stream:
+            found = None if self.address else re.search(r"https?://\S+:\d+|unix:\S+", line)
+            if found:
+                self.address = found.group()
+                told.set()
+            elif stream is self.process.stderr:
+                self.err.append(line)
+
+    def connect(self, timeout=20 * SLOWER):
+        if self.port:
+            return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(timeout)
+        s.connect(self.address[len("unix:"):])
+        return s
+
+    def ask(self, method, path, body=None, headers=None, timeout=30 * SLOWER):
+        c = http.client.HTTPConnection("127.0.0.1", self.port or 80, timeout=timeout)
+        c.sock = self.connect(timeout)
+        data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
+        c.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
+        r = c.getresponse()
+        answer = Answer(r.status, {k.lower(): v for k, v in r.getheaders()}, r.read())
+        c.close()
+        return answer
+
+    def post(self, path, body, **more):
+        return self.ask("POST", path, body, **more)
+
+    def get(self, path, **more):
+        return self.ask("GET", path, **more)
+
+    def raw(self, data, wait=1.5):
+        """Everything that comes back for these bytes until the server closes, or nothing comes for a while."""
+        out = b""
+        with self.connect() as s:
+            try:
+                s.sendall(data)
+            except OSError:
+                pass  # refused before all was sent
+            s.settimeout(wait * SLOWER)
+            try:
+                while True:
+                    got = s.recv(65536)
+                    if not got:
+                        break
+                    out += got
+            except (TimeoutError, ConnectionError):
+                pass
+        return out
+
+    def metric(self, name):
+        found = re.search(r"^%s (\S+)$" % re.escape(name), self.get("/metrics").body.decode(), re.M)
+        return float(found.group(1))
+
+    def wait_metric(self, name, want, seconds=5):
+        until = time.time() + seconds * SLOWER
+        while self.metric(name) != want and time.time() < until:
+            time.sleep(0.02)
+        return self.metric(name)
+
+    def stop(self, wait=20):
+        """Exit status and what stood on stderr."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.ended(wait)
+
+    def kill(self):
+        self.process.kill()
+        return self.ended()
+
+    def ended(self, wait=20):
+        try:
+            self.process.wait(timeout=wait * SLOWER)
+        finally:
+            self.process.kill()
+            self.process.wait()
+        for reader in self.readers:
+            reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode, "".join(self.err)
+
+
+class Case(unittest.TestCase):
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server([*FAKE, *cls.options])
+
+    @classmethod
+    def tearDownClass(cls):
+        status, err = cls.server.stop()
+        assert status == 0, err  # 3: memory was not freed
+
+    def post(self, path, body, status=200, **more):
+        answer = self.server.post(path, body, **more)
+        self.assertEqual(answer.status, status, answer.body)
+        return answer
+
+    def own(self, *options):
+        server = Server([*FAKE, *options])
+        self.addCleanup(lambda: server.process.stdout.closed or server.stop())
+        return server

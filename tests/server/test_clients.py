@@ -1,0 +1,256 @@
+"""Claims about clients and places, over a scripted model (fake_engine.c): those that leave, do not read or are too many; sockets, TLS, the log; ending in order.
+
+usage: test_clients.py build/fake_server"""
+import http.client
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, request, user
+
+
+class Places(Case):
+    def test_unix_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "weft.sock")
+            server = self.own("--unix", path)
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+            self.assertEqual(server.post(TEXT, {"prompt": "[say ok]"}, headers={"Host": "anything"}).json["choices"][0]["text"], "ok")
+            p = subprocess.run([*FAKE, "--unix", path], capture_output=True, text=True, timeout=30 * SLOWER)
+            self.assertIn("another server", p.stderr)
+            server.kill()
+            again = self.own("--unix", path)  # what a killed one left is taken over
+            self.assertEqual(again.get("/health").status, 200)
+            self.assertEqual(again.stop()[0], 0)
+            self.assertFalse(os.path.exists(path))
+
+    def test_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cert, key = (os.path.join(folder, n) for n in ("cert.pem", "key.pem"))
+            made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", cert],
+                                  capture_output=True) if subprocess.run(["which", "openssl"], capture_output=True).returncode == 0 else None
+            if not made or made.returncode:
+                self.skipTest("no openssl to make a certificate")
+            import ssl
+            server = self.own("--cert", cert, "--key", key)
+            self.assertTrue(server.address.startswith("https://"))
+            c = http.client.HTTPSConnection("localhost", server.port, timeout=20 * SLOWER, context=ssl.create_default_context(cafile=cert))
+            c.request("POST", CHAT, json.dumps({"messages": user("[say over TLS]"), "stream": True}))
+            self.assertIn(b"[DONE]", c.getresponse().read())
+            c.close()
+
+    def test_log(self):
+        with tempfile.NamedTemporaryFile() as f:
+            server = self.own("--log", f.name)
+            server.post(CHAT, {"messages": user("[say secret]"), "user": "bob"})
+            server.get("/nope")
+            self.assertEqual(server.stop()[0], 0)
+            # Lines appear as connections end, which may be in another order.
+            lines = sorted((json.loads(line) for line in f.read().decode().splitlines()), key=lambda r: r["path"] == "/nope")
+            self.assertEqual([(r["path"], r["status"], r["complete"]) for r in lines], [(CHAT, 200, True), ("/nope", 404, True)])
+            self.assertEqual((lines[0]["tenant"], lines[0]["generated_tokens"], lines[0]["finish"]), ("user-bob", 6, "stop"))
+            self.assertEqual(len({r["id"] for r in lines}), 2)
+            self.assertNotIn("secret", json.dumps(lines))
+
+
+class Clients(Case):
+    """Those that leave, and those that do not read."""
+    options = ("--slow", 2, "--idle", 3, "--ping", 1, "--buffer", 20000)
+
+    def settled(self):
+        self.assertEqual(self.server.wait_metric("weft_running", 0), 0)
+        self.assertEqual(self.server.wait_metric("weft_waiting", 0), 0)
+        self.assertEqual(self.server.wait_metric("weft_http_requests", 1), 1)  # the one that asks
+        self.assertFalse(any(s["is_processing"] for s in self.server.get("/slots").json))
+
+    def test_gone_at_every_stage(self):
+        whole = request({"messages": user("[delay 20][loop abc]"), "stream": True})
+        stages = [0, 10, whole.index(b"\r\n\r\n") + 2, whole.index(b"\r\n\r\n") + 4, whole.index(b"\r\n\r\n") + 9, len(whole) - 5, len(whole)]
+        for stage in stages:
+            for abrupt in (False, True):
+                s = self.server.connect()
+                s.sendall(whole[:stage])
+                if stage == len(whole):
+                    self.assertTrue(s.recv(100).startswith(b"HTTP/1.1 200"))
+                if abrupt:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.close()
+        self.settled()
+
+    def test_gone_while_waiting(self):
+        """In the queue, before the first token, and between tokens of an answer that is not streamed."""
+        gone = self.server.metric("weft_http_gone_total")
+        for orders in ("[queue 60000]", "[delay 60000]", "[delay 20][loop abc]"):
+            for stream in (False, True):
+                with self.server.connect() as s:
+                    s.sendall(request({"messages": user(orders), "stream": stream, "n": 2}))
+                    time.sleep(0.15)
+        self.settled()
+        self.assertEqual(self.server.wait_metric("weft_http_gone_total", gone + 6), gone + 6)
+
+    def test_slow_reader_is_cut(self):
+        """It does not read; others are not delayed, and it is cut off."""
+        cut = self.server.metric("weft_http_cut_slow_total")
+        slow = []
+        for _ in range(3):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.server.port))
+            s.sendall(request({"messages": user("[loop " + "x" * 900 + "]"), "n": 8, "stream": True, "logprobs": True, "top_logprobs": 20}))
+            slow.append(s)
+        began = time.time()
+        self.assertEqual(self.post(TEXT, {"prompt": "[say quick]"}).json["choices"][0]["text"], "quick")
+        self.assertLess(time.time() - began, 2 * SLOWER)
+        self.assertEqual(self.server.wait_metric("weft_http_cut_slow_total", cut + 3, 15), cut + 3)
+        for s in slow:
+            s.close()
+        self.settled()
+
+    def test_slowloris(self):
+        """A head that comes in drops does not hold its connection longer than idle_s."""
+        with self.server.connect() as s:
+            began = time.time()
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+            s.settimeout(0.3)
+            closed = False
+            while not closed and time.time() - began < 12 * SLOWER:
+                try:
+                    s.sendall(b"X: y\r\n")
+                    closed = s.recv(100) == b""
+                except TimeoutError:
+                    pass
+                except OSError:
+                    closed = True
+            self.assertTrue(closed)
+            self.assertGreater(time.time() - began, 2)
+
+    def test_pings(self):
+        with self.server.connect() as s:
+            s.sendall(request({"messages": user("[queue 60000]"), "stream": True}))
+            data, until = b"", time.time() + 8 * SLOWER
+            while b": ping" not in data and time.time() < until:
+                data += s.recv(1000)
+            self.assertIn(b": ping\n\n", data)
+        self.settled()
+
+    def test_tokens_come_one_by_one(self):
+        """A token is not held until the next one."""
+        with self.server.connect() as s:
+            s.sendall(request({"prompt": "[delay 200][say abc]", "stream": True}, LLAMA))
+            times, data = [], b""
+            while data.count(b'"stop":false') < 3:
+                data += s.recv(10000)
+                while len(times) < data.count(b'"stop":false'):
+                    times.append(time.time())
+            self.assertGreater(times[2] - times[0], 0.25)
+
+    def test_many_at_once(self):
+        answers = []
+
+        def one(i):
+            a = self.server.post(CHAT, {"messages": user("[delay 1][say answer %d]" % i), "stream": i % 2 == 0})
+            text = "".join(c["choices"][0]["delta"].get("content", "") for c in a.events[:-1]) if i % 2 == 0 else a.json["choices"][0]["message"]["content"]
+            answers.append((i, text))
+        threads = [threading.Thread(target=one, args=(i,)) for i in range(64)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(sorted(answers), [(i, "answer %d" % i) for i in range(64)])
+
+
+class Limits(Case):
+    options = ("--connections", 6, "--per-ip", 4)
+
+    def test_connections(self):
+        held = [self.server.connect() for _ in range(4)]
+        time.sleep(0.2)
+        answer = self.server.get("/health")
+        self.assertEqual((answer.status, answer.headers["connection"].lower()), (429, "close"))
+        for s in held:
+            s.close()
+        until = time.time() + 5 * SLOWER
+        while self.server.get("/health").status != 200 and time.time() < until:
+            time.sleep(0.05)
+        self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_full(self):
+        server = self.own("--connections", 3)
+        held = [server.connect() for _ in range(3)]
+        time.sleep(0.2)
+        self.assertEqual(server.get("/health").status, 503)
+        for s in held:
+            s.close()
+
+
+class Ending(Case):
+    def test_drains(self):
+        """What runs is finished; what is new is refused."""
+        server = self.own("--drain", 20)
+        got = {}
+
+        def one():
+            got["answer"] = server.post(TEXT, {"prompt": "[delay 50][say abcdefghij]", "stream": True})
+        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        kept.request("GET", "/health")
+        self.assertEqual(kept.getresponse().read(), b'{"status":"ok"}')
+        t = threading.Thread(target=one)
+        t.start()
+        time.sleep(0.15)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        kept.request("POST", TEXT, json.dumps({"prompt": "x"}))
+        r = kept.getresponse()
+        self.assertEqual((r.status, r.getheader("Connection").lower()), (503, "close"))
+        with self.assertRaises(OSError):
+            server.connect()
+        t.join()
+        self.assertEqual("".join(c["choices"][0]["text"] for c in got["answer"].events[:-1]), "abcdefghij")
+        self.assertEqual(server.ended(), (0, "cancelled 0\n"))
+
+    def test_cancels_at_last(self):
+        for second_signal in (False, True):
+            server = self.own("--drain", 30 if second_signal else 1)
+            results = []
+
+            def one(stream):
+                try:
+                    results.append(server.post(TEXT, {"prompt": "[delay 50][loop a]", "stream": stream, "max_tokens": 2000}))
+                except (OSError, http.client.HTTPException) as e:
+                    results.append(e)
+            threads = [threading.Thread(target=one, args=(i % 2 == 0,)) for i in range(6)]
+            for t in threads:
+                t.start()
+            time.sleep(0.3)
+            began = time.time()
+            server.process.send_signal(signal.SIGTERM)
+            if second_signal:
+                time.sleep(0.2)
+                server.process.send_signal(signal.SIGTERM)
+            for t in threads:
+                t.join()
+            self.assertEqual(server.ended(), (0, "cancelled 6\n"))
+            self.assertLess(time.time() - began, 8 * SLOWER)
+            for r in results:
+                self.assertIsInstance(r, Answer)
+                if r.status != 503:
+                    self.assertIn("error", r.events[-1])
+
+    def test_stops_while_clients_hang(self):
+        server = self.own("--drain", 1)
+        held = [server.connect() for _ in range(5)]
+        for s in held[:3]:
+            s.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        status, err = server.stop()
+        self.assertEqual(status, 0, err)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,126 @@
+"""The llama.cpp endpoints as scripts call them: curl against the real program.
+
+usage: test_curl.py build/weft"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import real
+from common import SLOWER
+
+if not shutil.which("curl"):
+    print("skipped: there is no curl; scripts/setup test installs it")
+    sys.exit(77)
+
+STORY = "Once upon a time there was a little girl named Lily. She liked to play in the park with her mom and her big red ball. "
+
+
+class Curl(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.key = "curl-0123456789"
+        cls.server = real.serve("--store", os.path.join(cls.folder.name, "store"), "--slots", 4, "--api-key", cls.key)
+
+    @classmethod
+    def tearDownClass(cls):
+        real.checked_stop(cls.server)
+        cls.folder.cleanup()
+
+    def curl(self, path, body=None, status=200, key=True, more=()):
+        command = ["curl", "-sS", "--max-time", str(60 * SLOWER), "-w", "\n%{http_code}", self.server.address + path, *more]
+        if key:
+            command += ["-H", "Authorization: Bearer " + self.key]
+        if body is not None:
+            command += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+        p = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        text, code = p.stdout.rsplit("\n", 1)
+        self.assertEqual(int(code), status, text)
+        return text
+
+    def json(self, *args, **more):
+        return json.loads(self.curl(*args, **more))
+
+    def test_health_props_metrics(self):
+        self.assertEqual(self.json("/health", key=False), {"status": "ok"})
+        self.curl("/props", key=False, status=401)
+        props = self.json("/props")
+        self.assertEqual(props["total_slots"], 4)
+        self.assertIn("raise_exception", props["chat_template"])
+        self.assertGreater(props["default_generation_settings"]["n_ctx"], 0)
+        before = self.json("/completion", {"prompt": "Lily", "n_predict": 4})
+        self.assertEqual(before["tokens_predicted"], 4)
+        self.assertRegex(self.curl("/metrics"), r"(?m)^llamacpp:tokens_predicted_total [1-9]")
+
+    def test_completion(self):
+        body = {"prompt": "Once upon a time", "n_predict": 20, "temperature": 0, "seed": 1}
+        a = self.json("/completion", {**body, "return_tokens": True, "n_probs": 3})
+        self.assertIn("there was", a["content"])
+        self.assertEqual((a["stop"], a["stop_type"], a["tokens_predicted"], len(a["tokens"])), (True, "limit", 20, 20))
+        self.assertEqual([p["id"] for p in a["completion_probabilities"]], a["tokens"])
+        for p in a["completion_probabilities"]:  # greedy: the likeliest is the one
+            self.assertEqual(p["top_logprobs"][0]["id"], p["id"])
+            self.assertEqual(len(p["top_logprobs"]), 3)
+        self.assertTrue(all(k in a["timings"] for k in ("prompt_n", "prompt_ms", "predicted_n", "predicted_ms", "predicted_per_second")))
+        events = [json.loads(line[6:]) for line in self.curl("/completion", {**body, "stream": True}, more=["-N"]).split("\n") if line.startswith("data: ")]
+        self.assertEqual("".join(e["content"] for e in events), a["content"])
+        self.assertEqual([e["stop"] for e in events], [False] * (len(events) - 1) + [True])
+        word = a["content"].split()[3]
+        cut = self.json("/completion", {**body, "stop": [word]})
+        self.assertEqual((cut["content"], cut["stop_type"], cut["stopping_word"]), (a["content"][:a["content"].index(word)], "word", word))
+
+    def test_a_raw_completion_goes_on_where_the_prompt_ends(self):
+        """Word by word as in one piece: the space between prompt and answer is the answer's."""
+        whole = self.json("/completion", {"prompt": "Once upon a time", "n_predict": 12, "temperature": 0})["content"]
+        self.assertTrue(whole.startswith((" ", ",")), whole)
+        ids = self.json("/tokenize", {"content": "Once upon a time", "add_special": True})["tokens"]
+        self.assertEqual(self.json("/completion", {"prompt": ids, "n_predict": 12, "temperature": 0})["content"], whole)
+
+    def test_grammar(self):
+        a = self.json("/completion", {"prompt": "Lily said", "n_predict": 40, "grammar": "root ::= \" \" (\"yes\" | \"no\") \".\""})
+        self.assertIn(a["content"], (" yes.", " no."))
+
+    def test_tokenize_and_back(self):
+        tokens = self.json("/tokenize", {"content": "Lily liked her ball."})["tokens"]
+        self.assertEqual(self.json("/detokenize", {"tokens": tokens})["content"].strip(), "Lily liked her ball.")
+        self.assertEqual(self.json("/tokenize", {"content": "Lily liked her ball.", "add_special": True})["tokens"], [1] + tokens)
+        pieces = self.json("/tokenize", {"content": "Lily", "with_pieces": True})["tokens"]
+        self.assertEqual("".join(p["piece"] for p in pieces).strip(), "Lily")
+
+    def test_apply_template(self):
+        messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Tell of Lily."}]
+        self.assertEqual(self.json("/apply-template", {"messages": messages}), {"prompt": "<s>Be brief.\nTell of Lily.\nOnce"})
+
+    def test_embedding(self):
+        a = self.json("/embedding", {"content": "Lily"})[0]["embedding"][0]
+        self.assertEqual(self.json("/embedding", {"content": ["Lily", "Tom"]})[0]["embedding"][0], a)
+        self.assertAlmostEqual(sum(x * x for x in a), 1, places=5)
+
+    def test_slots(self):
+        body = {"prompt": STORY * 2, "n_predict": 20, "id_slot": 2, "temperature": 0}
+        first = self.json("/completion", body)
+        slots = self.json("/slots")
+        self.assertEqual((len(slots), slots[2]["id"], slots[2]["is_processing"]), (4, 2, False))
+        saved = self.json("/slots/2?action=save", {"filename": "lily.bin"})
+        self.assertEqual((saved["id_slot"], saved["filename"]), (2, "lily.bin"))
+        self.assertGreaterEqual(saved["n_saved"], first["tokens_evaluated"])
+        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "store", "s-lily.bin.kv")))
+        erased = self.json("/slots/2?action=erase", {})
+        self.assertEqual((erased["id_slot"], erased["n_erased"]), (2, saved["n_saved"] + 1))
+        restored = self.json("/slots/1?action=restore", {"filename": "lily.bin"})
+        self.assertEqual((restored["n_restored"], restored["n_read"]), (saved["n_saved"], saved["n_written"]))
+        again = self.json("/completion", body)
+        self.assertEqual(again["content"], first["content"])
+        self.assertEqual(again["timings"]["prompt_n"], 1)  # all but the last token of the prompt were there
+        for name in ("..", "a/b", "/etc/passwd"):
+            self.curl("/slots/1?action=save", {"filename": name}, status=400)
+        self.curl("/slots/1?action=restore", {"filename": "never"}, status=404)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

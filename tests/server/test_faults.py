@@ -1,0 +1,206 @@
+"""Faults, against the real program: bad requests, clients that go at every stage, too few pages, a full queue, a full disk, SIGTERM
+under load. Whatever happened, what is served afterwards is what was served before.
+
+usage: test_faults.py build/weft"""
+import concurrent.futures
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import real
+from bad_requests import Facts, bad_requests
+from common import CHAT, LLAMA, SLOWER, TEXT, request, user
+
+STORY = "Once upon a time there was a little girl named Lily. " * 5
+ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}
+
+
+class Faults(unittest.TestCase):
+    def serve(self, *options, **more):
+        server = real.serve(*options, **more)
+        self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+        return server
+
+    def answer(self, server, body=None):
+        a = server.post(TEXT, body or ASK, timeout=120 * SLOWER)
+        self.assertEqual(a.status, 200, a.body)
+        return a.json["choices"][0]["text"]
+
+    def settled(self, server):
+        for name in ("weft_running", "weft_waiting", "weft_kv_pages_used"):
+            self.assertEqual(server.wait_metric(name, 0, 20), 0, name)
+        self.assertEqual(server.wait_metric("weft_http_requests", 1), 1)  # the one that asks
+        self.assertFalse(any(s["is_processing"] for s in server.get("/slots").json))
+
+    def test_bad_requests(self):
+        server = self.serve("--max-body", 4)
+        before = self.answer(server)
+        props = server.get("/props").json
+        facts = Facts(server.get("/v1/models").json["data"][0]["id"], 512, props["default_generation_settings"]["n_ctx"], props["total_slots"])
+        cases = bad_requests(facts)
+        self.assertGreaterEqual(len(cases), 120)
+        for path, body, status, words, field in cases:
+            with self.subTest(path=path, body=repr(body)[:80]):
+                answer = server.post(path, body)
+                self.assertEqual(answer.status, status, answer.body[:300])
+                error = answer.json["error"]
+                self.assertIn(words, error["message"])
+                if field and path.startswith("/v1/"):
+                    self.assertEqual(error["param"], field)
+        self.settled(server)
+        self.assertEqual(self.answer(server), before)
+        real.checked_stop(server)
+
+    def test_special_tokens_in_messages_stay_text(self):
+        server = self.serve()
+        def count(text):
+            return server.post(CHAT, {"messages": user(text), "max_tokens": 1}).json["usage"]["prompt_tokens"]
+        spelled = [count("a " + text) for text in ("</s>", "<s>", "<unk>")]
+        self.assertTrue(all(n >= count("a ") + 3 for n in spelled), spelled)
+        real.checked_stop(server)
+
+    def test_clients_gone_at_every_stage(self):
+        server = self.serve("--slots", 4)
+        before = self.answer(server)
+        for path, body in ((TEXT, {**ASK, "max_tokens": 200, "ignore_eos": True}), (LLAMA, {"prompt": STORY, "n_predict": 200, "ignore_eos": True})):
+            for stream in (False, True):
+                whole = request({**body, "stream": stream}, path)
+                head = whole.index(b"\r\n\r\n") + 4
+                for stage in (0, 9, head - 2, head, head + 20, len(whole) - 1, len(whole)):
+                    for abrupt in (False, True):
+                        s = server.connect()
+                        s.sendall(whole[:stage])
+                        if stage == len(whole) and stream:
+                            self.assertTrue(s.recv(300).startswith(b"HTTP/1.1 200"))
+                        if abrupt:
+                            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                        s.close()
+        self.settled(server)
+        self.assertEqual(self.answer(server), before)
+        real.checked_stop(server)
+
+    def test_pages_run_out(self):
+        """Those that fit in turns are all answered, and rightly; one that never fits is refused."""
+        server = self.serve("--ctx", 512, "--kv-tokens", 320)
+        asks = [{**ASK, "prompt": STORY[i:i + 100], "max_tokens": 200, "seed": i, "ignore_eos": True} for i in range(24)]
+        alone = [self.answer(server, body) for body in asks[:6]]
+        with concurrent.futures.ThreadPoolExecutor(24) as pool:
+            together = list(pool.map(lambda body: self.answer(server, body), asks))
+        self.assertEqual(together[:6], alone)
+        self.assertGreater(server.metric("weft_preempted_total"), 0)
+        refused = server.post(TEXT, {"prompt": STORY, "max_tokens": 350})
+        self.assertEqual(refused.status, 400, refused.body)
+        self.assertIn("KV pages", refused.json["error"]["message"])
+        self.settled(server)
+        real.checked_stop(server)
+
+    def test_a_full_queue(self):
+        server = self.serve("--slots", 1, "--queue", 2)
+        body = {**ASK, "max_tokens": 300, "ignore_eos": True}
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: server.post(TEXT, body, timeout=200 * SLOWER), range(16)))
+        self.assertEqual({a.status for a in answers}, {200, 429})
+        self.assertEqual(len({a.json["choices"][0]["text"] for a in answers if a.status == 200}), 1)
+        for a in answers:
+            if a.status == 429:
+                self.assertGreaterEqual(int(a.headers["retry-after"]), 1)
+        self.settled(server)
+        real.checked_stop(server)
+
+    def fill_disk(self, store, **more):
+        """Prefixes and slots that cannot be written: answers are as ever, the slot's save says why, and nothing half is used later."""
+        server = self.serve("--store", store, **more)
+        before = self.answer(server)
+        self.assertEqual(server.post(LLAMA, {"prompt": STORY, "n_predict": 60, "id_slot": 0, "temperature": 0}).status, 200)
+        failed = server.post("/slots/0?action=save", {"filename": "mine"})
+        self.assertNotEqual(failed.status, 200)
+        self.assertRegex(failed.json["error"]["message"], "File too large|No space left|hold|cap")
+        time.sleep(0.3)
+        self.assertEqual(self.answer(server), before)
+        real.checked_stop(server)
+        again = self.serve("--store", store)
+        self.assertEqual(again.post("/slots/0?action=restore", {"filename": "mine"}).status, 404)
+        self.assertEqual(self.answer(again), before)
+        real.checked_stop(again)
+
+    def test_files_may_not_grow(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fill_disk(os.path.join(folder, "store"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
+
+    def test_the_disk_is_full(self):
+        with tempfile.TemporaryDirectory() as folder:
+            if os.getuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], capture_output=True).returncode:
+                return  # only where a small file system can be made; test_files_may_not_grow is everywhere
+            try:
+                self.fill_disk(os.path.join(folder, "store"))
+            finally:
+                subprocess.run(["umount", "-l", folder], check=True)
+
+    def test_the_store_keeps_to_its_size(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = os.path.join(folder, "store")
+            server = self.serve("--store", store, "--store-mb", 1, "--ctx", 512)
+            for i in range(24):
+                self.answer(server, {"prompt": "%d. %s" % (i, STORY * 2), "max_tokens": 1})
+            real.checked_stop(server)
+            total = sum(os.path.getsize(os.path.join(store, name)) for name in os.listdir(store))
+            self.assertTrue(0 < total <= 1 << 20, total)
+
+    def test_a_second_server_cannot_have_the_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = os.path.join(folder, "store")
+            server = self.serve("--store", store)
+            with self.assertRaisesRegex(RuntimeError, "another process"):
+                real.serve("--store", store)
+            real.checked_stop(server)
+
+    def test_sigterm_under_load(self):
+        for patient in (True, False):
+            server = self.serve("--drain", 60 if patient else 1, "--slots", 2, "--ctx", 2048)
+            before, body = self.answer(server), {**ASK, "max_tokens": 60 if patient else 1800, "ignore_eos": True}
+            results, began = [], threading.Semaphore(0)
+
+            def one(stream):
+                began.release()
+                try:
+                    results.append(server.post(TEXT, {**body, "stream": stream}, timeout=200 * SLOWER))
+                except (OSError, http.client.HTTPException) as e:
+                    results.append(e)
+            threads = [threading.Thread(target=one, args=(i % 2 == 0,)) for i in range(12 if patient else 24)]
+            for t in threads:
+                t.start()
+                began.acquire()
+            self.assertEqual(server.wait_metric("weft_running", 2), 2)
+            server.process.send_signal(signal.SIGTERM)
+            for t in threads:
+                t.join()
+            status, err = server.ended(90)
+            self.assertEqual(status, 0, err)
+            if patient:  # each that was accepted has its whole answer
+                texts = set()
+                for r in results:
+                    if isinstance(r, Exception) or r.status == 503:
+                        continue  # it came after the signal
+                    self.assertEqual(r.status, 200, r.body)
+                    streamed = r.headers["content-type"].startswith("text/event-stream")
+                    texts.add("".join(c["choices"][0]["text"] for c in r.events[:-1]) if streamed else r.json["choices"][0]["text"])
+                self.assertEqual(len(texts), 1)
+                self.assertTrue(texts.pop().startswith(before[:20]))
+            else:
+                self.assertIn("cancelled", err)
+                for r in results:
+                    self.assertTrue(isinstance(r, Exception) or r.status in (200, 499, 500, 503), r)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

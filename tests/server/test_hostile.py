@@ -1,0 +1,211 @@
+"""Claims about refusals, over a scripted model (fake_engine.c): bad requests, hostile heads and bodies, keys, hosts and origins.
+
+usage: test_hostile.py build/fake_server"""
+import re
+import subprocess
+import tempfile
+import unittest
+
+from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, user
+from bad_requests import BIG, Facts, bad_requests
+
+
+class Refusals(Case):
+    options = ("--body", 4 << 20, "--head", 16384, "--headers", 50)
+
+    def check_shape(self, path, answer, field):
+        error = answer.json["error"]
+        if path.startswith("/v1/"):
+            self.assertEqual(set(error), {"message", "type", "param", "code"})
+            if field:
+                self.assertEqual(error["param"], field)
+        else:
+            self.assertGreaterEqual(set(error), {"message", "type", "code"})
+            self.assertEqual(error["code"], answer.status)
+        return error["message"]
+
+    def test_bad_requests(self):
+        """Each is refused with its own status and a message that names the field; and the server lives on."""
+        cases = bad_requests(Facts("fake", 300, 2048, 8))
+        self.assertGreaterEqual(len(cases), 120)
+        for path, body, status, words, field in cases:
+            with self.subTest(path=path, body=repr(body)[:80]):
+                answer = self.server.post(path, body)
+                self.assertEqual(answer.status, status, answer.body[:300])
+                self.assertIn(words, self.check_shape(path, answer, field))
+        self.assertEqual(self.server.post(TEXT, {"prompt": "[say ok]"}).json["choices"][0]["text"], "ok")
+        self.assertEqual(self.server.metric("weft_running"), 0)
+
+    def test_context_size_errors(self):
+        e = self.server.post(LLAMA, {"prompt": "z" * 3000}).json["error"]
+        self.assertEqual((e["type"], e["n_prompt_tokens"], e["n_ctx"]), ("exceed_context_size_error", 3001, 2048))
+        self.assertEqual(self.server.post(TEXT, {"prompt": "z" * 3000}).json["error"]["code"], "context_length_exceeded")
+
+    def test_paths_and_methods(self):
+        for method, path, status in (("GET", "/", 404), ("GET", "/v1/nope", 404), ("GET", CHAT, 405), ("POST", "/v1/models", 405), ("DELETE", "/v1/models/fake", 405), ("PUT", CHAT, 405),
+                                     ("PATCH", CHAT, 405), ("GET", "/slots/", 404), ("OPTIONS", CHAT, 405), ("GET", "/v1/models/", 404), ("GET", "/../etc/passwd", 404), ("GET", "//", 404),
+                                     ("GET", "/v1/models%00x", 400), ("GET", "/health%0a", 400), ("TRACE", "/health", 405)):
+            with self.subTest(method=method, path=path):
+                answer = self.server.ask(method, path, b"" if method == "POST" else None)
+                self.assertEqual(answer.status, status, answer.body)
+                self.check_shape(path, answer, None)
+                self.assertEqual("allow" in answer.headers, status == 405)
+
+    def test_body_too_long(self):
+        answer = self.server.post(TEXT, {"prompt": "x", "stop": BIG})  # 10 MB
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (413, "request_too_large"))
+        chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+        out = self.server.raw(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 6 + b"0\r\n\r\n")
+        self.assertTrue(out.startswith(b"HTTP/1.1 413 "), out[:100])
+        out = self.server.raw(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx")
+        self.assertTrue(out.startswith(b"HTTP/1.1 413 "), out[:100])
+
+    def test_bad_heads(self):
+        """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
+        def post(head, body=b"{}"):
+            return b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n" + body
+        get = b"GET /health HTTP/1.1\r\n"
+        smuggled = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        cases = {
+            "CL and TE": (post(b"Content-Length: 5\r\nTransfer-Encoding: chunked", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE and CL": (post(b"Transfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled), (400,)),
+            "two CL": (post(b"Content-Length: 2\r\nContent-Length: 40", b"{}" + smuggled), (400,)),
+            "two equal CL": (post(b"Content-Length: 2\r\nContent-Length: 2", b"{}" + smuggled), (400,)),
+            "CL list": (post(b"Content-Length: 2, 2", b"{}" + smuggled), (400,)),
+            "CL +2": (post(b"Content-Length: +2", b"{}" + smuggled), (400,)),
+            "CL -1": (post(b"Content-Length: -1", b"{}" + smuggled), (400,)),
+            "CL hex": (post(b"Content-Length: 0x2", b"{}" + smuggled), (400,)),
+            "CL huge": (post(b"Content-Length: 99999999999999999999999", b"{}"), (400, 413)),
+            "CL empty": (post(b"Content-Length:", b"{}" + smuggled), (400,)),
+            "CL behind bare LF": (post(b"X: y\nContent-Length: 2\r\nContent-Length: 40", b"{}" + smuggled), (400,)),
+            "TE behind bare LF": (post(b"X: y\nTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE behind bare CR": (post(b"X: y\rTransfer-Encoding: chunked\r\nContent-Length: 5", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE gzip": (post(b"Transfer-Encoding: gzip", b"x"), (400, 501)),
+            "TE chunked twice": (post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"0\r\n\r\n" + smuggled), (400,)),
+            "TE xchunked": (post(b"Transfer-Encoding: xchunked", b"0\r\n\r\n" + smuggled), (400, 501)),
+            "TE chunked, identity": (post(b"Transfer-Encoding: chunked, identity", b"0\r\n\r\n" + smuggled), (400, 501)),
+            "space before colon": (post(b"Content-Length : 2", b"{}" + smuggled), (400,)),
+            "name with a space": (post(b"Bad Name: x\r\nContent-Length: 2"), (400,)),
+            "no colon": (post(b"rubbish\r\nContent-Length: 2"), (400,)),
+            "control in a value": (post(b"X: a\x01b\r\nContent-Length: 2"), (400,)),
+            "compressed": (post(b"Content-Encoding: gzip\r\nContent-Length: 2"), (415,)),
+            "body of a GET": (get + b"Host: localhost\r\nContent-Length: 5\r\n\r\nhello" + smuggled, (400,)),
+            "chunked GET": (get + b"Host: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + smuggled, (400,)),
+            "no Host": (get + b"\r\n", (400, 403)),
+            "two Hosts": (get + b"Host: localhost\r\nHost: evil.example\r\n\r\n", (400,)),
+            "Host with a path": (get + b"Host: localhost/x\r\n\r\n", (400,)),
+            "Host with a user": (get + b"Host: localhost@evil.example\r\n\r\n", (400,)),
+            "rebinding": (get + b"Host: evil.example\r\n\r\n", (403,)),
+            "rebinding with port": (get + b"Host: evil.example:%d\r\n\r\n" % self.server.port, (403,)),
+            "rebinding, lookalike": (get + b"Host: localhost.evil.example\r\n\r\n", (403,)),
+            "rebinding, 127.": (get + b"Host: 127.evil.example\r\n\r\n", (403,)),
+            "rebinding, suffix": (get + b"Host: xlocalhost\r\n\r\n", (403,)),
+            "page of another origin": (post(b"Origin: http://evil.example\r\nContent-Length: 2"), (403,)),
+            "page of a file": (post(b"Origin: null\r\nContent-Length: 2"), (403,)),
+            "many headers": (get + b"Host: localhost\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(60)) + b"\r\n", (431,)),
+            "long headers": (get + b"Host: localhost\r\nX: " + b"y" * 20000 + b"\r\n\r\n", (431,)),
+            "flood of headers": (get + b"Host: localhost\r\n" + b"X: y\r\n" * 200000, (400, 413, 431)),
+            "flood in one header": (get + b"Host: localhost\r\nX: " + b"y" * 2000000, (400, 413, 431)),
+            "long path": (b"GET /" + b"a" * 200000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", (404, 414, 431)),
+            "no method": (b" /health HTTP/1.1\r\nHost: localhost\r\n\r\n", (400, None)),
+            "rubbish": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n", (400, None)),
+            "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 403, 505, None)),
+            "HTTP/9": (b"GET /health HTTP/9.9\r\nHost: localhost\r\n\r\n", (200, 400, 505, None)),
+            "bad chunk": (post(b"Transfer-Encoding: chunked", b"zz\r\n"), (400, None)),
+            "negative chunk": (post(b"Transfer-Encoding: chunked", b"-5\r\nhello\r\n0\r\n\r\n"), (400, None)),
+            "huge chunk": (post(b"Transfer-Encoding: chunked", b"ffffffffffffffffff\r\nx"), (400, 413, None)),
+        }
+        for name, (data, wanted) in cases.items():
+            with self.subTest(name):
+                out = self.server.raw(data, wait=0.7)
+                statuses = [int(s) for s in re.findall(rb"HTTP/1\.[01] (\d+) ", out)]
+                for status in statuses or [None]:  # what was smuggled is not answered
+                    self.assertIn(status, wanted, out[:300])
+                self.assertNotIn(b"weft_", out)
+        self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_pipelined(self):
+        """Requests one behind the other are answered in order: a body ends where it says."""
+        body = b'{"content":"a"}'
+        one = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        two = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        out = self.server.raw(one + two)
+        self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", out), [b"200", b"200"])
+        self.assertLess(out.index(b'"tokens"'), out.index(b'"status"'))
+
+    def test_head_byte_by_byte(self):
+        with self.server.connect() as s:
+            for c in b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n":
+                s.sendall(bytes([c]))
+            self.assertTrue(s.recv(1000).startswith(b"HTTP/1.1 200 "))
+
+
+class Access(Case):
+    options = ("--api-key", "correct-horse-battery", "--api-key", "sha256:" + "ab" * 32, "--origin", "https://app.example", "--allow-host", "ai.example")
+
+    def test_keys(self):
+        body = {"prompt": "[say ok]"}
+        good = {"Authorization": "Bearer correct-horse-battery"}
+        self.assertEqual(self.server.post(TEXT, body, headers=good).status, 200)
+        self.assertEqual(self.server.post(LLAMA, body, headers={"X-Api-Key": "correct-horse-battery"}).status, 200)
+        for key in ("", "correct-horse-batter", "correct-horse-batteryy", "ab" * 32, "sha256:" + "ab" * 32, "CORRECT-HORSE-BATTERY"):
+            for path in (TEXT, LLAMA, "/slots/0?action=erase"):
+                answer = self.server.post(path, body, headers={"Authorization": "Bearer " + key})
+                self.assertEqual(answer.status, 401, key)
+                self.assertEqual(answer.json["error"]["type"], "authentication_error")
+        for path in ("/v1/models", "/metrics", "/slots", "/props"):
+            self.assertEqual(self.server.get(path).status, 401)
+            self.assertEqual(self.server.get(path).headers["www-authenticate"], "Bearer")
+        self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_slots_belong_to_their_tenant(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("# keys\nfirst-key-of-two\n  second-key-of-two  # of Bob\n")
+            f.flush()
+            server = self.own("--api-key-file", f.name)
+        first, second = ({"Authorization": "Bearer %s-key-of-two" % who} for who in ("first", "second"))
+        self.assertEqual(server.post(LLAMA, {"prompt": "[say abc]"}, headers=first).status, 200)
+        self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}, headers=second).status, 400)
+        self.assertEqual(server.post("/slots/0?action=erase", {}, headers=second).status, 400)
+        self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}, headers=first).status, 200)
+
+    def test_cors(self):
+        origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}
+        answer = self.server.ask("OPTIONS", CHAT, headers=origin)
+        self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (204, "https://app.example"))
+        self.assertIn("Authorization", answer.headers["access-control-allow-headers"])
+        self.assertEqual(self.server.get("/health", headers=origin).headers["access-control-allow-origin"], "https://app.example")
+        other = self.server.ask("OPTIONS", CHAT, headers={"Origin": "https://evil.example"})
+        self.assertEqual(other.status, 403)
+        self.assertNotIn("access-control-allow-origin", other.headers)
+        self.assertNotIn("access-control-allow-origin", self.server.get("/health").headers)
+        same = self.server.get("/health", headers={"Origin": "http://127.0.0.1:%d" % self.server.port})
+        self.assertEqual(same.status, 200)
+
+    def test_hosts(self):
+        for host, status in (("ai.example", 200), ("AI.example:80", 200), ("localhost:1", 200), ("[::1]", 200), ("127.3.2.1", 200), ("me.localhost", 200), ("ai.example.org", 403)):
+            self.assertEqual(self.server.get("/health", headers={"Host": host}).status, status, host)
+
+    def test_aliases(self):
+        server = self.own("--alias", "gpt-4o", "--alias", "other")
+        self.assertEqual([m["id"] for m in server.get("/v1/models").json["data"]], ["gpt-4o", "other"])
+        self.assertEqual(server.post(TEXT, {"model": "other", "prompt": "x"}).json["model"], "other")
+        self.assertEqual(server.post(TEXT, {"prompt": "x"}).json["model"], "gpt-4o")
+        self.assertEqual(server.post(TEXT, {"model": "third", "prompt": "x"}).status, 404)
+
+    def test_bad_settings(self):
+        for options, words in ((("--api-key", "short"), "shorter than 8"), (("--api-key", "sha256:xyz"), "64 hexadecimal"), (("--api-key-file", "/nonexistent"), "/nonexistent"),
+                               (("--port", 70000), "port 70000"), (("--cert", "x"), "both a certificate and a key"), (("--slow", -1), "slow_s -1"), (("--host", "no.such.host.invalid"), "no.such.host"),
+                               (("--unix", "/nonexistent/x.sock"), "/nonexistent/x.sock"), (("--unix", "/tmp/" + "x" * 200), "longer than")):
+            p = subprocess.run([*FAKE, *map(str, options)], capture_output=True, text=True, timeout=30 * SLOWER)
+            self.assertEqual(p.returncode, 1, options)
+            self.assertIn(words, p.stderr)
+
+    def test_port_taken(self):
+        p = subprocess.run([*FAKE, "--port", str(self.server.port)], capture_output=True, text=True, timeout=30 * SLOWER)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("in use", p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,98 @@
+"""Same answer, always, over HTTP against the real program: requests of mixed prompts, lengths, seeds and temperatures give the same
+bytes alone and many at once, with chunks of 16 and 512, from a warm prefix tree, where pages are so few that requests give way to
+each other, and from the disk store of a server that has ended.
+
+usage: test_same.py build/weft"""
+import concurrent.futures
+import json
+import os
+import random
+import tempfile
+import unittest
+
+import real
+from common import LLAMA, SLOWER, TEXT
+
+N = 40 if SLOWER == 1 else 12
+WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()
+
+
+def make_requests():
+    rng = random.Random(5)
+    openings = [" ".join(rng.choice(WORDS) for _ in range(50)) for _ in range(3)]
+    requests = []
+    for i in range(N):
+        long_answer = i >= N // 2
+        prompt = (rng.choice(openings) + " " if i % 2 and not long_answer else "") + " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 30)))
+        body = {"prompt": prompt, "seed": i, "temperature": rng.choice((0, 0.5, 1, 1.3)), "max_tokens": 200 if long_answer else rng.randrange(1, 40)}
+        if i % 4 == 0:
+            body["logprobs"] = 2
+        if i % 5 == 0:
+            body.update(n=2, top_p=0.9, presence_penalty=0.5)
+        if i % 8 == 1:
+            body.update(echo=True)
+        if i % 7 == 2:
+            body["logit_bias"] = {"300": 5, "301": -100}
+        if i % 10 == 3:
+            body = {"prompt": prompt, "seed": i, "n_predict": 30, "temperature": 0.8, "n_probs": 2, "return_tokens": True}
+        requests.append((LLAMA if "n_predict" in body else TEXT, body))
+    return requests
+
+
+class SameAnswer(unittest.TestCase):
+    requests = make_requests()
+
+    def ask(self, server, path, body):
+        answer = server.post(path, body, timeout=120 * SLOWER)
+        self.assertEqual(answer.status, 200, answer.body)
+        if path == LLAMA:
+            return json.dumps([answer.json[k] for k in ("content", "tokens", "completion_probabilities", "stop_type")])
+        return json.dumps(answer.json["choices"])
+
+    def ask_all(self, server, at_once):
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            return list(pool.map(lambda r: self.ask(server, *r), self.requests))
+
+    def check(self, what, server, wanted, at_once=16):
+        for i, (got, want) in enumerate(zip(self.ask_all(server, at_once), wanted)):
+            self.assertEqual(got, want, "%s: request %d: %s" % (what, i, self.requests[i]))
+
+    def serve(self, *options):
+        server = real.serve("--ctx", 384, *options)
+        self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+        return server
+
+    def test_same_answer(self):
+        alone = self.serve("--slots", 1)
+        wanted = self.ask_all(alone, 1)
+        real.checked_stop(alone)
+        self.assertGreater(len(set(wanted)), N * 3 // 4)
+        for chunk in (16, 512):
+            server = self.serve("--chunk", chunk)
+            self.check("chunk %d" % chunk, server, wanted)
+            before = server.metric("weft_prefix_hit_tokens_total")
+            if chunk == 512:
+                self.check("after prefix hits", server, wanted)
+                self.assertGreater(server.metric("weft_prefix_hit_tokens_total"), before + N)
+            real.checked_stop(server)
+        few = self.serve("--kv-tokens", 384)
+        self.check("after preemption", few, wanted)
+        self.assertGreater(few.metric("weft_preempted_total"), 0)
+        real.checked_stop(few)
+
+    def test_same_answer_from_disk(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = os.path.join(folder, "store")
+            first = self.serve("--store", store)
+            wanted = self.ask_all(first, 4)
+            real.checked_stop(first)
+            self.assertTrue([name for name in os.listdir(store) if name.startswith("p-")])
+            again = self.serve("--store", store)
+            self.assertEqual(self.ask(again, *self.requests[1]), wanted[1])
+            self.assertGreater(again.metric("weft_prefix_hit_tokens_total"), 0)  # the first request of this process
+            self.check("after a restart", again, wanted, 4)
+            real.checked_stop(again)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

@@ -1,0 +1,173 @@
+/* engine_serve_faults.c: slots and faults: memory that is refused, and what the disk does. */
+#include "unit/fixture.h"
+#include "unit/serve_hall.h"
+
+/* ---- slots ---- */
+
+static void a_slot_is_saved_and_comes_back(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-serve-XXXXXX", store[64];
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_error err = {0};
+    ask q;
+    answer a, again;
+    int32_t n = 0, all[400], restored = 0;
+    uint64_t bytes = 0, read = 0;
+    simple(&q, 150, 30);
+    weft_engine *e = open_engine(model, &p);
+    assert_int_equal(weft_engine_save(e, NULL, q.tokens, 150, "x", &n, &bytes, &err), WEFT_UNSUPPORTED);
+    close_engine(&e);
+    assert_non_null(mkdtemp(folder));
+    snprintf(store, sizeof store, "%s/store", folder);
+    p.store_dir = store;
+    p.isolate_tenants = 1;
+    q.p.tenant = "me";
+    e = open_engine(model, &p);
+    run_alone(e, &q, &a, 1);
+    memcpy(all, q.tokens, 150 * sizeof *all);
+    memcpy(all + 150, a.token, (size_t)a.n * sizeof *all);
+    assert_int_equal(weft_engine_save(e, "me", all, 150 + a.n, "../up", &n, &bytes, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft_engine_save(e, "you", all, 150 + a.n, "mine", &n, &bytes, &err), WEFT_NOT_FOUND);
+    if (weft_engine_save(e, "me", all, 150 + a.n, "mine", &n, &bytes, &err)) fail_msg("%s", err.message);
+    assert_true(n >= 150 && bytes > 0);
+    close_engine(&e);
+    snprintf(store, sizeof store, "rm -f %s/store/p-*", folder); /* only the slot is left */
+    assert_int_equal(system(store), 0);
+    snprintf(store, sizeof store, "%s/store", folder);
+    e = open_engine(model, &p);
+    assert_int_equal(weft_engine_restore(e, "nobody", &restored, &read, &err), WEFT_NOT_FOUND);
+    if (weft_engine_restore(e, "mine", &restored, &read, &err)) fail_msg("%s", err.message);
+    assert_int_equal(restored, n);
+    assert_true(read == bytes);
+    run_alone(e, &q, &again, 1);
+    compare("after a slot was restored", &q, &a, &again, 1);
+    assert_int_equal(again.n_cached, 149);
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* ---- memory ---- */
+
+static atomic_size_t n_asked, refused_at;
+
+static int atomic_gate(void *arg, size_t n_bytes)
+{
+    (void)arg, (void)n_bytes;
+    return atomic_fetch_add(&n_asked, 1) != atomic_load(&refused_at);
+}
+
+/* Three requests; 1 when nothing failed. */
+static int serve_three(weft_model *model)
+{
+    weft_engine_params p = small();
+    weft_engine *e = NULL;
+    weft_error err = {0};
+    ask q[3];
+    answer a[3];
+    int ok = 1;
+    p.n_slots = 2;
+    p.n_kv_tokens = 512;
+    p.max_queue = 4;
+    p.isolate_tenants = 1;
+    if (weft_engine_new(model, &p, &e, &err)) {
+        assert_int_equal(err.status, WEFT_NO_MEMORY);
+        return 0;
+    }
+    for (int i = 0; i < 3; i++) {
+        simple(&q[i], 80, i == 2 ? 0 : 5);
+        q[i].p.embedding = i == 2;
+        weft_status st = submit(e, &q[i], &a[i], &err);
+        if (st) assert_int_equal(st, WEFT_NO_MEMORY);
+        ok &= !st;
+    }
+    wait_all();
+    for (int i = 0; i < 3; i++) {
+        if (!a[i].accepted) continue;
+        assert_int_equal(a[i].n_finished, 1);
+        if (a[i].status) assert_int_equal(a[i].status, WEFT_NO_MEMORY);
+        ok &= !a[i].status;
+    }
+    weft_engine_free(&e);
+    return ok;
+}
+
+static void every_refused_allocation_is_an_error_and_no_leak(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    assert_true(serve_three(model));
+    size_t n_refused = 0, n_survived = 0;
+    for (size_t i = 0;; i++) {
+        size_t before = weft__alloc_live();
+        atomic_store(&n_asked, 0);
+        atomic_store(&refused_at, i);
+        weft__alloc_set_gate(atomic_gate, NULL);
+        int ok = serve_three(model);
+        weft__alloc_set_gate(NULL, NULL);
+        assert_int_equal(weft__alloc_live(), before);
+        if (atomic_load(&n_asked) <= i) {
+            assert_true(ok);
+            break;
+        }
+        n_refused++;
+        n_survived += (size_t)ok;
+    }
+    print_message("%zu allocations were refused in turn; the engine did without %zu of them\n", n_refused, n_survived);
+    assert_true(n_refused > 60);
+    weft_model_close(&model);
+}
+
+/* The steps of the second half of an answer allocate nothing. */
+typedef struct counter {
+    answer a;
+    size_t at_40, at_100;
+} counter;
+
+static int count_allocations(void *arg, const weft_event *e)
+{
+    counter *c = arg;
+    on_event(&c->a, e);
+    if (e->kind == WEFT_EVENT_TOKEN && c->a.n == 40) c->at_40 = atomic_load(&n_asked);
+    if (e->kind == WEFT_EVENT_TOKEN && c->a.n == 100) c->at_100 = atomic_load(&n_asked);
+    return 0;
+}
+
+static void decoding_allocates_nothing(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(model, &p);
+    counter c = {.a = {.hall = &the_hall}};
+    ask q;
+    answer unused;
+    simple(&q, 60, 120);
+    q.p.ignore_end = 1;
+    q.p.n_top = 5;
+    q.p.sampler.repeat_penalty = 1.1f;
+    q.p.event = count_allocations;
+    q.p.arg = &c;
+    atomic_store(&n_asked, 0);
+    atomic_store(&refused_at, SIZE_MAX);
+    weft__alloc_set_gate(atomic_gate, NULL);
+    assert_int_equal(submit(e, &q, &unused, NULL), WEFT_OK);
+    wait_all();
+    weft__alloc_set_gate(NULL, NULL);
+    assert_true(c.at_40 > 0);
+    assert_int_equal(c.at_100, c.at_40);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slot_is_saved_and_comes_back),
+        cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
+        cmocka_unit_test(decoding_allocates_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
