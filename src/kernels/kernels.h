@@ -101,6 +101,14 @@ typedef struct weft__kernels {
     void (*decode_row)(uint32_t dtype, const void *row, int64_t n, float *dst);
     /* Index of the largest element, the first of equals; NaN counts as smallest. */
     int64_t (*argmax)(const float *x, int64_t n);
+
+    /* Backward (training). What norm_rms did to x, `inverse` being its 1 / sqrt(mean(x²) + eps), undone for the gradient dy of y:
+     * dx = inverse * dy * w - x * inverse³ / n * sum(dy * w * x); dx is no other argument. */
+    void (*norm_back)(const float *x, const float *w, const float *dy, double inverse, int64_t n, float *dx);
+    /* dgate = dy * up * act'(gate), dup = dy * act(gate); they may be gate and up. */
+    void (*glu_back)(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate, float *dup);
+    /* y = e^(x - shift); returns the sum of y. y may be x. */
+    double (*exp_sum)(const float *x, float shift, int64_t n, float *y);
 } weft__kernels;
 
 /* Scratch floats that attn_split needs: scores of a group of queries against a split, and the group's queries. */
@@ -111,6 +119,25 @@ size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim
 /* The table for a set of tiers: ref in every slot, then overwritten by each tier that may run. Immutable, one per set, valid
  * for ever. Thread-safe. */
 const weft__kernels *weft__kernels_get(uint32_t tiers);
+
+/* ---- products of f32 matrices, for training -------------------------------------------------------------------------------------
+ * Both factors are packed into strips, k after k: `mr` rows of the left one, `nr` columns of the right one. An element is one chain
+ * over k, in order. */
+typedef struct weft__gemm {
+    const char *name;
+    weft__tier tier;
+    int mr, nr;
+    /* c[i * ldc + j] = (add: what is there, else 0) + sum over p < k of a[p * mr + i] * b[p * nr + j], for i < mr, j < nr. */
+    void (*tile)(int64_t k, const float *a, const float *b, float *c, int64_t ldc, int add);
+    /* dst[p * width + j] = src[j * ld + p] for j < n_rows, p < k: rows become part of a strip of `width`. */
+    void (*turn)(const float *src, int64_t ld, int n_rows, int64_t k, float *dst, int64_t width);
+} weft__gemm;
+
+#define WEFT__GEMM_MAX_MR 12 /* of any tier */
+#define WEFT__GEMM_MAX_NR 32
+
+/* The one of the highest tier of `tiers`. */
+const weft__gemm *weft__gemm_find(uint32_t tiers);
 
 /* Measured limits of one thread's share: each spins for about `ms` milliseconds on registers and returns 10^9 multiply and add
  * operations per second; NULL where the tier has no such unit. */
@@ -135,6 +162,7 @@ typedef struct weft__kernel_entry {
     const char *function;
     double tolerance;           /* bound against ref that check-kernels enforces (kernels.def says of what) */
     const weft__matmul *matmul; /* NULL for other ops */
+    const weft__gemm *gemm;     /* NULL for other ops */
 } weft__kernel_entry;
 
 const weft__kernel_entry *weft__kernel_list(int *n);

@@ -8,9 +8,10 @@
 
 static const weft__kernel_entry entries[] = {
 #define KERNEL_MATMUL(format, tile, tier, symbol, tolerance)                                                                     \
-    {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol},
+    {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol, NULL},
+#define KERNEL_GEMM(tile, tier, symbol, tolerance) {"gemm", "F32", tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol},
 #define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                                \
-    {#slot, format, tile, WEFT__TIER_##tier, #function, tolerance, NULL},
+    {#slot, format, tile, WEFT__TIER_##tier, #function, tolerance, NULL, NULL},
 #include "kernels/kernels.def"
 };
 
@@ -33,6 +34,16 @@ const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers)
         const weft__matmul *m = entries[i].matmul;
         if (!m || m->dtype != dtype || !allowed(tiers, m->tier)) continue;
         if (!best || m->tier > best->tier) best = m;
+    }
+    return best;
+}
+
+const weft__gemm *weft__gemm_find(uint32_t tiers)
+{
+    const weft__gemm *best = NULL;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        const weft__gemm *g = entries[i].gemm;
+        if (g && allowed(tiers, g->tier) && (!best || g->tier > best->tier)) best = g;
     }
     return best;
 }

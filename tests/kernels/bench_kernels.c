@@ -414,6 +414,30 @@ static void row_decode(struct row_job *j)
 {
     j->k->decode_row(WEFT_F16, j->x, N_ROW, j->out);
 }
+static void row_decode_q4_0(struct row_job *j)
+{
+    j->k->decode_row(WEFT_Q4_0, j->x, N_ROW, j->out);
+}
+static void row_decode_q8_0(struct row_job *j)
+{
+    j->k->decode_row(WEFT_Q8_0, j->x, N_ROW, j->out);
+}
+static void row_decode_q4_k(struct row_job *j)
+{
+    j->k->decode_row(WEFT_Q4_K, j->x, N_ROW, j->out);
+}
+static void row_norm_back(struct row_job *j)
+{
+    j->k->norm_back(j->x, j->y, j->x + N_ROW, 0.7, N_ROW, j->out);
+}
+static void row_silu_back(struct row_job *j)
+{
+    j->k->glu_back(WEFT_ACT_SILU, j->x, j->x + N_ROW, j->x + 2 * N_ROW, N_ROW, j->out, j->y);
+}
+static void row_exp_sum(struct row_job *j)
+{
+    j->sink += j->k->exp_sum(j->x, 1, N_ROW, j->out) > 0;
+}
 
 static const struct {
     const char *op, *what;
@@ -434,6 +458,12 @@ static const struct {
     {"kv_put_v", "32 x 128 f16", row_put_v, 6 * N_ROW},
     {"attn_combine", "4 splits of 128", row_combine, 5 * 4 * 128},
     {"decode_row", "4096 F16", row_decode, 6 * N_ROW},
+    {"decode_row", "4096 Q4_0", row_decode_q4_0, 4 * N_ROW + N_ROW / 32 * 18},
+    {"decode_row", "4096 Q8_0", row_decode_q8_0, 4 * N_ROW + N_ROW / 32 * 34},
+    {"decode_row", "4096 Q4_K", row_decode_q4_k, 4 * N_ROW + N_ROW / 256 * 144},
+    {"norm_back", "4096", row_norm_back, 4 * 4 * N_ROW},
+    {"glu_back", "4096 silu", row_silu_back, 5 * 4 * N_ROW},
+    {"exp_sum", "4096", row_exp_sum, 2 * 4 * N_ROW},
 };
 
 static void bench_rows(bench *b)
@@ -460,6 +490,46 @@ static void bench_rows(bench *b)
         print_line(b, row_cases[c].what, &r);
     }
     weft__free(block);
+}
+
+/* ---- products of f32 matrices ---- */
+
+struct gemm_job {
+    const weft__gemm *g;
+    float *a[64], *b[64], *c[64];
+    int turn; /* rows to columns instead of multiplying */
+};
+
+enum { GEMM_K = 256, GEMM_TURNS = 2000, GEMM_LD = GEMM_K + 16 };
+
+/* Strips that stay in the first level, again and again. */
+static void gemm_run(void *arg, int thread, int n_threads)
+{
+    const struct gemm_job *j = arg;
+    (void)n_threads;
+    for (int i = 0; i < GEMM_TURNS; i++) {
+        if (j->turn) j->g->turn(j->c[thread], GEMM_LD, j->g->nr, GEMM_K, j->b[thread], j->g->nr);
+        else j->g->tile(GEMM_K, j->a[thread], j->b[thread], j->c[thread], j->g->nr, 1);
+    }
+}
+
+static void bench_gemm(bench *b)
+{
+    struct gemm_job j = {b->entry->gemm};
+    size_t n_a = (size_t)GEMM_K * (size_t)j.g->mr, n_b = (size_t)GEMM_K * (size_t)j.g->nr, n_c = (size_t)GEMM_LD * (size_t)j.g->nr;
+    for (int t = 0; t < b->n_threads; t++) {
+        j.a[t] = need(weft__alloc_aligned(64, (n_a + n_b + n_c) * sizeof(float)));
+        j.b[t] = j.a[t] + n_a, j.c[t] = j.b[t] + n_b;
+        for (size_t i = 0; i < n_a + n_b + n_c; i++) j.a[t][i] = sinf((float)i);
+    }
+    struct result r = timed(b, gemm_run, &j, 2.0 * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads, b->peak.f32_fma, NULL, 0);
+    r.seconds /= GEMM_TURNS, r.ops /= GEMM_TURNS;
+    print_line(b, "k 256", &r);
+    j.turn = 1;
+    r = timed(b, gemm_run, &j, 0, NULL, NULL, 0);
+    r.seconds /= GEMM_TURNS, r.bytes = 8 * (double)n_b * b->n_threads;
+    print_line(b, "turn of 256 columns", &r);
+    for (int t = 0; t < b->n_threads; t++) weft__free(j.a[t]);
 }
 
 static void bench_limits(bench *b)
@@ -501,6 +571,8 @@ int main(int argc, char **argv)
         if (!(tiers >> entries[i].tier & 1) || !strstr(entries[i].function, text)) continue;
         if (entries[i].matmul) {
             bench_matmul(&b);
+        } else if (entries[i].gemm) {
+            bench_gemm(&b);
         } else if (!strcmp(entries[i].op, "attn_split")) {
             bench_attn(&b);
         } else {

@@ -38,6 +38,10 @@ void check_decode_row(check *c);
 void check_kv_put(check *c);
 void check_attn_split(check *c);
 void check_attn_combine(check *c);
+void check_gemm(check *c);
+void check_norm_back(check *c);
+void check_glu_back(check *c);
+void check_exp_sum(check *c);
 
 /* Notes a fault, in words; later ones are dropped. */
 void check_fail(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -31,6 +31,10 @@ static const struct {
     {"kv_put_v", check_kv_put},
     {"attn_split", check_attn_split},
     {"attn_combine", check_attn_combine},
+    {"gemm", check_gemm},
+    {"norm_back", check_norm_back},
+    {"glu_back", check_glu_back},
+    {"exp_sum", check_exp_sum},
 };
 
 void check_fail(check *c, const char *format, ...)

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-
-#define PI 3.14159265358979323846
+#include "backend/rope.h"
 
 /* ---- configurations ---- */
 
@@ -14,28 +13,6 @@ static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 {
     return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale && a->ext_factor == b->ext_factor &&
            a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow && a->n_ctx_orig == b->n_ctx_orig;
-}
-
-/* The pair that turns `rotations` times over the original context (Peng et al. 2023, section 3.2). */
-static double pair_of(const weft_attr_rope *a, double rotations)
-{
-    return a->n_rot * log(a->n_ctx_orig / (rotations * 2 * PI)) / (2 * log(a->base));
-}
-
-/* Radians per position of every pair: base^(-2i/n_rot) / factor_i, scaled; with YaRN the scaled and the original frequency are
- * mixed by a ramp between the pairs that turn beta_fast and beta_slow times. */
-static void fill_frequencies(const weft_attr_rope *a, const float *factors, double *freq)
-{
-    double low = 0, high = 0;
-    if (a->ext_factor != 0) {
-        low = fmax(0, floor(pair_of(a, a->beta_fast)));
-        high = fmin(a->n_rot - 1, ceil(pair_of(a, a->beta_slow)));
-    }
-    for (int i = 0; i < a->n_rot / 2; i++) {
-        double original = pow(a->base, -2.0 * i / a->n_rot) / (factors ? factors[i] : 1.0), scaled = a->freq_scale * original;
-        double ramp = 1 - fmin(1, fmax(0, (i - low) / fmax(0.001, high - low))), mix = ramp * a->ext_factor;
-        freq[i] = a->ext_factor != 0 ? scaled * (1 - mix) + original * mix : scaled;
-    }
 }
 
 /* The program's entry for a configuration; NULL when memory runs out. */
@@ -49,7 +26,7 @@ static const weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, w
     double *freq = weft__cpu_own(p, pairs, sizeof *freq);
     float *cs = weft__cpu_own(p, (size_t)p->segment->max_rows * pairs, 2 * sizeof *cs);
     if (failed || !freq || !cs) return NULL;
-    fill_frequencies(a, f, freq);
+    weft__rope_frequencies(a, f, freq);
     weft__cpu_rope *r = &p->ropes[p->n_ropes++];
     *r = (weft__cpu_rope){*a, factors, freq, cs};
     return r;

@@ -1,0 +1,34 @@
+/* gemm.c: products of f32 matrices in AVX2, 12 accumulators (simd/gemm.h). Reentrant. */
+#include "kernels/avx2/vec.h"
+
+#define GEMM_MR 6
+#include "kernels/simd/gemm.h"
+
+/* dst[p * width + j] = src[j * ld + p] for 8 rows and 8 columns: three rounds of interleaving pairs. */
+static void transpose_block(const float *src, int64_t ld, float *dst, int64_t width)
+{
+    __m256 r[8], s[8];
+    UNROLL for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(src + i * ld);
+    UNROLL for (int i = 0; i < 8; i += 2)
+    {
+        s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        s[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 8; i += 4)
+    {
+        UNROLL for (int h = 0; h < 2; h++)
+        {
+            r[i + 2 * h] = _mm256_castpd_ps(_mm256_unpacklo_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
+            r[i + 2 * h + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(_mm256_castps_pd(s[i + h]), _mm256_castps_pd(s[i + 2 + h])));
+        }
+    }
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        _mm256_storeu_ps(dst + i * width, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
+        _mm256_storeu_ps(dst + (4 + i) * width, _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
+    }
+}
+
+#include "kernels/simd/gemm_turn.h"
+
+const weft__gemm weft__gemm_avx2 = {"gemm_avx2", WEFT__TIER_AVX2, GEMM_MR, GEMM_NR, gemm_tile, gemm_turn};
