@@ -81,7 +81,8 @@ typedef struct weft__train_loss {
 } weft__train_loss;
 
 /* Adds the gradient of the batch's loss. *out (may be NULL) is filled, not added to. A batch without a target adds nothing.
- * WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite, and the gradients are as before. */
+ * WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite: what was added since the last step is
+ * dropped. */
 weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err);
 
 /* The loss alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log p(target), 0 where

@@ -3,12 +3,20 @@
 
 #define GEMM_MR 6
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/matmul_layout.h"
 
-/* dst[p * width + j] = src[j * ld + p] for 8 rows and 8 columns: three rounds of interleaving pairs. */
-static void transpose_block(const float *src, int64_t ld, float *dst, int64_t width)
+/* The first n lanes. */
+MM_INLINE void put(float *p, int n, vf a)
+{
+    if (n == VF_N) vf_store(p, a);
+    else vf_store_part(p, a, n);
+}
+
+/* dst[p * width + j] = src[j * ld + p] for n <= 8 rows and 8 columns: three rounds of interleaving pairs. */
+MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, int64_t width)
 {
     __m256 r[8], s[8];
-    UNROLL for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(src + i * ld);
+    UNROLL for (int i = 0; i < 8; i++) r[i] = i < n ? _mm256_loadu_ps(src + i * ld) : _mm256_setzero_ps();
     UNROLL for (int i = 0; i < 8; i += 2)
     {
         s[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
@@ -24,8 +32,8 @@ static void transpose_block(const float *src, int64_t ld, float *dst, int64_t wi
     }
     UNROLL for (int i = 0; i < 4; i++)
     {
-        _mm256_storeu_ps(dst + i * width, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
-        _mm256_storeu_ps(dst + (4 + i) * width, _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
+        put(dst + i * width, n, _mm256_permute2f128_ps(r[i], r[4 + i], 0x20));
+        put(dst + (4 + i) * width, n, _mm256_permute2f128_ps(r[i], r[4 + i], 0x31));
     }
 }
 

@@ -3,12 +3,20 @@
 
 #define GEMM_MR 12
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/matmul_layout.h"
 
-/* dst[p * width + j] = src[j * ld + p] for 16 rows and 16 columns: four rounds of interleaving pairs. */
-static void transpose_block(const float *src, int64_t ld, float *dst, int64_t width)
+/* The first n lanes. */
+MM_INLINE void put(float *p, int n, vf a)
+{
+    if (n == VF_N) vf_store(p, a);
+    else vf_store_part(p, a, n);
+}
+
+/* dst[p * width + j] = src[j * ld + p] for n <= 16 rows and 16 columns: four rounds of interleaving pairs. */
+MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, int64_t width)
 {
     __m512 r[16], s[16];
-    UNROLL for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_ps(src + i * ld);
+    UNROLL for (int i = 0; i < 16; i++) r[i] = i < n ? _mm512_loadu_ps(src + i * ld) : _mm512_setzero_ps();
     UNROLL for (int i = 0; i < 16; i += 2)
     {
         s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
@@ -32,10 +40,10 @@ static void transpose_block(const float *src, int64_t ld, float *dst, int64_t wi
     }
     UNROLL for (int i = 0; i < 4; i++)
     {
-        _mm512_storeu_ps(dst + i * width, _mm512_shuffle_f32x4(s[i], s[8 + i], 0x88));
-        _mm512_storeu_ps(dst + (4 + i) * width, _mm512_shuffle_f32x4(s[4 + i], s[12 + i], 0x88));
-        _mm512_storeu_ps(dst + (8 + i) * width, _mm512_shuffle_f32x4(s[i], s[8 + i], 0xdd));
-        _mm512_storeu_ps(dst + (12 + i) * width, _mm512_shuffle_f32x4(s[4 + i], s[12 + i], 0xdd));
+        put(dst + i * width, n, _mm512_shuffle_f32x4(s[i], s[8 + i], 0x88));
+        put(dst + (4 + i) * width, n, _mm512_shuffle_f32x4(s[4 + i], s[12 + i], 0x88));
+        put(dst + (8 + i) * width, n, _mm512_shuffle_f32x4(s[i], s[8 + i], 0xdd));
+        put(dst + (12 + i) * width, n, _mm512_shuffle_f32x4(s[4 + i], s[12 + i], 0xdd));
     }
 }
 

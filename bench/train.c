@@ -1,0 +1,138 @@
+/* train.c: how fast training is, against what the machine's multiply-add units reach on registers in the same run.
+ *
+ * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k]
+ *   -s SHAPE    LoRA on a synthetic model (tinyllama-1.1b), its matrices of TYPE (q4_0)
+ *   -f LAYERS   instead: all weights of a fresh model of width 256 with so many layers
+ *   -k          recompute layers on the way back
+ * Tokens are random: their values do not change the time. One line per step, and one with the median. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "model/synthetic.h"
+#include "train/fresh.h"
+#include "train/train.h"
+
+enum { MAX_STEPS = 100 };
+
+struct run {
+    const char *shape;
+    int fresh_layers, n_steps;
+    uint32_t dtype;
+    weft__train_options o;
+};
+
+static int failed(const weft_error *err)
+{
+    fprintf(stderr, "bench_train: %s\n", err->message);
+    return 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Random rows in segments of the trainer's context; the last row of each has no target. */
+static void fill(weft__rng *rng, const weft__trainer_info *info, int32_t rows, int32_t *token, int32_t *segment, int32_t *target)
+{
+    for (int32_t r = 0; r < rows; r++) {
+        token[r] = (int32_t)weft__rng_below(rng, (uint64_t)info->n_vocab);
+        segment[r] = r / info->n_ctx;
+        target[r] = (int32_t)weft__rng_below(rng, (uint64_t)info->n_vocab);
+    }
+}
+
+static int measure(const struct run *run, const weft__source *src)
+{
+    weft_error err;
+    weft__trainer *t;
+    weft__trainer_info info;
+    weft__rng rng;
+    double speed[MAX_STEPS], share[MAX_STEPS];
+    if (weft__trainer_create(src, &run->o, &t, &err)) return failed(&err);
+    weft__trainer_describe(t, &info);
+    int32_t rows = run->o.max_rows, *token = weft__alloc_array(3 * (size_t)rows, sizeof *token), status = !token;
+    printf("%s: %.1f M of %.1f M parameters learn, %d rows in segments of %d, %d threads, %.2f GB\n", src->label, (double)info.n_params / 1e6,
+           (double)(info.n_params + info.n_frozen) / 1e6, rows, info.n_ctx, info.n_threads, (double)info.n_bytes / 1e9);
+    weft__rng_seed(&rng, 1);
+    for (int i = -1; !status && i < run->n_steps; i++) { /* one to warm up */
+        weft__train_loss loss;
+        fill(&rng, &info, rows, token, token + rows, token + 2 * rows);
+        weft__train_batch b = {rows, token, token + rows, token + 2 * rows, NULL};
+        double peak = weft__trainer_peak(t, 20);
+        uint64_t begin = weft__clock_ns();
+        if (weft__trainer_add(t, &b, &loss, &err) || weft__trainer_step(t, NULL, &err)) status = failed(&err);
+        double seconds = (double)(weft__clock_ns() - begin) * 1e-9;
+        if (i < 0) continue;
+        speed[i] = rows / seconds;
+        share[i] = loss.flops / seconds * 1e-9 / peak;
+        printf("loss %.4f  %8.0f tokens/s  %6.1f GFLOP/s of %6.1f: %4.1f %%\n", loss.loss / loss.weight, speed[i], loss.flops / seconds * 1e-9, peak,
+               100 * share[i]);
+    }
+    if (!status) {
+        qsort(speed, (size_t)run->n_steps, sizeof *speed, compare);
+        qsort(share, (size_t)run->n_steps, sizeof *share, compare);
+        printf("median: %.0f tokens/s, %.1f %% of the multiply-add peak\n", speed[run->n_steps / 2], 100 * share[run->n_steps / 2]);
+    }
+    weft__free(token);
+    weft__trainer_destroy(&t);
+    return status;
+}
+
+static int of_fresh(const struct run *run)
+{
+    weft__fresh_shape shape = {.n_vocab = 2048, .n_ctx = 512, .n_layers = run->fresh_layers, .d_model = 256, .d_ff = 768, .n_heads = 4, .n_kv_heads = 2,
+                               .head_dim = 64, .tied = 1, .seed = 1};
+    weft__fresh *f;
+    weft__source src;
+    weft_error err;
+    if (weft__fresh_create(&shape, NULL, &f, &err)) return failed(&err);
+    weft__fresh_source(f, &src);
+    int status = measure(run, &src);
+    weft__fresh_destroy(&f);
+    return status;
+}
+
+static int of_synthetic(const struct run *run)
+{
+    weft__synthetic *s;
+    weft__source src;
+    weft_error err;
+    if (weft__synthetic_create(run->shape, run->dtype, NULL, NULL, &s, &err)) return failed(&err);
+    weft__synthetic_source(s, &src);
+    int status = measure(run, &src);
+    weft__synthetic_destroy(&s);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.shape = "tinyllama-1.1b", .n_steps = 3, .dtype = WEFT_Q4_0};
+    weft__train_options_default(&run.o);
+    run.o.lora_rank = 16;
+    run.o.schedule = WEFT__LR_CONSTANT;
+    int option, type = WEFT_Q4_0;
+    while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:k")) != -1) {
+        if (option == 's') run.shape = optarg;
+        else if (option == 'f') run.fresh_layers = atoi(optarg), run.o.lora_rank = 0;
+        else if (option == 'q') type = weft_dtype_from_name(optarg);
+        else if (option == 'r') run.o.lora_rank = atoi(optarg);
+        else if (option == 'm') run.o.max_rows = atoi(optarg);
+        else if (option == 'c') run.o.n_ctx = atoi(optarg);
+        else if (option == 't') run.o.n_threads = atoi(optarg);
+        else if (option == 'n') run.n_steps = atoi(optarg);
+        else if (option == 'k') run.o.recompute = 1;
+        else type = -1;
+    }
+    if (type < 0 || run.n_steps < 1 || run.n_steps > MAX_STEPS || optind < argc) {
+        fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k]\n");
+        return 2;
+    }
+    run.dtype = (uint32_t)type;
+    return run.fresh_layers > 0 ? of_fresh(&run) : of_synthetic(&run);
+}

@@ -1,0 +1,154 @@
+/* parts.h: what the files of this room share: the model as a list of ops with what each keeps, and the trainer's state.
+ *
+ * Ops stand in the graph's order: first those over all rows of a batch (the body), then those over the rows that have a target (the
+ * head), which pass in chunks so that logits need little memory. A segment is a run of body ops of one layer; with recomputation,
+ * tensors that do not leave their segment share memory with those of other segments, and are made again on the way back. */
+#ifndef WEFT_TRAIN_PARTS_H
+#define WEFT_TRAIN_PARTS_H
+
+#include "base/pool.h"
+#include "graph/graph.h"
+#include "model/build.h"
+#include "train/product.h"
+#include "train/train.h"
+
+/* A tensor that learns. */
+struct weft__param {
+    char name[WEFT_NAME_MAX + 16];
+    uint32_t n_dims;
+    int64_t d[2], n; /* d[0] contiguous */
+    int decay;       /* weight decay is for matrices */
+    float *data, *grad, *m, *v; /* parts of the trainer's four arrays; m and v as the optimizer needs them */
+};
+
+/* A LoRA pair of one tensor of the file; rows of it that are weights of their own share A, and have their rows of B. */
+struct weft__pair {
+    int32_t a, b; /* parameters */
+};
+
+struct weft__train_op {
+    const weft_node *node;
+    int32_t segment;
+    int32_t in[3], n_in, out; /* tensors; of attention: rotated q, k, and v */
+    uint8_t wants[3];         /* the gradient of that input is needed */
+    uint8_t add[3];           /* ... and is added to what is there */
+    int learns;               /* it has parameters, or wants: it must be gone back through */
+    int same_in;              /* the op before is a product with the same input */
+    weft__rows_of w;          /* matrix of EMBED and LINEAR */
+    const float *vector;      /* weight of NORM, bias of LINEAR, or NULL */
+    float *w_grad, *vector_grad; /* or NULL: frozen */
+    int32_t pair;             /* of LINEAR, or -1 */
+    int64_t pair_row;         /* of B, where the op's outputs begin */
+    float *shrunk;            /* [R, r] scale * A x */
+    float *lse;               /* [R, heads] of attention: log of the sum of exponentials */
+    int32_t rope;             /* table */
+};
+
+/* Cosines and sines of every position of a segment; `back` turns the other way. */
+struct weft__train_rope {
+    weft_attr_rope attr;
+    weft_weight_id factors;
+    float *forth, *back; /* [n_ctx][n_rot] */
+};
+
+struct weft__segment {
+    int32_t first, last; /* body ops */
+};
+
+/* One thread's scratch. */
+struct weft__train_thread {
+    float *row;   /* [2 * widest] */
+    float *score; /* three of [QUERY_ROWS, max_rows] */
+};
+
+enum { WEFT__QUERY_ROWS = 96, WEFT__SQUARES_PART = 4096 /* floats of one sum of squares */ };
+
+struct weft__trainer {
+    weft__train_options o;
+    char *targets; /* the trainer's copy */
+    weft__source src;
+    weft__hparams hp;
+    weft_graph *graph;
+    weft__pool *pool;
+    const weft__kernels *k;
+    weft__multiplier *x;
+    int32_t n_threads, n_ctx, max_rows, chunk; /* rows of the head at a time */
+    float lora_scale;
+
+    struct weft__train_op *ops;
+    int32_t n_ops, n_body;
+    struct weft__segment *segments;
+    int32_t n_segments;
+    struct weft__train_rope *ropes;
+    int32_t n_ropes;
+    struct weft__pair *pairs; /* by their parameters' names in order */
+    int32_t n_pairs;
+    weft_tensor_id hidden, logits; /* what the head begins with, and what the loss sees */
+
+    struct weft__param *params;
+    int32_t n_params;
+    int64_t n_floats;          /* of all parameters */
+    weft_buffer *values;       /* four arrays (three for SGD): data, grad, m, v */
+    float *data, *grad, *m, *v;
+
+    weft_buffer *arena;        /* activations and gradients */
+    float **value, **gradient; /* [tensors] or NULL */
+    void **blocks;             /* small allocations, freed together */
+    size_t n_blocks, blocks_room;
+    struct weft__train_thread *threads;
+    uint64_t n_bytes, n_frozen;
+
+    /* the batch in work */
+    const weft__train_batch *batch;
+    int adapter_on, counting;  /* counting: flops are counted */
+    int32_t *begin;            /* [n_segs + 1] first rows of segments */
+    int32_t n_segs;
+    int32_t *pos;              /* [R] */
+    double *inverse;           /* [R, most groups] 1 / sqrt(mean + eps) of the norm in work */
+    float *shrunk_grad;        /* [R, r] */
+    int32_t *wanted;           /* [W] rows with a target */
+    int32_t n_wanted, first_wanted, n_chunk; /* the chunk: wanted[first_wanted ...] */
+    float *coef, *logp;        /* [W] factor of -log p in the loss; log p */
+    double flops;
+
+    /* since the last step */
+    double total_weight;
+    int64_t n_added;
+    int kind; /* 0 nothing, 1 rows, 2 pairs */
+    int64_t step;
+    double *partial; /* sums of squares of parts of the gradients; margins of pairs */
+};
+
+/* Zeroed memory that lives as long as the trainer; NULL without memory. */
+void *weft__train_own(weft__trainer *t, size_t n, size_t size);
+
+/* layout.c: ops, segments, which gradients are needed, memory. */
+weft_status weft__train_layout(weft__trainer *t, weft_error *err);
+/* params.c: what learns. */
+weft_status weft__train_params(weft__trainer *t, weft_error *err);
+
+/* Rows that op runs over: all of the batch, or the head's chunk. */
+static inline int64_t weft__train_rows(const weft__trainer *t, const struct weft__train_op *op)
+{
+    return op->segment < 0 ? t->n_chunk : t->batch->n_rows;
+}
+static inline int64_t weft__train_width(const weft__trainer *t, weft_tensor_id id)
+{
+    return t->graph->tensors[id].shape.d[0];
+}
+/* The first of n items that thread i of n_threads has. */
+static inline int64_t weft__train_share(int64_t n, int i, int n_threads)
+{
+    return n * i / n_threads;
+}
+
+/* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
+void weft__train_forward(weft__trainer *t, int32_t first, int32_t last);
+void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);
+/* attention.c */
+void weft__train_attend(weft__trainer *t, const struct weft__train_op *op);
+void weft__train_attend_back(weft__trainer *t, const struct weft__train_op *op);
+/* The product, and its count. */
+void weft__train_multiply(weft__trainer *t, const weft__product *p);
+
+#endif

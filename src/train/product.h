@@ -1,0 +1,50 @@
+/* product.h: products of matrices of which the right one may be quantized: decoded panel by panel, multiplied in f32.
+ *
+ * C[M,N] = A[M,K] B[K,N], or added to C. An element is one chain per KC = 256 of k, and these are added in order: its bits depend on
+ * its row of A and its column of B, not on M, N, the number of threads or how the work is divided. */
+#ifndef WEFT_TRAIN_PRODUCT_H
+#define WEFT_TRAIN_PRODUCT_H
+
+#include "base/pool.h"
+#include "kernels/kernels.h"
+#include "quant/quant.h"
+
+/* A matrix of any format, row after row. */
+typedef struct weft__rows_of {
+    const uint8_t *data;
+    uint64_t row_bytes;
+    uint32_t dtype;
+} weft__rows_of;
+
+static inline weft__rows_of weft__rows_of_floats(const float *data, int64_t width)
+{
+    return (weft__rows_of){(const uint8_t *)data, (uint64_t)width * sizeof *data, WEFT_F32};
+}
+
+typedef struct weft__product {
+    int64_t m, n, k;
+    const float *a;
+    int64_t lda;
+    int a_across; /* 0: element (i, p) of A is a[i * lda + p]; 1: a[p * lda + i] */
+    weft__rows_of b;
+    int b_across; /* 0: row j of b is column j of B, k long; 1: row p of b is row p of B, n long */
+    float *c;
+    int64_t ldc;
+    int add;
+    int same_a; /* A is what it was in the previous product of the multiplier, which packed it already */
+} weft__product;
+
+typedef struct weft__multiplier weft__multiplier;
+
+/* pool: borrowed. max_left, max_alone: the most (m + WEFT__GEMM_MAX_MR) * k of products with all threads, and alone. */
+weft_status weft__multiplier_create(weft__pool *pool, uint32_t tiers, int64_t max_left, int64_t max_alone, weft__multiplier **out,
+                                    weft_error *err);
+void weft__multiplier_destroy(weft__multiplier **x);
+uint64_t weft__multiplier_bytes(const weft__multiplier *x);
+
+/* With all threads of the pool. */
+void weft__multiply(weft__multiplier *x, const weft__product *p);
+/* Within a job of the pool, by `thread` alone; b is F32. */
+void weft__multiply_alone(weft__multiplier *x, int thread, const weft__product *p);
+
+#endif

@@ -1,0 +1,131 @@
+/* step.c: from gradients to parameters: clipping, learning rates, AdamW and SGD (train.h). Sums of squares are taken in parts of
+ * fixed size and added in order; a parameter is moved by whichever thread has it. */
+#include <math.h>
+#include <string.h>
+
+#include "train/parts.h"
+
+#define PI 3.14159265358979323846
+
+/* Half a cosine from `from` at 0 to `to` at 1. */
+static double cosine(double from, double to, double x)
+{
+    return to + (from - to) * 0.5 * (1 + cos(PI * x));
+}
+
+double weft__train_lr(const weft__train_options *o, int64_t step)
+{
+    const double lr = (double)o->lr, n = (double)o->n_steps, at = (double)step;
+    if (o->schedule == WEFT__LR_ONE_CYCLE) {
+        const double rise = 0.3 * n;
+        if (at <= rise) return cosine(lr / 25, lr, at / rise);
+        return cosine(lr, lr / 1e4, n > rise ? fmin(1, (at - rise) / (n - rise)) : 1);
+    }
+    if (step <= o->n_warmup) return lr * at / (double)o->n_warmup;
+    if (o->schedule == WEFT__LR_CONSTANT) return lr;
+    const double left = n - (double)o->n_warmup;
+    return cosine(lr, lr * (double)o->lr_floor, left > 0 ? fmin(1, (at - (double)o->n_warmup) / left) : 1);
+}
+
+/* ---- the norm ---- */
+
+static int64_t n_parts(const weft__trainer *t)
+{
+    return (t->n_floats + WEFT__SQUARES_PART - 1) / WEFT__SQUARES_PART;
+}
+
+static void run_squares(void *arg, int thread, int n_threads)
+{
+    weft__trainer *t = arg;
+    int64_t last = weft__train_share(n_parts(t), thread + 1, n_threads);
+    for (int64_t i = weft__train_share(n_parts(t), thread, n_threads); i < last; i++) {
+        int64_t from = i * WEFT__SQUARES_PART, n = t->n_floats - from < WEFT__SQUARES_PART ? t->n_floats - from : WEFT__SQUARES_PART;
+        const float *g = t->grad + from;
+        double sum[8] = {0};
+        for (int64_t j = 0; j < n; j++) sum[j % 8] += (double)g[j] * g[j];
+        t->partial[i] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+    }
+}
+
+/* Of the gradients as they are, not yet divided by the weight. */
+static double gradient_norm(weft__trainer *t)
+{
+    double sum = 0;
+    weft__pool_run(t->pool, run_squares, t);
+    for (int64_t i = 0; i < n_parts(t); i++) sum += t->partial[i];
+    return sqrt(sum);
+}
+
+/* ---- moving ---- */
+
+struct move {
+    weft__trainer *t;
+    float by, lr, bias1, bias2; /* by: what gradients are multiplied by; bias: 1 - beta^step */
+};
+
+/* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g²; p -= lr (m / bias1 / (sqrt(v / bias2) + eps) + decay p). Gradients become 0. */
+static void adamw(const struct move *mv, const struct weft__param *p, int64_t from, int64_t to)
+{
+    const weft__train_options *o = &mv->t->o;
+    const float decay = p->decay ? o->weight_decay : 0, one1 = 1 / mv->bias1, one2 = 1 / mv->bias2, b1 = o->beta1, b2 = o->beta2;
+    for (int64_t i = from; i < to; i++) {
+        float g = p->grad[i] * mv->by, m = b1 * p->m[i] + (1 - b1) * g, v = b2 * p->v[i] + (1 - b2) * g * g;
+        p->m[i] = m;
+        p->v[i] = v;
+        p->data[i] -= mv->lr * (m * one1 / (sqrtf(v * one2) + o->eps) + decay * p->data[i]);
+        p->grad[i] = 0;
+    }
+}
+
+/* m = momentum m + g; p -= lr (m + decay p). */
+static void sgd(const struct move *mv, const struct weft__param *p, int64_t from, int64_t to)
+{
+    const weft__train_options *o = &mv->t->o;
+    const float decay = p->decay ? o->weight_decay : 0;
+    for (int64_t i = from; i < to; i++) {
+        p->m[i] = o->momentum * p->m[i] + p->grad[i] * mv->by;
+        p->data[i] -= mv->lr * (p->m[i] + decay * p->data[i]);
+        p->grad[i] = 0;
+    }
+}
+
+static void run_move(void *arg, int thread, int n_threads)
+{
+    const struct move *mv = arg;
+    const weft__trainer *t = mv->t;
+    for (int32_t i = 0; i < t->n_params; i++) {
+        const struct weft__param *p = &t->params[i];
+        int64_t from = weft__train_share(p->n, thread, n_threads), to = weft__train_share(p->n, thread + 1, n_threads);
+        if (t->o.optimizer == WEFT__SGD) sgd(mv, p, from, to);
+        else adamw(mv, p, from, to);
+    }
+}
+
+static void clear(weft__trainer *t)
+{
+    t->total_weight = 0;
+    t->n_added = 0;
+    t->kind = 0;
+}
+
+weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_error *err)
+{
+    if (t->n_added == 0 || t->total_weight <= 0)
+        return weft_fail(err, WEFT_STATE, "%s: no row with a target was added since the last step", t->src.label);
+    double norm = gradient_norm(t) / t->total_weight;
+    if (!isfinite(norm)) {
+        memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
+        clear(t);
+        return weft_fail(err, WEFT_LIMIT, "%s: a gradient is not finite behind step %lld; nothing was moved: lower the learning rate", t->src.label,
+                         (long long)t->step);
+    }
+    double by = 1 / t->total_weight, clip = t->o.clip_norm > 0 && norm > (double)t->o.clip_norm ? (double)t->o.clip_norm / norm : 1;
+    t->step++;
+    double lr = weft__train_lr(&t->o, t->step);
+    struct move mv = {t, (float)(by * clip), (float)lr, (float)(1 - pow((double)t->o.beta1, (double)t->step)),
+                      (float)(1 - pow((double)t->o.beta2, (double)t->step))};
+    weft__pool_run(t->pool, run_move, &mv);
+    clear(t);
+    if (out) *out = (weft__train_step){t->step, norm, lr};
+    return WEFT_OK;
+}
