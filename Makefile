@@ -3,7 +3,6 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WEFT_SHARED ?= ../shared
 MODEL ?= $(WEFT_SHARED)/models/stories260K.gguf
 PROMPT ?= Once upon a time
-FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
 export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
@@ -25,7 +24,7 @@ help:
 	@echo 'make test            everything below but the benchmarks; ends with one line of counts'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
-	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60)'
+	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 20 in make test)'
 	@echo 'make aarch64         cross build; the suite under qemu'
 	@echo 'make check-layers    the includes against layers.txt'
 	@echo 'make check-headers   each header compiles alone'

@@ -1,4 +1,5 @@
-# The project's own build words: weft_room, weft_unit, weft_fuzz, weft_tier.
+# The project's own build words: weft_room, weft_unit, weft_fuzz; and the costs of tests.
+include(${CMAKE_CURRENT_LIST_DIR}/costs.cmake)
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS ON) # POSIX and GNU builtins; no GNU syntax in public headers
@@ -43,6 +44,7 @@ endif()
 # weft_room(NAME SOURCES a.c b.c [ROOMS base quant] [LIBS jansson]): the static library weft_NAME of src/NAME.
 # ROOMS are the rooms it uses; LIBS are pkg-config modules.
 function(weft_room name)
+    cmake_language(DEFER CALL weft_costs)
     cmake_parse_arguments(R "" "" "SOURCES;ROOMS;LIBS" ${ARGN})
     add_library(weft_${name} STATIC ${R_SOURCES})
     target_link_libraries(weft_${name} PUBLIC weft_flags)
