@@ -1,5 +1,5 @@
 /* sched_sim.c: claims about the scheduler: thousands of random workloads in which sched_world.h checks every step, and worlds
- * made to break one promise each: starvation, unfair shares, priorities, memory that runs out, queues that overflow. */
+ * made to break one promise each: starvation, unfair shares, priorities, memory that runs out. */
 #include "unit/sched_world.h"
 
 #include "claims.h"
@@ -122,18 +122,6 @@ static void random_workloads_run_on_the_real_pool(void **state)
 }
 
 /* ---- worlds made for one claim ---- */
-
-/* One group of plenty of memory, n_slots places, room in the queue. */
-static void plain_world(world *w, int32_t n_slots, int32_t n_ctx)
-{
-    *w = (world){.n_groups = 1};
-    weft__rng_seed(&w->rng, 7);
-    w->limits = (weft__sched_limits){.n_slots = n_slots, .step_rows = 256, .chunk = 64, .max_queue = 200, .n_ctx = n_ctx,
-                                     .reserve = 32, .decode_cost = 2, .age_us = 1000000};
-    w->groups[0] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
-                                   .page_tokens = 16};
-    w->total[0] = (int64_t)n_slots * (n_ctx / 16 + 1);
-}
 
 static int32_t n_pending(const world *w, uint64_t tenant)
 {
@@ -515,167 +503,6 @@ static void waiting_siblings_start_when_their_prompt_was_read(void **state)
     world_close(&w);
 }
 
-/* ---- the door ---- */
-
-static void refuses_what_can_never_run(void **state)
-{
-    (void)state;
-    static const struct {
-        int32_t n_prompt, max_new;
-        weft_status status;
-        const char *says;
-    } bad[] = {
-        {0, 5, WEFT_ARGUMENT, "0 tokens"},          {5, -1, WEFT_ARGUMENT, "max_tokens is -1"},
-        {400, 113, WEFT_LIMIT, "context of 512"},   {INT32_MAX, INT32_MAX, WEFT_LIMIT, "context of 512"},
-        {100, 62, WEFT_LIMIT, "11 KV pages of group 0, which has 10"},
-    };
-    world w;
-    plain_world(&w, 2, 512);
-    w.total[0] = 10;
-    world_open(&w);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        weft__sched_request q = {NULL, 1, 0, bad[i].n_prompt, bad[i].max_new, 0};
-        weft_error err = {0};
-        uint64_t id = 5;
-        assert_int_equal(weft__sched_submit(w.sched, &q, 0, &id, NULL, &err), bad[i].status);
-        assert_int_equal(id, 0);
-        assert_non_null(strstr(err.message, bad[i].says));
-    }
-    world_add(&w, 1, 0, 100, 61); /* 160 tokens: the last one needs no page */
-    world_run(&w);
-    assert_int_equal(w.clients[0].why, WEFT__SCHED_LENGTH);
-    world_close(&w);
-}
-
-static void refuses_limits_without_sense(void **state)
-{
-    (void)state;
-    world w;
-    weft__sched_hooks hooks = {0};
-    weft__sched_store store = {0};
-    weft_error err = {0};
-    plain_world(&w, 4, 512);
-    for (int i = 0; i < 8; i++) {
-        static const char *const names[] = {"n_slots", "step_rows", "chunk",       "max_queue",
-                                            "n_ctx",   "reserve",   "decode_cost", "age_us"};
-        weft__sched_limits l = w.limits;
-        int32_t *fields[] = {&l.n_slots, &l.step_rows, &l.chunk, &l.max_queue, &l.n_ctx, &l.reserve, &l.decode_cost};
-        if (i < 7) *fields[i] = i == 1 ? 3 : i == 5 ? -1 : 0;
-        else l.age_us = 0;
-        assert_int_equal(weft__sched_create(&l, &store, &hooks, &w.sched, &err), WEFT_ARGUMENT);
-        assert_null(w.sched);
-        assert_non_null(strstr(err.message, names[i]));
-    }
-}
-
-/* One tenant floods: others still find room, and then others again. */
-static void a_flood_leaves_room_in_the_queue(void **state)
-{
-    (void)state;
-    world w;
-    plain_world(&w, 4, 512);
-    world_open(&w);
-    int32_t n[3] = {0};
-    for (int t = 0; t < 3; t++)
-        while (world_submit(&w, world_add(&w, (uint64_t)t, 0, 10, 10)) == WEFT_OK) n[t]++;
-    assert_in_range(n[0], 176, 186); /* 8/9 of 204 */
-    assert_in_range(n[1], 15, 25);
-    assert_in_range(n[2], 1, 4);
-    for (int32_t i = 0; i < w.n_clients; i++) w.clients[i].cancelled = 1;
-    weft__sched_cancel_all(w.sched);
-    assert_int_equal(weft__sched_next(w.sched, 0)->n_items, 0);
-    world_close(&w);
-}
-
-static int thrice_as_many_as_can_be(world *w)
-{
-    while (w->n_clients < 600 && (uint64_t)w->n_clients * 50000 < w->now_us) world_add(w, (uint64_t)w->n_clients % 5, 0, 20, 60);
-    return w->n_clients < 600 || w->n_finished < 600;
-}
-
-/* Three times the load that can be served: who comes back when it was told to need not come often, nor after everybody else. */
-static void retry_after_is_worth_obeying(void **state)
-{
-    (void)state;
-    world w;
-    plain_world(&w, 8, 128);
-    w.limits.max_queue = 20;
-    w.tick = thrice_as_many_as_can_be;
-    world_open(&w);
-    world_run(&w);
-    int32_t tries = 0, most = 0;
-    for (int32_t i = 0; i < 600; i++) {
-        tries += w.clients[i].tries;
-        if (w.clients[i].tries > most) most = w.clients[i].tries;
-    }
-    print_message("600 clients, %d tries, at most %d of one; %.0f s\n", tries, most, (double)w.now_us * 1e-6);
-    assert_true(tries > 900 && tries < 600 * 4 && most < 20);
-    world_close(&w);
-}
-
-/* ---- the end ---- */
-
-static void stale_ids_are_ignored(void **state)
-{
-    (void)state;
-    world w;
-    plain_world(&w, 1, 64);
-    w.limits.max_queue = 1;
-    world_open(&w);
-    client *a = world_add(&w, 1, 0, 4, 2);
-    world_run(&w);
-    client *b = world_add(&w, 1, 0, 4, 2);
-    assert_int_equal(world_submit(&w, b), WEFT_OK);
-    weft__sched_info info;
-    assert_true(weft__sched_describe(w.sched, b->id, &info) && info.state == WEFT__SCHED_QUEUED && info.n_prompt == 4);
-    assert_false(weft__sched_describe(w.sched, a->id, &info));
-    const uint64_t ids[] = {a->id, 0, UINT64_MAX, 77};
-    for (int i = 0; i < 4; i++) weft__sched_cancel(w.sched, ids[i]);
-    weft__sched_end(w.sched, a->id);
-    world_run(&w);
-    assert_int_equal(b->why, WEFT__SCHED_LENGTH);
-    world_close(&w);
-}
-
-/* Pages that the store promises and does not have: an error for those who need them, and no endless loop. */
-static void a_store_that_lies_fails_requests(void **state)
-{
-    (void)state;
-    world w;
-    plain_world(&w, 4, 256);
-    w.total[0] = 10;
-    w.lie = 6;
-    world_open(&w);
-    for (int i = 0; i < 6; i++) world_add(&w, 1, 0, 100, i % 2 ? 20 : 150);
-    world_run(&w);
-    for (int i = 0; i < 6; i++) {
-        assert_int_equal(w.clients[i].why, i % 2 ? WEFT__SCHED_LENGTH : WEFT__SCHED_FAILED);
-        assert_int_equal(w.clients[i].status, i % 2 ? WEFT_OK : WEFT_LIMIT);
-    }
-    world_close(&w);
-}
-
-static int create_one(void *arg)
-{
-    world *w = arg;
-    weft__sched_hooks hooks = {0};
-    weft__sched_store store = {0};
-    weft_error err = {0};
-    weft_status st = weft__sched_create(&w->limits, &store, &hooks, &w->sched, &err);
-    assert_true(st == WEFT_OK ? w->sched != NULL : st == WEFT_NO_MEMORY && !w->sched && err.message[0]);
-    weft__sched_destroy(&w->sched);
-    return st == WEFT_OK;
-}
-
-static void reports_each_failed_allocation(void **state)
-{
-    (void)state;
-    world w;
-    plain_world(&w, 4, 256);
-    assert_true(fail_each(create_one, &w) > 10);
-    weft__sched_destroy(NULL);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -698,13 +525,6 @@ int main(void)
         cmocka_unit_test(big_requests_get_in_among_small_ones),
         cmocka_unit_test(siblings_share_a_prompt_that_is_being_read),
         cmocka_unit_test(waiting_siblings_start_when_their_prompt_was_read),
-        cmocka_unit_test(refuses_what_can_never_run),
-        cmocka_unit_test(refuses_limits_without_sense),
-        cmocka_unit_test(a_flood_leaves_room_in_the_queue),
-        cmocka_unit_test(retry_after_is_worth_obeying),
-        cmocka_unit_test(stale_ids_are_ignored),
-        cmocka_unit_test(a_store_that_lies_fails_requests),
-        cmocka_unit_test(reports_each_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

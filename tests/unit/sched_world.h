@@ -498,4 +498,16 @@ static inline void world_run(world *w)
     assert_int_equal(world_step(w), 0);
 }
 
+/* One group of plenty of memory, n_slots places, room in the queue. */
+static inline void plain_world(world *w, int32_t n_slots, int32_t n_ctx)
+{
+    *w = (world){.n_groups = 1};
+    weft__rng_seed(&w->rng, 7);
+    w->limits = (weft__sched_limits){.n_slots = n_slots, .step_rows = 256, .chunk = 64, .max_queue = 200, .n_ctx = n_ctx,
+                                     .reserve = 32, .decode_cost = 2, .age_us = 1000000};
+    w->groups[0] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
+                                   .page_tokens = 16};
+    w->total[0] = (int64_t)n_slots * (n_ctx / 16 + 1);
+}
+
 #endif

@@ -1,0 +1,209 @@
+/* sched_queue.c: claims about the scheduler's edges: what is refused, queues that overflow or lose most of those who wait, ids that are
+ * no more, a store that lies, refused allocations. Every step is checked by sched_world.h. */
+#include "unit/sched_world.h"
+
+/* ---- the door ---- */
+
+static void refuses_what_can_never_run(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t n_prompt, max_new;
+        weft_status status;
+        const char *says;
+    } bad[] = {
+        {0, 5, WEFT_ARGUMENT, "0 tokens"},          {5, -1, WEFT_ARGUMENT, "max_tokens is -1"},
+        {400, 113, WEFT_LIMIT, "context of 512"},   {INT32_MAX, INT32_MAX, WEFT_LIMIT, "context of 512"},
+        {100, 62, WEFT_LIMIT, "11 KV pages of group 0, which has 10"},
+    };
+    world w;
+    plain_world(&w, 2, 512);
+    w.total[0] = 10;
+    world_open(&w);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weft__sched_request q = {NULL, 1, 0, bad[i].n_prompt, bad[i].max_new, 0};
+        weft_error err = {0};
+        uint64_t id = 5;
+        assert_int_equal(weft__sched_submit(w.sched, &q, 0, &id, NULL, &err), bad[i].status);
+        assert_int_equal(id, 0);
+        assert_non_null(strstr(err.message, bad[i].says));
+    }
+    world_add(&w, 1, 0, 100, 61); /* 160 tokens: the last one needs no page */
+    world_run(&w);
+    assert_int_equal(w.clients[0].why, WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+static void refuses_limits_without_sense(void **state)
+{
+    (void)state;
+    world w;
+    weft__sched_hooks hooks = {0};
+    weft__sched_store store = {0};
+    weft_error err = {0};
+    plain_world(&w, 4, 512);
+    for (int i = 0; i < 8; i++) {
+        static const char *const names[] = {"n_slots", "step_rows", "chunk",       "max_queue",
+                                            "n_ctx",   "reserve",   "decode_cost", "age_us"};
+        weft__sched_limits l = w.limits;
+        int32_t *fields[] = {&l.n_slots, &l.step_rows, &l.chunk, &l.max_queue, &l.n_ctx, &l.reserve, &l.decode_cost};
+        if (i < 7) *fields[i] = i == 1 ? 3 : i == 5 ? -1 : 0;
+        else l.age_us = 0;
+        assert_int_equal(weft__sched_create(&l, &store, &hooks, &w.sched, &err), WEFT_ARGUMENT);
+        assert_null(w.sched);
+        assert_non_null(strstr(err.message, names[i]));
+    }
+}
+
+/* One tenant floods: others still find room, and then others again. */
+static void a_flood_leaves_room_in_the_queue(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 512);
+    world_open(&w);
+    int32_t n[3] = {0};
+    for (int t = 0; t < 3; t++)
+        while (world_submit(&w, world_add(&w, (uint64_t)t, 0, 10, 10)) == WEFT_OK) n[t]++;
+    assert_in_range(n[0], 176, 186); /* 8/9 of 204 */
+    assert_in_range(n[1], 15, 25);
+    assert_in_range(n[2], 1, 4);
+    for (int32_t i = 0; i < w.n_clients; i++) w.clients[i].cancelled = 1;
+    weft__sched_cancel_all(w.sched);
+    assert_int_equal(weft__sched_next(w.sched, 0)->n_items, 0);
+    world_close(&w);
+}
+
+/* A queue that is full of others: most are cancelled while they wait, some are late, those who came last first. Each ends at once and
+ * for its own reason, whoever is left is served, and there is room again. */
+static void cancelled_and_late_requests_leave_the_queue(void **state)
+{
+    (void)state;
+    enum { N = 41 };
+    world w;
+    client *c[N];
+    plain_world(&w, 1, 64);
+    w.limits.max_queue = N;
+    world_open(&w);
+    for (int i = 0; i < N; i++) {
+        c[i] = world_add(&w, (uint64_t)(i % 3), i % 2, 4, 8);
+        if (i % 4 == 3) c[i]->deadline_us = (uint64_t)(60 - i) * 2000;
+        if (i % 4 == 1 || i % 4 == 2) c[i]->cancel_us = 1 + (uint64_t)(i * 7919 % 30000);
+    }
+    world_run(&w);
+    for (int i = 0; i < N; i++) {
+        weft__sched_why why = i % 4 == 0 ? WEFT__SCHED_LENGTH : i % 4 == 3 ? WEFT__SCHED_TIMEOUT : WEFT__SCHED_CANCELLED;
+        if (i == 1 || i == 2 || i == 3) continue; /* may have begun before */
+        if (c[i]->why != why) fail_msg("request %d ended with %d instead of %d", i, (int)c[i]->why, (int)why);
+        assert_int_equal(c[i]->tries, 1);
+    }
+    client *another = world_add(&w, 1, 0, 4, 8);
+    assert_int_equal(world_submit(&w, another), WEFT_OK);
+    world_run(&w);
+    assert_int_equal(another->why, WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+static int thrice_as_many_as_can_be(world *w)
+{
+    while (w->n_clients < 600 && (uint64_t)w->n_clients * 50000 < w->now_us) world_add(w, (uint64_t)w->n_clients % 5, 0, 20, 60);
+    return w->n_clients < 600 || w->n_finished < 600;
+}
+
+/* Three times the load that can be served: who comes back when it was told to need not come often, nor after everybody else. */
+static void retry_after_is_worth_obeying(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 8, 128);
+    w.limits.max_queue = 20;
+    w.tick = thrice_as_many_as_can_be;
+    world_open(&w);
+    world_run(&w);
+    int32_t tries = 0, most = 0;
+    for (int32_t i = 0; i < 600; i++) {
+        tries += w.clients[i].tries;
+        if (w.clients[i].tries > most) most = w.clients[i].tries;
+    }
+    print_message("600 clients, %d tries, at most %d of one; %.0f s\n", tries, most, (double)w.now_us * 1e-6);
+    assert_true(tries > 900 && tries < 600 * 4 && most < 20);
+    world_close(&w);
+}
+
+/* ---- the end ---- */
+
+static void stale_ids_are_ignored(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 1, 64);
+    w.limits.max_queue = 1;
+    world_open(&w);
+    client *a = world_add(&w, 1, 0, 4, 2);
+    world_run(&w);
+    client *b = world_add(&w, 1, 0, 4, 2);
+    assert_int_equal(world_submit(&w, b), WEFT_OK);
+    weft__sched_info info;
+    assert_true(weft__sched_describe(w.sched, b->id, &info) && info.state == WEFT__SCHED_QUEUED && info.n_prompt == 4);
+    assert_false(weft__sched_describe(w.sched, a->id, &info));
+    const uint64_t ids[] = {a->id, 0, UINT64_MAX, 77};
+    for (int i = 0; i < 4; i++) weft__sched_cancel(w.sched, ids[i]);
+    weft__sched_end(w.sched, a->id);
+    world_run(&w);
+    assert_int_equal(b->why, WEFT__SCHED_LENGTH);
+    world_close(&w);
+}
+
+/* Pages that the store promises and does not have: an error for those who need them, and no endless loop. */
+static void a_store_that_lies_fails_requests(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 256);
+    w.total[0] = 10;
+    w.lie = 6;
+    world_open(&w);
+    for (int i = 0; i < 6; i++) world_add(&w, 1, 0, 100, i % 2 ? 20 : 150);
+    world_run(&w);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(w.clients[i].why, i % 2 ? WEFT__SCHED_LENGTH : WEFT__SCHED_FAILED);
+        assert_int_equal(w.clients[i].status, i % 2 ? WEFT_OK : WEFT_LIMIT);
+    }
+    world_close(&w);
+}
+
+static int create_one(void *arg)
+{
+    world *w = arg;
+    weft__sched_hooks hooks = {0};
+    weft__sched_store store = {0};
+    weft_error err = {0};
+    weft_status st = weft__sched_create(&w->limits, &store, &hooks, &w->sched, &err);
+    assert_true(st == WEFT_OK ? w->sched != NULL : st == WEFT_NO_MEMORY && !w->sched && err.message[0]);
+    weft__sched_destroy(&w->sched);
+    return st == WEFT_OK;
+}
+
+static void reports_each_failed_allocation(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 4, 256);
+    assert_true(fail_each(create_one, &w) > 10);
+    weft__sched_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_what_can_never_run),
+        cmocka_unit_test(refuses_limits_without_sense),
+        cmocka_unit_test(a_flood_leaves_room_in_the_queue),
+        cmocka_unit_test(cancelled_and_late_requests_leave_the_queue),
+        cmocka_unit_test(retry_after_is_worth_obeying),
+        cmocka_unit_test(stale_ids_are_ignored),
+        cmocka_unit_test(a_store_that_lies_fails_requests),
+        cmocka_unit_test(reports_each_failed_allocation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
