@@ -1,0 +1,220 @@
+/* text_tokenizer_limits.c: what tokenizers promise about time and memory, and which vocabularies they refuse or take although they are
+ * odd. */
+#include <time.h>
+
+#include "unit/tokenizer_world.h"
+
+#include "claims.h"
+
+/* ---- time ---- */
+
+/* This thread's own time: others use the machine too. */
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Sanitizers cost a factor, the same one for every length. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { SECONDS_AT_MOST = 10, RATIO_BELOW = 3 };
+#else
+enum { SECONDS_AT_MOST = 2, RATIO_BELOW = 3 };
+#endif
+
+static double seconds(const weft__tokenizer *tok, const char *text, size_t n)
+{
+    double best = 1e9;
+    for (int i = 0; i < CLAIMS_REPEATED(3, 2, 1); i++) {
+        double t = cpu_seconds();
+        weft__ids ids = encode(tok, text, n, WEFT__ENCODE_PARSE);
+        double s = cpu_seconds() - t;
+        weft__ids_free(&ids);
+        if (s < best) best = s;
+    }
+    return best;
+}
+
+/* 200 kB of one thing after another: time doubles with the length, and is short. */
+static void time_is_linear(void **state)
+{
+    (void)state;
+    static vocab v;
+    static const char *const units[] = {"a",  " ", "\n",        "ab",       "abcdeabc ", "a a ", "<",       "<|bo",
+                                        "中", "😀", "e\xCC\x81", "\xCC\x81", "1",         "1a",   "'s",      "A",
+                                        "Aa", "!", "\t ",       " \n",      "\xFF",      SPACE,  "<|bos|>", "\xC3"};
+    enum { KINDS = CLAIMS_REPEATED(4, 2, 1) };
+    const size_t n = 200000;
+    char *text = weft__alloc(n);
+    assert_non_null(text);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == 0) {
+            spm_vocab(&v, 3, 300);
+        } else {
+            static const char *const pres[] = {"llama-bpe", "gpt-4o", "deepseek-llm"};
+            bpe_vocab(&v, 3, 300);
+            v.spec.pre = (weft__slice){pres[kind - 1], strlen(pres[kind - 1])};
+        }
+        weft__tokenizer *tok = build(&v);
+        for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
+            size_t len = strlen(units[u]);
+            for (size_t i = 0; i < n; i++) text[i] = units[u][i % len];
+            size_t half = n / 2 - n / 2 % len, all = n - n % len;
+            double one = 0, two = 0;
+            int fine = 0;
+            for (int attempt = 0; attempt < 5 && !fine; attempt++) {
+                one = seconds(tok, text, half);
+                two = seconds(tok, text, all);
+                fine = two <= SECONDS_AT_MOST && (two <= 0.02 || two / one < RATIO_BELOW);
+            }
+            if (!fine) fail_msg("kind %d, unit '%s': %.4f s for 100 kB, %.4f s for 200 kB", kind, units[u], one, two);
+        }
+        weft__tokenizer_destroy(&tok);
+    }
+    weft__free(text);
+}
+
+/* ---- memory ---- */
+
+typedef struct scene {
+    const vocab *v;
+    const char *text;
+} scene;
+
+static int live_once(void *arg)
+{
+    const scene *s = arg;
+    weft__tokenizer *tok = NULL;
+    weft__ids ids = {0};
+    weft__text back = {0};
+    weft_error err = {0};
+    weft_status status = weft__tokenizer_create(&s->v->spec, &tok, &err);
+    if (!status) status = weft__tokenizer_encode(tok, s->text, strlen(s->text), WEFT__ENCODE_PARSE, &ids, &err);
+    if (status) assert_int_equal(ids.n, 0);
+    if (!status) status = weft__tokenizer_decode(tok, ids.data, ids.n, 0, &back, &err);
+    if (status) {
+        assert_int_equal(status, WEFT_NO_MEMORY);
+        assert_int_equal(err.status, WEFT_NO_MEMORY);
+    }
+    weft__text_free(&back);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+    return !status;
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    static vocab v;
+    static char text[600];
+    for (int i = 0; i < 599; i++) text[i] = "ab c\xC3\xA9 <s>!"[i % 12];
+    for (int kind = 0; kind < 4; kind++) {
+        if (kind == 0) spm_vocab(&v, 3, 20);
+        if (kind == 1) bpe_vocab(&v, 3, 20);
+        if (kind == 2) word_piece_vocab(&v);
+        if (kind == 3) unigram_vocab(&v);
+        v.spec.chat_template = WEFT__SLICE("{{ x }}");
+        scene s = {&v, text};
+        assert_true(fail_each(live_once, &s) > 10);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void refuse(vocab *v, weft_status status, const char *word)
+{
+    weft__tokenizer *tok = NULL;
+    weft_error err = {0};
+    assert_int_equal(weft__tokenizer_create(&v->spec, &tok, &err), status);
+    assert_null(tok);
+    if (!strstr(err.message, word)) fail_msg("'%s' does not say '%s'", err.message, word);
+}
+
+#define REFUSE(make, change, status, word)                                                                                       \
+    do {                                                                                                                         \
+        make;                                                                                                                    \
+        change;                                                                                                                  \
+        refuse(&v, status, word);                                                                                                \
+    } while (0)
+
+static void malformed_vocabularies(void **state)
+{
+    (void)state;
+    static vocab v;
+    static char longest[70000];
+    memset(longest, 'x', sizeof longest - 1);
+#define SPM spm_vocab(&v, 1, 10)
+#define BYTE_BPE bpe_vocab(&v, 1, 10)
+    REFUSE(SPM, v.spec.model = WEFT__SLICE("rwkv"), WEFT_UNSUPPORTED, "'rwkv'");
+    REFUSE(SPM, v.spec.model = WEFT__SLICE(""), WEFT_UNSUPPORTED, "unknown model");
+    REFUSE(SPM, v.spec.n_tokens = 0; v.spec.n_scores = v.spec.n_types = v.spec.n_strips = 0, WEFT_FORMAT, "no tokens");
+    REFUSE(SPM, v.spec.tokens = NULL, WEFT_FORMAT, "tokens");
+    REFUSE(SPM, v.spec.n_scores--, WEFT_FORMAT, "scores");
+    REFUSE(SPM, v.spec.n_scores = 0, WEFT_FORMAT, "scores");
+    REFUSE(SPM, v.spec.scores = NULL, WEFT_ARGUMENT, "scores");
+    REFUSE(SPM, v.scores[5] = __builtin_nanf(""), WEFT_FORMAT, "score of token 5");
+    REFUSE(SPM, v.spec.n_types = 3, WEFT_FORMAT, "token_type");
+    REFUSE(SPM, v.types[7] = 9, WEFT_FORMAT, "token 7");
+    REFUSE(SPM, v.types[7] = -1, WEFT_FORMAT, "token 7");
+    REFUSE(SPM, v.spec.n_strips++, WEFT_FORMAT, "strips");
+    REFUSE(SPM, v.types[300 - 41] = WEFT__TOKEN_BYTE, WEFT_FORMAT, "<0xHH>");
+    REFUSE(SPM, v.tokens[6] = WEFT__SLICE("<0xG0>"), WEFT_FORMAT, "<0xG0>");
+    REFUSE(SPM, v.tokens[300 - 41] = ((weft__slice){longest, 65536}), WEFT_LIMIT, "65536 bytes");
+    REFUSE(SPM, v.tokens[1] = ((weft__slice){longest, 2000}), WEFT_LIMIT, "special token 1");
+    REFUSE(SPM, v.spec.bos = (int32_t)v.spec.n_tokens, WEFT_FORMAT, "BOS");
+    REFUSE(SPM, v.spec.eos = -2, WEFT_FORMAT, "EOS");
+    REFUSE(SPM, v.spec.unk = INT32_MAX, WEFT_FORMAT, "UNK");
+    REFUSE(SPM, v.spec.eot = INT32_MAX, WEFT_FORMAT, "EOT");
+    REFUSE(SPM, v.spec.mask = 1 << 20, WEFT_FORMAT, "MASK");
+    REFUSE(BYTE_BPE, v.spec.add_eos = 1, WEFT_FORMAT, "add_eos");
+    REFUSE(BYTE_BPE, v.spec.add_bos = 1; v.spec.bos = -1, WEFT_FORMAT, "add_bos");
+    REFUSE(BYTE_BPE, v.spec.pre = WEFT__SLICE("nowhere\n"), WEFT_UNSUPPORTED, "'nowhere?'");
+    REFUSE(BYTE_BPE, v.spec.n_merges = 0, WEFT_FORMAT, "merges");
+    REFUSE(BYTE_BPE, v.spec.merges = NULL, WEFT_ARGUMENT, "merges");
+    REFUSE(BYTE_BPE, v.merges[2].right.len = 0, WEFT_FORMAT, "merge 2");
+    REFUSE(BYTE_BPE, v.merges[3].left = ((weft__slice){longest, 65535}), WEFT_FORMAT, "merge 3");
+    REFUSE(word_piece_vocab(&v), v.spec.unk = -1, WEFT_FORMAT, "unknown token");
+    REFUSE(unigram_vocab(&v), v.spec.n_scores = 0, WEFT_FORMAT, "scores");
+    REFUSE(unigram_vocab(&v), v.spec.charsmap = WEFT__SLICE("abc"), WEFT_FORMAT, "charsmap");
+    REFUSE(unigram_vocab(&v), v.spec.charsmap = WEFT__SLICE("\xFF\xFF\xFF\x7F"), WEFT_FORMAT, "charsmap");
+}
+
+/* Real vocabularies have these, and they work. */
+static void odd_but_accepted(void **state)
+{
+    (void)state;
+    static vocab v;
+    spm_vocab(&v, 1, 10);
+    add(&v, "a", WEFT__TOKEN_NORMAL, 5); /* a second "a": the first counts */
+    add(&v, "", WEFT__TOKEN_NORMAL, 5);
+    weft__tokenizer *tok = build(&v);
+    int32_t a = find_name(&v, 0, "a");
+    assert_int_equal(weft__tokenizer_find(tok, "a", 1), a);
+    assert_int_equal(weft__tokenizer_n(tok), (int32_t)v.spec.n_tokens);
+    weft__tokenizer_destroy(&tok);
+    /* A byte that the vocabulary lacks, and no unknown token: an error when it is needed, not a hole in the text. */
+    bpe_vocab(&v, 1, 0);
+    v.merges[v.spec.n_merges++] = (weft__merge_pair){WEFT__SLICE("a"), WEFT__SLICE("b")}; /* which makes no token */
+    v.tokens['z'] = WEFT__SLICE("gone");
+    tok = build(&v);
+    EXPECT(tok, "ab", 0, 'a', 'b');
+    weft__ids ids = {0};
+    weft_error err = {0};
+    assert_int_equal(weft__tokenizer_encode(tok, "az", 2, 0, &ids, &err), WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "0x7A"));
+    assert_int_equal(ids.n, 0);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_is_linear),
+        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(malformed_vocabularies),
+        cmocka_unit_test(odd_but_accepted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
