@@ -86,7 +86,7 @@ static void sift_down(weft__candidates *c, int32_t size, int32_t h)
     *(last - h) = moving;
 }
 
-static float largest_of(const float *logits, int32_t n)
+float weft__largest_logit(const float *logits, int32_t n)
 {
     float lanes[LANES], largest = -INFINITY;
     int32_t i = 0;
@@ -98,14 +98,47 @@ static float largest_of(const float *logits, int32_t n)
     return largest;
 }
 
+/* Counts logits into buckets. The numbers of the buckets are computed by a loop that vectorizes; two tables in turn, since those next to
+ * each other often share a bucket and would wait for one another. */
+static void count_block(weft__candidates *c, int32_t *other, const float *logits, int32_t n)
+{
+    int32_t bucket[BLOCK], n_out = 0;
+    float largest = c->largest;
+    for (int32_t i = 0; i < n; i++) {
+        float scaled = (largest - logits[i]) * PER_UNIT, distance = logits[i] == largest ? 0.0f : scaled;
+        bucket[i] = (int32_t)(distance < (float)(WEFT__CANDIDATE_BUCKETS - 1) ? distance : (float)(WEFT__CANDIDATE_BUCKETS - 1));
+        n_out += !(logits[i] > -INFINITY); /* NaN too */
+    }
+    c->n += n - n_out;
+    if (n_out > 0) {
+        for (int32_t i = 0; i < n; i++) c->in_bucket[bucket[i]] += logits[i] > -INFINITY;
+        return;
+    }
+    for (int32_t i = 0; i + 1 < n; i += 2) {
+        c->in_bucket[bucket[i]]++;
+        other[bucket[i + 1]]++;
+    }
+    if (n % 2) c->in_bucket[bucket[n - 1]]++;
+}
+
 void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n)
 {
-    *c = (weft__candidates){.logits = logits, .n_logits = n, .largest = largest_of(logits, n), .items = items};
-    for (int32_t i = 0; i < n; i++) {
-        if (!(logits[i] > -INFINITY)) continue; /* false for NaN too */
-        c->in_bucket[bucket_of(logits[i], c->largest)]++;
-        c->n++;
+    int32_t other[WEFT__CANDIDATE_BUCKETS] = {0};
+    *c = (weft__candidates){.logits = logits, .n_logits = n, .largest = weft__largest_logit(logits, n), .items = items};
+    for (int32_t i = 0; i < n; i += BLOCK) count_block(c, other, logits + i, n - i < BLOCK ? n - i : BLOCK);
+    for (int32_t i = 0; i < WEFT__CANDIDATE_BUCKETS; i++) c->in_bucket[i] += other[i];
+}
+
+/* The first of logits [from, n) that is at least low, or n. */
+static int32_t next_above(const float *logits, int32_t from, int32_t n, float low)
+{
+    for (; from + LANES * 2 <= n; from += LANES * 2) {
+        int any = 0;
+        for (int k = 0; k < LANES * 2; k++) any |= logits[from + k] >= low;
+        if (any) break;
     }
+    while (from < n && !(logits[from] >= low)) from++;
+    return from;
 }
 
 /* The heap is empty: loads the next buckets, as many as make LOAD candidates or as many as were loaded before. */
@@ -117,7 +150,8 @@ static void load(weft__candidates *c)
     float low = c->next_bucket == WEFT__CANDIDATE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
     weft__candidate *end = c->items + c->n_loaded;
     for (int32_t i = 0; n > 0; i++) {
-        if (!(c->logits[i] >= low) || c->logits[i] == -INFINITY) continue;
+        i = next_above(c->logits, i, c->n_logits, low);
+        if (c->logits[i] == -INFINITY) continue;
         int32_t bucket = bucket_of(c->logits[i], c->largest);
         if (bucket < first || bucket >= c->next_bucket) continue;
         *end++ = (weft__candidate){c->logits[i], i};

@@ -24,6 +24,8 @@ typedef struct weft__candidates {
     int32_t in_bucket[WEFT__CANDIDATE_BUCKETS];
 } weft__candidates;
 
+/* The largest of n logits; -infinity when there is none but NaN. */
+float weft__largest_logit(const float *logits, int32_t n);
 /* Takes the finite and +infinite of n logits, which must stay as they are; NaN and -infinity are left out. items has room for n. */
 void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n);
 /* The item of rank i (0 the largest), i < c->n; sorts as far as needed. */

@@ -122,13 +122,19 @@ static void penalize(const weft_sampler *s, float *logits)
     }
 }
 
-/* The largest, the lowest id of equals; -1 when all are NaN or -infinity. */
+/* The largest, the lowest id of equals; -1 when all are NaN or -infinity. Two passes that vectorize. */
 static int32_t largest(const float *logits, int32_t n)
 {
-    int32_t best = -1;
-    for (int32_t i = 0; i < n; i++)
-        if (logits[i] > (best < 0 ? -INFINITY : logits[best])) best = i;
-    return best;
+    float most = weft__largest_logit(logits, n);
+    int32_t i = 0;
+    if (!(most > -INFINITY)) return -1;
+    for (; i + 16 <= n; i += 16) {
+        int found = 0;
+        for (int k = 0; k < 16; k++) found |= logits[i + k] == most;
+        if (found) break;
+    }
+    while (logits[i] != most) i++;
+    return i;
 }
 
 weft_status weft_sampler_pick(weft_sampler *s, float *logits, int32_t *token, weft_error *err)
