@@ -518,6 +518,7 @@ typedef struct weft_engine_stats {
     uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
     uint64_t prompt_tokens, cached_tokens; /* of prompts; those among them that the prefix tree had */
     weft_histogram batch_rows, step_ms;
+    uint64_t model_ns; /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
     uint64_t adapter_bytes, adapter_loads, adapter_evictions;
 } weft_engine_stats;

@@ -149,6 +149,7 @@ struct weft_engine {
     int32_t n_began, n_ended;
     serve_part *parts; /* [n_slots] */
     int32_t n_parts;
+    uint64_t model_ns; /* of this step: in which the model computed */
     float *logits;     /* [max_wanted, V] */
     float *raw;        /* [V] logits as the model gave them */
     float *vector;     /* [D] */

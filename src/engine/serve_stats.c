@@ -27,6 +27,8 @@ void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64
 {
     add(&e->stats.batch_rows, plan->n_rows);
     add(&e->stats.step_ms, (double)ns / 1e6);
+    e->stats.model_ns += e->model_ns;
+    e->model_ns = 0;
 }
 
 void weft__serve_count_pages(weft_engine *e)

@@ -68,7 +68,9 @@ static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err
     uint64_t begin = weft__clock_ns();
     weft__serve_trace_begin(e);
     weft_status st = weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(e->pool), outputs, err);
-    weft__serve_trace_step(e, x->n, x->n_wanted, begin, weft__clock_ns());
+    uint64_t end = weft__clock_ns();
+    e->model_ns += end - begin;
+    weft__serve_trace_step(e, x->n, x->n_wanted, begin, end);
     return st;
 }
 

@@ -110,9 +110,16 @@ static void put_engine_histogram(weft__text *out, const char *name, const char *
     buckets(out, name, bounds, h->counts, h->n, h->sum * scale);
 }
 
+static void seconds(weft__text *out, const char *name, const char *help, double value)
+{
+    head(out, name, "counter", help);
+    weft__text_printf(out, "%s %.9g\n", name, value);
+}
+
 static void put_engine(const weft_engine_stats *e, weft__text *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
+    seconds(out, "weft_model_seconds_total", "Time in which the model computed; what a step takes beyond it is sampling and telling.", (double)e->model_ns / 1e9);
     head(out, "weft_rows_total", "counter", "Rows of steps.");
     weft__text_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n", (unsigned long long)e->n_rows_decode,
                       (unsigned long long)e->n_rows_prompt);
