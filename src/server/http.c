@@ -75,7 +75,7 @@ struct weft__http_request {
     const char *cors; /* origin that may read the answer */
 
     pthread_mutex_t lock;
-    int suspended, gone, slow, answered, stream, ended, queued, full;
+    int suspended, gone, slow, answered, stream, ended, queued, full, late; /* late: the watcher cuts it off */
     int status;
     weft__text out; /* of a stream: bytes from out_at on wait */
     size_t out_at;
@@ -159,7 +159,7 @@ static void mark_gone(weft__http_request *r, int slow)
     pthread_mutex_lock(&r->lock);
     if (!r->gone) {
         r->gone = 1;
-        r->slow = slow && r->answered;
+        r->slow = (slow || r->full || r->late) && r->answered; /* what we shut down ourselves may be seen as a client that left */
         weft__text_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;
@@ -853,9 +853,14 @@ static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
     while (k && !(k->deadline_ns && k->deadline_ns <= now)) k = k->next;
     if (k) {
         k->deadline_ns = 0;
-        shutdown(k->fd, SHUT_RDWR);
         *r = k->request;
-        if (*r) atomic_fetch_add(&(*r)->refs, 1);
+        if (*r) {
+            atomic_fetch_add(&(*r)->refs, 1);
+            pthread_mutex_lock(&(*r)->lock);
+            (*r)->late = 1;
+            pthread_mutex_unlock(&(*r)->lock);
+        }
+        shutdown(k->fd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&h->lock);
     return k != NULL;
@@ -921,7 +926,7 @@ static void *watcher(void *arg)
         weft__http_request *r;
         while (cut_one(h, now, &r))
             if (r) {
-                mark_gone(r, 1);
+                mark_gone(r, 0);
                 unref(r);
             }
         shut_left(h);
