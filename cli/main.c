@@ -13,6 +13,7 @@ static const struct {
     {"run", "continue a text with a model", cmd_run},
     {"chat", "a conversation with a model", cmd_chat},
     {"serve", "a model over HTTP, for many at once", cmd_serve},
+    {"top", "what a running server does", cmd_top},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
     {"tokenize", "text to token ids", cmd_tokenize},
     {"eval", "numbers for researchers: logits, perplexity", cmd_eval},

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/serve.h"
 
@@ -25,6 +26,7 @@ weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error 
         return weft_fail(err, WEFT_IO, "%s cannot be written: %s", path, strerror(errno));
     }
     fprintf(t->file, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    t->zero_ns = weft__clock_ns();
     t->with_ops = weft_model_profile_start(e->model, NULL) == WEFT_OK;
     weft_model_profile_stop(e->model);
     e->trace = t;
@@ -71,7 +73,6 @@ void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, ui
 {
     serve_trace *t = e->trace;
     if (!t) return;
-    if (!t->zero_ns) t->zero_ns = begin_ns;
     weft_model_profile_stop(e->model);
     put_event(t, ROW_STEPS, "step", "step", begin_ns, end_ns);
     fprintf(t->file, "{\"rows\": %d, \"wanted\": %d, \"sequences\": %d}}", n_rows, n_wanted, e->n_parts);
@@ -81,7 +82,7 @@ void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, ui
 void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t end_ns)
 {
     serve_trace *t = e->trace;
-    if (!t || !t->zero_ns || !r->computed || r->began_ns < t->zero_ns) return;
+    if (!t || !r->computed) return;
     put_event(t, ROW_REQUESTS + (int)(r - e->records), "request", "request", r->began_ns, end_ns);
     fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt, r->n_cached,
             r->n_known - r->n_prompt);

@@ -1,0 +1,256 @@
+"""Claims about what `weft serve` tells of itself: /metrics, the log of requests, the trace, and `weft top`, over a small real model.
+
+usage: test_telemetry.py build/weft"""
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
+import common
+from common import WEFT, weft
+
+CHUNK, SLOTS, LONG = 64, 6, 8000 if not (common.EMULATED or common.SANITIZED) else 1500
+HISTOGRAMS = ("weft_time_to_first_token_seconds", "weft_time_between_tokens_seconds", "weft_queue_seconds", "weft_request_seconds",
+              "weft_step_rows", "weft_step_seconds")
+
+
+class Server:
+    def __init__(self, folder, *options):
+        self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, "tiny.gguf"), "--port", "-1", *map(str, options)],
+                                        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        line = self.process.stderr.readline()
+        self.address = re.search(r"http://\S+", line).group(0)
+
+    def ask(self, path, body=None, **headers):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json", **headers})
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            self.id = answer.headers["X-Request-Id"]
+            return answer.read().decode()
+
+    def complete(self, prompt, n, **more):
+        return json.loads(self.ask("/completion", {"prompt": prompt, "n_predict": n, "ignore_eos": True, **more}))
+
+    def stream(self, prompt, n, began):
+        """Calls began() when the first token is there; returns how many there were."""
+        body = json.dumps({"prompt": prompt, "n_predict": n, "ignore_eos": True, "stream": True}).encode()
+        last = None
+        with urllib.request.urlopen(urllib.request.Request(self.address + "/completion", body), timeout=300) as answer:
+            for line in answer:
+                if line.startswith(b"data: "):
+                    if not last:
+                        began()
+                    last = line
+        return json.loads(last[6:])["tokens_predicted"]
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        self.process.stderr.close()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=120)
+        common.check_report(err.encode())
+        return self.process.returncode
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        p = weft("bench", "--synthetic", "tiny", "--type", "q4_0", "--write", os.path.join(cls.folder.name, "tiny.gguf"))
+        assert p.returncode == 0, p.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def serve(self, *options):
+        server = Server(self.folder.name, *options)
+        self.addCleanup(server.end)
+        return server
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+
+def samples(text):
+    """{name with labels: number} of a page of metrics; every line is checked for its form."""
+    out = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            found = re.fullmatch(r'([a-zA-Z_:][\w:]*(?:\{(?:\w+="[^"]*",?)+\})?) (\S+)', line)
+            assert found, line
+            out[found.group(1)] = float(found.group(2))
+    return out
+
+
+class Metrics(Case):
+    def test_counts(self):
+        """Everything that happened is counted, once: two requests of which the second finds the first's prompt, and a refused one."""
+        server = self.serve("--slots", SLOTS)
+        before = samples(server.ask("/metrics"))
+        prompt = [5 + i % 300 for i in range(100)]
+        server.complete(prompt, 10)
+        server.complete(prompt, 10)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            server.ask("/completion", {"prompt": 7})
+        refused.exception.close()
+        text = server.ask("/metrics")
+        now = samples(text)
+        gained = {k: v - before.get(k, 0) for k, v in now.items()}
+        self.assertEqual(gained["weft_prompt_tokens_total"], 200)
+        self.assertEqual(gained["weft_generated_tokens_total"], 20)
+        self.assertEqual(gained["weft_prefix_asked_tokens_total"], 200)
+        self.assertGreater(gained["weft_prefix_hit_tokens_total"], 60)
+        self.assertEqual(gained["weft_cached_tokens_total"], gained["weft_prefix_hit_tokens_total"])
+        self.assertEqual(gained['weft_requests_total{finish="length"}'], 2)
+        self.assertEqual(gained['weft_http_responses_total{path="/completion",status="400"}'], 1)
+        self.assertEqual(gained['weft_http_responses_total{path="/completion",status="200"}'], 2)
+        self.assertEqual(gained['weft_rows_total{kind="decode"}'], 18)
+        self.assertEqual(gained['weft_rows_total{kind="prompt"}'], 200 - gained["weft_prefix_hit_tokens_total"])
+        self.assertEqual((now["weft_slots"], now["weft_running"], now["weft_waiting"], now["weft_kv_pages_used"]), (SLOTS, 0, 0, 0))
+        self.assertGreater(now["weft_kv_pages_cached"], 0)
+        self.assertTrue(0 < gained["weft_model_seconds_total"] <= gained["weft_step_seconds_sum"])
+        counts = {"weft_time_to_first_token_seconds": 2, "weft_time_between_tokens_seconds": 18, "weft_queue_seconds": 2, "weft_request_seconds": 2,
+                  "weft_step_rows": gained["weft_steps_total"], "weft_step_seconds": gained["weft_steps_total"]}
+        self.assertEqual({name: gained[name + "_count"] for name in HISTOGRAMS}, counts)
+        for name in HISTOGRAMS:
+            self.assertIn(f"# TYPE {name} histogram", text)
+            buckets = [v for k, v in now.items() if k.startswith(name + "_bucket")]
+            self.assertEqual((buckets, buckets[-1]), (sorted(buckets), now[name + "_count"]))
+        self.assertEqual(server.stop(), 0)
+
+
+class Log(Case):
+    def test_lines(self):
+        """A line of JSON per request, with the id that the client was given, who asked, and what it cost."""
+        server = self.serve("--log-file", self.path("log"), "--api-key", "secret-of-one")
+        headers = {"Authorization": "Bearer secret-of-one"}
+        server.ask("/completion", {"prompt": [5, 6, 7, 8], "n_predict": 3, "ignore_eos": True}, **headers)
+        done = server.id
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            server.ask("/completion", {"prompt": [5]})
+        refused.exception.close()
+        self.assertEqual(server.stop(), 0)
+        with open(self.path("log")) as file:
+            text = file.read()
+        lines = {line["id"]: line for line in map(json.loads, text.splitlines())}
+        line = lines[done]
+        self.assertEqual((line["method"], line["path"], line["peer"], line["status"], line["complete"], line["finish"], line["choices"]),
+                         ("POST", "/completion", "127.0.0.1", 200, True, "length", 1))
+        self.assertEqual((line["prompt_tokens"], line["cached_tokens"], line["generated_tokens"]), (4, 0, 3))
+        self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertTrue(line["ms"] > 0 and line["queue_ms"] >= 0 and line["bytes_in"] > 10 and line["bytes_out"] > 100 and line["tenant"])
+        self.assertEqual(lines[refused.exception.headers["X-Request-Id"]]["status"], 401)
+        self.assertNotIn("secret", text)
+
+
+class Trace(Case):
+    def test_long_prompt(self):
+        """The trace has steps, their ops and requests; and it shows that a long prompt that arrives takes one chunk of each step, in which all
+        who generate have their row."""
+        server = self.serve("--trace", self.path("trace"), "--slots", SLOTS, "-c", LONG + 64, "--chunk", CHUNK)
+        n_tokens = LONG * 3 // 4
+        everybody, results = threading.Barrier(SLOTS), []
+        streams = [threading.Thread(target=lambda i=i: results.append(server.stream([9 + i, 8, 7, 6], n_tokens, everybody.wait))) for i in range(SLOTS - 1)]
+        for s in streams:
+            s.start()
+        everybody.wait(60) # each of them generates
+        guest = server.complete([3 + i * 7 % 500 for i in range(LONG)], 1)
+        for s in streams:
+            s.join()
+        self.assertEqual(results, [n_tokens] * (SLOTS - 1))
+        self.assertEqual((guest["tokens_evaluated"], guest["tokens_predicted"]), (LONG, 1))
+        self.assertEqual(server.stop(), 0)
+        with open(self.path("trace")) as file:
+            events = json.load(file)["traceEvents"]
+        steps = [e for e in events if e["cat"] == "step"]
+        self.check_form(events, steps)
+        mixed = [e["args"] for e in steps if e["args"]["rows"] > SLOTS and e["args"]["sequences"] == SLOTS]
+        self.assertGreaterEqual(len(mixed), LONG // CHUNK - 2)
+        for step in mixed: # one chunk, and a row for each of the others, all of whom get their logits
+            self.assertLessEqual(step["rows"], CHUNK + SLOTS - 1)
+            self.assertGreaterEqual(step["wanted"], SLOTS - 1)
+
+    def check_form(self, events, steps):
+        ops = [e for e in events if e["cat"] == "op"]
+        self.assertGreater(len(ops), 10 * len(steps))
+        self.assertLessEqual({"embed", "linear", "attention"}, {e["name"] for e in ops})
+        self.assertEqual(len([e for e in events if e["cat"] == "request"]), SLOTS)
+        for e in events:
+            self.assertTrue(e["ph"] == "X" and e["ts"] >= 0 and e["dur"] >= 0)
+        for a, b in zip(steps, steps[1:]):
+            self.assertLessEqual(a["ts"] + a["dur"], b["ts"] + 0.01)
+
+
+class Top(Case):
+    def test_once(self):
+        """Where standard output is no terminal: what the numbers are now, once."""
+        server = self.serve("--slots", SLOTS)
+        server.complete([5 + i % 300 for i in range(100)], 10)
+        p = weft("top", server.address)
+        self.assertEqual((p.returncode, p.stderr), (0, b""))
+        text = p.stdout.decode()
+        for pattern in (rf"0 run of {SLOTS}, 0 wait", r"total +10 generated, 100 of prompts, 0\.0 % of them cached", r"first token +half within \d+ ms, 99 % within \d+ ms",
+                        r"between them +half within \d+ ms", r"KV pages +0 of \d+ in use, [1-9]\d* hold prefixes", r"trouble +0 refused, 0 preempted, 0 failed"):
+            self.assertRegex(text, pattern)
+        self.assertEqual(len(re.findall(r"^ +\d+  idle", text, re.M)), SLOTS)
+        self.assertRegex(text, r"(?m)^ +0  idle +100 +10 ")
+        self.assertNotIn("\033", text)
+
+    def test_keys_and_sockets(self):
+        server = self.serve("--api-key", "key-of-someone")
+        p = weft("top", server.address)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"the server wants a key: --api-key", p.stderr)
+        self.assertEqual(weft("top", server.address, "--api-key", "key-of-someone").returncode, 0)
+        self.assertEqual(weft("top", server.address[len("http://"):] + "/", "--api-key", "key-of-someone").returncode, 0)
+        socket = self.path("socket")
+        over_socket = subprocess.Popen([*WEFT, "serve", self.path("tiny.gguf"), "--unix", socket], stderr=subprocess.PIPE)
+        self.addCleanup(over_socket.communicate)
+        self.addCleanup(over_socket.terminate)
+        over_socket.stderr.readline()
+        self.assertEqual(weft("top", "unix:" + socket).returncode, 0)
+
+    def test_wrong_addresses(self):
+        for address, message in (("https://localhost:1", b"plain HTTP"), ("http://:80", b"must be http://HOST:PORT"), ("http://127.0.0.1:1", b"127.0.0.1 port 1"),
+                                 ("unix:/nowhere/at/all", b"/nowhere/at/all"), ("http://[::1", b"must be http://HOST:PORT"),
+                                 ("http://localhost:80x", b"must be http://HOST:PORT"), ("http://[::1]80", b"must be http://HOST:PORT")):
+            p = weft("top", address)
+            self.assertEqual(p.returncode, 1, address)
+            self.assertIn(message, p.stderr)
+
+    def test_live(self):
+        """On a terminal it is redrawn, with rates, until Ctrl-C."""
+        server = self.serve()
+        ours, theirs = pty.openpty()
+        top = subprocess.Popen([*WEFT, "top", server.address], stdout=theirs, stderr=subprocess.PIPE)
+        os.close(theirs)
+        text, until = "", time.time() + 60
+        while "generated t/s" not in text and time.time() < until:
+            if select.select([ours], [], [], 0.2)[0]:
+                text += os.read(ours, 65536).decode()
+        self.assertGreaterEqual(text.count("\033[H\033[2J"), 2)
+        self.assertRegex(text, r"now +0\.0 generated t/s, 0\.0 prompt t/s")
+        top.send_signal(signal.SIGINT)
+        _, err = top.communicate(timeout=60)
+        self.assertEqual((top.returncode, err), (0, b""))
+        os.close(ours)
+
+
+if __name__ == "__main__":
+    common.main()
