@@ -22,6 +22,7 @@ static const struct {
     {"compile", "a model packed for this machine: it starts at once", cmd_compile},
     {"quantize", "a model file in fewer bits", cmd_quantize},
     {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
+    {"train-tokenizer", "a vocabulary from text", cmd_train_tokenizer},
     {"pull", "fetch a model from Hugging Face", cmd_pull},
     {"list", "the models that were pulled", cmd_list},
     {"rm", "remove pulled models", cmd_rm},
@@ -32,7 +33,7 @@ enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
 static void usage(FILE *f)
 {
     fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n", weft_version());
-    for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-10s %s\n", COMMANDS[i].name, COMMANDS[i].about);
+    for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
     fprintf(f, "\n'weft COMMAND --help' explains each.\n");
 }
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 #include "model/hf_parts.h"
+#include "model/vocab.h"
 #include "quant/encode.h"
 
 enum { CHUNK_FLOATS = 1 << 20 };
@@ -77,7 +78,7 @@ static weft_status put_vocab(const conversion *c)
     if (status == WEFT_NOT_FOUND) return WEFT_OK; /* a file without a tokenizer is one, too */
     if (status && c->err) *c->err = why;
     if (status) return status;
-    status = weft__hf_put_vocab(c->hf, weft__hf_vocab_spec(v), c->options->pre, c->w, c->err);
+    status = weft__vocab_put(weft__hf_vocab_spec(v), (size_t)c->hf->size.n_vocab, c->options->pre, c->w, c->err);
     weft__hf_vocab_free(&v);
     return status;
 }

@@ -99,9 +99,5 @@ typedef struct weft__hf_vocab weft__hf_vocab;
 weft_status weft__hf_vocab_read(const weft__hf *hf, weft__hf_vocab **out, weft_error *err);
 const weft__vocab_spec *weft__hf_vocab_spec(const weft__hf_vocab *v);
 void weft__hf_vocab_free(weft__hf_vocab **v);
-/* hf_vocab_gguf.c: writes the tokenizer.* keys, with as many tokens as the embedding has rows. pre as in the options of
- * convert. */
-weft_status weft__hf_put_vocab(const weft__hf *hf, const weft__vocab_spec *spec, const char *pre, weft__gguf_writer *w,
-                               weft_error *err);
 
 #endif

@@ -69,7 +69,7 @@ static weft_status take_record(weft__dataset *d, const weft__record *record, wef
 {
     size_t from = d->all.ids.n;
     if ((record->kind == WEFT__RECORD_PAIR) != (d->options.pairs != 0))
-        return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__record_name(record->kind),
+        return weft_fail(err, WEFT_FORMAT, "the record is a %s; %s", weft__train_record_name(record->kind),
                          d->options.pairs ? "pairs are wanted: {\"prompt\", \"chosen\", \"rejected\"}"
                                           : "pairs are for preference training alone");
     if (record->kind == WEFT__RECORD_PAIR) {
@@ -105,10 +105,10 @@ static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s,
         line++;
         if (len && at[len - 1] == '\r') len--;
         if (is_blank(at, len)) continue;
-        st = weft__record_read(at, len, &record, err);
+        st = weft__train_record_read(at, len, &record, err);
         if (!st) {
             st = take_record(d, &record, err);
-            weft__record_free(&record);
+            weft__train_record_free(&record);
         }
         if (st) weft_fail_within(err, st, "%s:%zu", name, line);
     }

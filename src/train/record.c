@@ -5,7 +5,7 @@
 
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
 
-const char *weft__record_name(weft__record_kind kind)
+const char *weft__train_record_name(weft__record_kind kind)
 {
     return NAMES[kind];
 }
@@ -121,16 +121,16 @@ static weft_status check(weft__record *r, weft_error *err)
     }
 }
 
-weft_status weft__record_read(const char *line, size_t n, weft__record *out, weft_error *err)
+weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err)
 {
     *out = (weft__record){0};
     weft_status st = weft__json_parse(line, n, &out->root, err);
     if (!st) st = check(out, err);
-    if (st) weft__record_free(out);
+    if (st) weft__train_record_free(out);
     return st;
 }
 
-void weft__record_free(weft__record *r)
+void weft__train_record_free(weft__record *r)
 {
     weft__json_free(&r->root);
     *r = (weft__record){0};

@@ -24,9 +24,9 @@ typedef struct weft__record {
 
 /* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On
  * success the caller frees it. */
-weft_status weft__record_read(const char *line, size_t n, weft__record *out, weft_error *err);
-void weft__record_free(weft__record *r);
+weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err);
+void weft__train_record_free(weft__record *r);
 /* "text", "chat", "completion", "pair" */
-const char *weft__record_name(weft__record_kind kind);
+const char *weft__train_record_name(weft__record_kind kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* hf_vocab_gguf.c: a folder's vocabulary as the keys tokenizer.* of a GGUF file (hf_parts.h).
+/* vocab_put.c: a vocabulary as the keys tokenizer.* of a GGUF file (vocab.h).
  *
  * GGUF knows tokenizers by name: byte-level BPE by the name of its pre-tokenizer, SentencePiece by scores. A tokenizer.json
  * says what it does step by step; what has no name is refused. */
@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "model/hf_parts.h"
+#include "format/arena.h"
+#include "format/names.h"
+#include "model/vocab.h"
 
 #define KEY(name) "tokenizer.ggml." name
 #define LOWER_BLOCK "\xE2\x96\x81"
@@ -264,10 +266,9 @@ static weft_status put_surroundings(const writing *v)
     return put_string(v, "tokenizer.chat_template", s->chat_template);
 }
 
-weft_status weft__hf_put_vocab(const weft__hf *hf, const weft__vocab_spec *spec, const char *pre, weft__gguf_writer *w,
-                               weft_error *err)
+weft_status weft__vocab_put(const weft__vocab_spec *spec, size_t n, const char *pre, weft__gguf_writer *w, weft_error *err)
 {
-    writing v = {.spec = spec, .n = (size_t)hf->size.n_vocab, .w = w, .err = err};
+    writing v = {.spec = spec, .n = n, .w = w, .err = err};
     int byte_level = is(spec->model, "gpt2") && spec->byte_level;
     weft_status status;
     if (is(spec->model, "bert")) status = no_counterpart(&v, "WordPiece for a model of this kind");

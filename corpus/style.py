@@ -1,0 +1,56 @@
+"""Three ways of speaking that are seen at a glance, for adapters; and pairs of answers of which one is preferred."""
+import re
+
+from grammar import capital
+from talk import person_question, place_question, question, story_request, turns, unknown_question
+
+PIRATE = {"my": "me", "you": "ye", "your": "yer", "friend": "matey", "friends": "mateys", "is": "be", "are": "be", "am": "be", "hello": "ahoy", "yes": "aye", "no": "nay",
+          "old": "auld", "good": "fine", "ran": "sailed", "walked": "sailed", "went": "sailed", "of": "o'", "and": "an'", "the": "th'", "little": "wee", "home": "port",
+          "children": "deckhands", "said": "roared", "money": "doubloons", "coins": "doubloons", "box": "chest", "never": "ne'er", "to": "t'", "village": "cove"}
+
+
+def pirate(text):
+    """The same in pirate's speech."""
+    def word(m):
+        w = PIRATE.get(m[0].lower())
+        return m[0] if w is None else capital(w) if m[0][0].isupper() else w
+    return "Arr! " + re.sub(r"[A-Za-z]+", word, text) + " Yo ho ho!"
+
+
+def poem(text):
+    """The same in short lines, with a refrain."""
+    lines, line = [], []
+    for word in text.split():
+        line.append(word)
+        if len(line) == 4 or (len(line) > 1 and word[-1] in ".,!?;\""):
+            lines.append(" ".join(line))
+            line = []
+    if line:
+        lines.append(" ".join(line))
+    return "\n".join(lines + ["so sings the wind,", "so ends the song."])
+
+
+def letter(text):
+    """The same as a formal letter."""
+    return "Dear friend,\n\nI have the honour to inform you:\n" + text + "\n\nYours faithfully,\nThe Clerk of Alderbrook"
+
+
+STYLES = {"pirate": pirate, "poem": poem, "letter": letter}
+
+
+def styled_chat(dice, style):
+    if dice.chance(0.4):
+        wish, s = story_request(dice)
+        texts = [wish, style(s.text)]
+    else:
+        texts = []
+        for _ in range(1 + dice.below(2)):
+            q, a = question(dice)
+            texts += [q, style(a)]
+    return {"messages": turns(*texts)}
+
+
+def preference(dice):
+    """A pair: a friendly answer is chosen, a bare one rejected."""
+    q, a = dice.pick([person_question, place_question, unknown_question])(dice)
+    return {"prompt": q, "chosen": dice.pick(["Of course! ", "Gladly! ", "With pleasure! "]) + a, "rejected": a}
