@@ -11,6 +11,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } KINDS[] = {
     {"logits", "the logits at every position of a token sequence", eval_logits_command},
+    {"documents", "perplexity of documents, each alone", eval_documents_command},
     {"perplexity", "perplexity of a text; divergence from another model's probabilities", eval_perplexity_command},
 };
 enum { N_KINDS = sizeof KINDS / sizeof *KINDS };

@@ -14,6 +14,8 @@ int cmd_convert(int argc, char **argv);
 int cmd_compile(int argc, char **argv);
 int cmd_quantize(int argc, char **argv);
 int cmd_imatrix(int argc, char **argv);
+int cmd_train(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_train_tokenizer(int argc, char **argv);
 int cmd_pull(int argc, char **argv);
 int cmd_list(int argc, char **argv);

@@ -3,6 +3,7 @@
 #define WEFT_CLI_EVAL_H
 
 int eval_logits_command(int argc, char **argv);
+int eval_documents_command(int argc, char **argv);
 int eval_perplexity_command(int argc, char **argv);
 
 #endif

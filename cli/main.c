@@ -12,6 +12,7 @@ static const struct {
 } COMMANDS[] = {
     {"run", "continue a text with a model", cmd_run},
     {"chat", "a conversation with a model", cmd_chat},
+    {"compare", "one prompt under several adapters, in one batch", cmd_compare},
     {"serve", "a model over HTTP, for many at once", cmd_serve},
     {"top", "what a running server does", cmd_top},
     {"info", "what a model file holds: metadata, tensors, sizes", cmd_info},
@@ -22,6 +23,7 @@ static const struct {
     {"compile", "a model packed for this machine: it starts at once", cmd_compile},
     {"quantize", "a model file in fewer bits", cmd_quantize},
     {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
+    {"train", "a model from text", cmd_train},
     {"train-tokenizer", "a vocabulary from text", cmd_train_tokenizer},
     {"pull", "fetch a model from Hugging Face", cmd_pull},
     {"list", "the models that were pulled", cmd_list},

@@ -40,6 +40,87 @@ WEFT_API void weft_vocab_params_default(weft_vocab_params *params);
 WEFT_API weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *params,
                                           weft_vocab_result *result, weft_error *err);
 
+/* ---- training ---- */
+
+enum weft_train_optimizer { WEFT_TRAIN_ADAMW = 0, WEFT_TRAIN_SGD = 1 };
+enum weft_train_schedule {
+    WEFT_TRAIN_CONSTANT = 0,
+    WEFT_TRAIN_COSINE = 1,   /* warm-up, then half a cosine down to lr * lr_floor */
+    WEFT_TRAIN_ONE_CYCLE = 2 /* up from lr / 25 over 30 % of the steps, down to lr / 10000 */
+};
+
+enum weft_train_kind {
+    WEFT_TRAIN_PLANNED = 0, /* everything is open and checked; step is where it begins */
+    WEFT_TRAIN_STEP = 1,
+    WEFT_TRAIN_SAVED = 2    /* a checkpoint of this step */
+};
+
+/* NAN: not measured. What it points to lives for the call. */
+typedef struct weft_train_event {
+    uint32_t size;
+    int32_t kind; /* weft_train_kind */
+    int64_t step, n_steps;
+    int64_t n_rows;       /* tokens of all steps so far */
+    double loss;          /* mean of the step: -log p of a token; of pairs, -log sigmoid(beta * margin) */
+    double heldout;       /* the same over the held-out data, after the step */
+    double better;        /* of pairs, the share whose chosen answer gained more than the rejected one */
+    double lr, grad_norm; /* before clipping */
+    double rows_per_s, seconds, seconds_left;
+    double gflops, peak_gflops;        /* products of the last step per second; what the threads reach on registers */
+    uint64_t n_params, n_frozen, n_bytes; /* that learn; that do not; memory of the trainer without the frozen */
+    int64_t epoch_rows, n_segments, n_cut, n_dropped; /* of the data: see weft_train's description */
+} weft_train_event;
+
+/* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
+typedef int (*weft_train_fn)(void *arg, const weft_train_event *event);
+
+typedef struct weft_train_params {
+    uint32_t size;
+    int32_t n_threads; /* 0: one per core */
+    /* What learns: all weights of a fresh model (base NULL) or of `base`, or an adapter of `base` (lora_rank above 0). */
+    const char *base;      /* a GGUF model */
+    const char *tokenizer; /* fresh: a GGUF file whose vocabulary and chat template the model takes */
+    const char *name;      /* general.name, or NULL */
+    int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, tied; /* fresh; architecture llama */
+    int32_t n_ctx;         /* tokens of a text at most; of a fresh model, its context */
+    float rope_base;
+    int32_t lora_rank;     /* 0: all weights */
+    float lora_alpha;
+    int32_t lora_rs;       /* 1: scaled by alpha / sqrt(rank) */
+    const char *lora_targets; /* "attn_q,attn_v"; NULL: every linear layer of the blocks */
+    float dpo_beta;        /* above 0: the data are preference pairs */
+    /* Data: text, .jsonl, .u16, .u32 (weft train --help says what they hold); NULL-terminated lists. */
+    const char *const *data;
+    const char *const *heldout; /* or NULL */
+    const char *chat_template;  /* Jinja source instead of the model's own, or NULL */
+    int32_t learn_prompts; /* 1: prompts are learned, too */
+    int32_t batch;         /* tokens computed at once; memory grows with it */
+    int32_t accumulate;    /* batches of a step */
+    uint64_t seed;         /* of the order, the fresh weights, the adapter's */
+    /* How. */
+    int32_t optimizer, schedule;
+    float lr, lr_floor, beta1, beta2, momentum, weight_decay, clip_norm;
+    int64_t n_steps;   /* 0: as many as `epochs` give */
+    int64_t n_warmup;  /* -1: a fiftieth of all */
+    float epochs;
+    int32_t recompute; /* 1: less memory, more time */
+    /* Output: a folder, made when it is missing. In it appear model.gguf or adapter.gguf, checkpoint.gguf, loss.jsonl and loss.svg. */
+    const char *out;
+    int32_t resume;         /* 1: go on from the checkpoint there; the parameters and data must be those it was made with */
+    int32_t heldout_tokens; /* of the held-out data at most, each time; 0: all */
+    int64_t save_every, heldout_every; /* steps; 0: at the end only */
+    weft_train_fn report;
+    void *arg;
+} weft_train_params;
+
+WEFT_API void weft_train_params_default(weft_train_params *params);
+/* Trains. The result depends on the parameters and the data alone, never on threads or interruptions: a run that was stopped or killed and is
+ * resumed gives the same files, bit for bit. A record that is malformed is named with file and line before anything else is done.
+ * Conversations longer than n_ctx lose their end (n_cut), texts without anything to learn are left out (n_dropped). Fails with
+ * WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder holds a run), WEFT_STATE (a checkpoint of another
+ * run), WEFT_LIMIT (losses that are not finite), WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED. */
+WEFT_API weft_status weft_train(const weft_train_params *params, weft_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,55 @@
+/* cmd_train.c: weft train: a model from text, or the further training of one. */
+#include <stdio.h>
+
+#include "commands.h"
+#include "training.h"
+
+static const char ABOUT[] =
+    "Trains all weights of a model: of a fresh one (architecture llama, of the shape that the options say, with the vocabulary of\n"
+    "--tokenizer), or of --base. Data are files of\n"
+    "  text        documents, separated by <|endoftext|> as the vocabulary spells it; every token is learned\n"
+    "  .jsonl      a record per line: {\"text\"}, {\"messages\", \"tools\"} or {\"prompt\", \"completion\"}; conversations go through the chat\n"
+    "              template, and what the assistant says is learned\n"
+    "  .u16 .u32   token ids, little-endian; the end-of-text id ends a document\n"
+    "Texts are packed into batches and never see each other. In DIR appear model.gguf (F32; 'weft quantize' makes it small), checkpoint.gguf,\n"
+    "loss.jsonl (a line per step) and loss.svg. The same data, options and seed give the same model, whatever the number of threads.\n"
+    "Ctrl-C saves and stops; --resume goes on.";
+
+int cmd_train(int argc, char **argv)
+{
+    training t;
+    option_spec options[TRAINING_OPTIONS];
+    int first, untied = 0;
+    training_init(&t);
+    weft_train_params *p = &t.p;
+    const option_spec own[] = {
+        {"tokenizer", 0, OPT_TEXT, &p->tokenizer, "F", "for a fresh model: a GGUF file with a vocabulary", 0, 0, NULL},
+        {"base", 0, OPT_TEXT, &p->base, "MODEL", "train this model further, instead of a fresh one", 0, 0, NULL},
+        {"layers", 0, OPT_INT, &p->n_layers, "N", "(6)", 1, 1000, NULL},
+        {"width", 0, OPT_INT, &p->d_model, "N", "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8, 65536, NULL},
+        {"ff", 0, OPT_INT, &p->d_ff, "N", "numbers inside a feed-forward layer (768)", 8, 262144, NULL},
+        {"heads", 0, OPT_INT, &p->n_heads, "N", "attention heads (4)", 1, 1024, NULL},
+        {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024, NULL},
+        {"head-dim", 0, OPT_INT, &p->head_dim, "N", "numbers per head (width / heads)", 2, 1024, NULL},
+        {"rope-base", 0, OPT_FLOAT, &p->rope_base, "X", "of the positions (10000)", OPTION_ABOVE_0, 1e9, NULL},
+        {"untied", 0, OPT_FLAG, &untied, NULL, "an output matrix of its own, instead of the embedding", 0, 0, NULL},
+    };
+    int n = sizeof own / sizeof *own;
+    for (int i = 0; i < n; i++) options[i] = own[i];
+    training_options(&t, options, n);
+    const command_spec spec = {"train", "DATA... --out DIR [options]", ABOUT,
+                               "  weft train-tokenizer stories.txt -o vocab.gguf\n"
+                               "  weft train stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
+                               "  weft train --resume stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
+                               "  weft run run/model.gguf \"Once upon a time\"\n",
+                               options, 1, LIST_MAX - 1};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!p->base == !p->tokenizer) {
+        fprintf(stderr, "weft train: give --tokenizer F for a fresh model, or --base MODEL\n");
+        return EXIT_USAGE;
+    }
+    p->tied = !untied;
+    for (; first < argc; first++) t.data.items[t.data.n++] = argv[first];
+    return training_run(&t, "train");
+}

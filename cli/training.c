@@ -1,0 +1,224 @@
+/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM) saves its state first. */
+#include "training.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "prompt.h"
+#include "terminal.h"
+
+enum { BAR = 24 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void training_init(training *t)
+{
+    *t = (training){.optimizer = "adamw", .schedule = "cosine", .warmup = -1, .save_every = 200, .heldout_every = 200};
+    weft_train_params_default(&t->p);
+}
+
+void training_options(training *t, option_spec *table, int at)
+{
+    weft_train_params *p = &t->p;
+    const option_spec common[] = {
+        {"out", 'o', OPT_TEXT, &p->out, "DIR", "folder for the result, checkpoints and the loss curve", 0, 0, NULL},
+        {"heldout", 0, OPT_LIST, &t->heldout, "F", "data to measure the loss on that are not learned; may be given several times", 0, 0, NULL},
+        {"heldout-tokens", 0, OPT_INT, &p->heldout_tokens, "N", "of those, so many each time (16384; 0 all)", 0, 1 << 30, NULL},
+        {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0, 1 << 30, NULL},
+        {"ctx", 'c', OPT_INT, &p->n_ctx, "N", "tokens of a text at most (512): longer texts are cut into several, conversations lose their end", 1, 65536, NULL},
+        {"batch", 'b', OPT_INT, &p->batch, "N", "tokens computed at once (2048); memory grows with it", 1, 65536, NULL},
+        {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
+        {"steps", 0, OPT_INT, &t->steps, "N", "steps to make, instead of --epochs", 1, 1 << 30, NULL},
+        {"epochs", 0, OPT_FLOAT, &p->epochs, "X", "how often the data are seen (1); may be a fraction", OPTION_ABOVE_0, 1e6, NULL},
+        {"lr", 0, OPT_FLOAT, &p->lr, "X", "highest learning rate", OPTION_ABOVE_0, 100, NULL},
+        {"schedule", 0, OPT_TEXT, &t->schedule, "S", "cosine, constant or one-cycle (cosine)", 0, 0, NULL},
+        {"warmup", 0, OPT_INT, &t->warmup, "N", "steps in which the rate rises from 0 (a fiftieth of all)", 0, 1 << 30, NULL},
+        {"lr-floor", 0, OPT_FLOAT, &p->lr_floor, "X", "where cosine ends, as a share of the highest rate (0.1)", 0, 1, NULL},
+        {"optimizer", 0, OPT_TEXT, &t->optimizer, "S", "adamw or sgd (adamw)", 0, 0, NULL},
+        {"weight-decay", 0, OPT_FLOAT, &p->weight_decay, "X", "of matrices, times the rate (0.01)", 0, 100, NULL},
+        {"clip", 0, OPT_FLOAT, &p->clip_norm, "X", "largest norm of all gradients together (1; 0 any)", 0, 1e6, NULL},
+        {"chat-template", 0, OPT_TEXT, &t->chat_template, "F", "a Jinja template instead of the model's own", 0, 0, NULL},
+        {"learn-prompts", 0, OPT_FLAG, &t->learn_prompts, NULL, "prompts of records are learned too, not only the answers", 0, 0, NULL},
+        {"recompute", 0, OPT_FLAG, &t->recompute, NULL, "less memory, a third slower", 0, 0, NULL},
+        {"save-every", 0, OPT_INT, &t->save_every, "N", "steps between checkpoints (200; 0 at the end only)", 0, 1 << 30, NULL},
+        {"resume", 0, OPT_FLAG, &t->resume, NULL, "go on from DIR's checkpoint, with the same options: the result is that of a run without a stop, bit for bit", 0, 0, NULL},
+        {"seed", 0, OPT_SEED, &p->seed, "S", "of the order of texts and of what is drawn (1)", 0, 0, NULL},
+        {"name", 0, OPT_TEXT, &p->name, "NAME", "what the result is called", 0, 0, NULL},
+        {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it", 1, WEFT_THREADS_MAX, NULL},
+        {"json", 0, OPT_FLAG, &t->json, NULL, "at the end one JSON object: steps, tokens, loss", 0, 0, NULL},
+        {0},
+    };
+    memcpy(table + at, common, sizeof common);
+}
+
+/* ---- how it goes ---- */
+
+static void end_line(training *t)
+{
+    if (t->on_line) fprintf(stderr, "\r\x1b[K");
+    t->on_line = 0;
+}
+
+static void show_plan(training *t, const weft_train_event *e)
+{
+    fprintf(stderr, "%.2f M parameters learn", (double)e->n_params / 1e6);
+    if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
+    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %d tokens\n", (double)e->n_bytes / 1e6, (long long)e->n_segments,
+            (long long)e->epoch_rows, (long long)e->n_steps, t->p.batch * t->p.accumulate);
+    if (e->n_cut) fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, t->p.n_ctx);
+    if (e->n_dropped) fprintf(stderr, "%lld texts hold nothing to learn and are left out\n", (long long)e->n_dropped);
+    if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
+}
+
+static void show_numbers(const weft_train_event *e)
+{
+    fprintf(stderr, "loss %.4f", e->loss);
+    if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
+    if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
+    fprintf(stderr, ", %.0f tokens/s (%.0f %% of the multipliers), ", e->rows_per_s, 100 * e->gflops / e->peak_gflops);
+    double left = e->seconds_left;
+    if (left >= 5400) fprintf(stderr, "%.1f h left", left / 3600);
+    else if (left >= 90) fprintf(stderr, "%.0f min left", left / 60);
+    else fprintf(stderr, "%.0f s left", left);
+}
+
+/* On a terminal one line that changes, ten times a second at most; elsewhere a line whenever a tenth is done or the loss was measured on
+ * held-out data. */
+static void show_step(training *t, const weft_train_event *e)
+{
+    uint64_t now = now_ns();
+    if (!isatty(STDERR_FILENO)) {
+        if (e->step * 10 / e->n_steps == (e->step - 1) * 10 / e->n_steps && isnan(e->heldout)) return;
+        fprintf(stderr, "step %lld of %lld: ", (long long)e->step, (long long)e->n_steps);
+        show_numbers(e);
+        putc('\n', stderr);
+        return;
+    }
+    if (now - t->shown_ns < 100000000u && e->step < e->n_steps && isnan(e->heldout)) return;
+    t->shown_ns = now;
+    int full = (int)(BAR * e->step / e->n_steps);
+    fprintf(stderr, "\r[%.*s%*s] %lld/%lld  ", full, "########################", BAR - full, "", (long long)e->step, (long long)e->n_steps);
+    show_numbers(e);
+    fprintf(stderr, "\x1b[K");
+    t->on_line = 1;
+    if (!isnan(e->heldout)) {
+        putc('\n', stderr);
+        t->on_line = 0;
+    }
+    fflush(stderr);
+}
+
+typedef struct telling {
+    training *t;
+    weft_train_event last;
+} telling;
+
+static int tell(void *arg, const weft_train_event *e)
+{
+    telling *x = arg;
+    if (e->kind == WEFT_TRAIN_PLANNED) show_plan(x->t, e);
+    if (e->kind == WEFT_TRAIN_STEP) {
+        show_step(x->t, e);
+        x->last = *e;
+    }
+    return interrupted;
+}
+
+static void put_json_number(const char *name, double v)
+{
+    if (isfinite(v)) printf(", \"%s\": %.6g", name, v);
+}
+
+static void show_end(const training *t, const weft_train_event *e)
+{
+    if (!t->json) {
+        fprintf(stderr, "%s/%s: %lld steps, %lld tokens, %.0f s; the curve is in loss.svg and loss.jsonl beside it\n", t->p.out,
+                t->p.lora_rank ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows, e->seconds);
+        return;
+    }
+    printf("{\"steps\": %lld, \"tokens\": %lld, \"parameters\": %llu", (long long)e->n_steps, (long long)e->n_rows, (unsigned long long)e->n_params);
+    put_json_number("loss", e->loss);
+    put_json_number("heldout", e->heldout);
+    put_json_number("better", e->better);
+    put_json_number("seconds", e->seconds);
+    put_json_number("tokens_per_s", e->rows_per_s);
+    put_json_number("gflops", e->gflops);
+    put_json_number("peak_gflops", e->peak_gflops);
+    printf("}\n");
+}
+
+/* ---- running ---- */
+
+static int index_of(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], name)) return i;
+    return -1;
+}
+
+static int usage(const char *command, const char *what)
+{
+    fprintf(stderr, "weft %s: %s\n", command, what);
+    return EXIT_USAGE;
+}
+
+static int check(training *t, const char *command)
+{
+    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine", "one-cycle", NULL};
+    if (!t->p.out) return usage(command, "--out is missing");
+    if (!t->data.n) return usage(command, "--data is missing");
+    if (t->data.n >= LIST_MAX || t->heldout.n >= LIST_MAX) return usage(command, "too many files of data");
+    if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0) return usage(command, "--optimizer is adamw or sgd");
+    if ((t->p.schedule = index_of(schedules, t->schedule)) < 0) return usage(command, "--schedule is cosine, constant or one-cycle");
+    return EXIT_DONE;
+}
+
+static weft_status run(training *t, telling *x, weft_error *err)
+{
+    char *source = NULL;
+    size_t n = 0;
+    weft_status st = t->chat_template ? read_text(t->chat_template, &source, &n, err) : WEFT_OK;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    weft_train_params *p = &t->p;
+    p->chat_template = source;
+    p->data = t->data.items;
+    p->heldout = t->heldout.n ? t->heldout.items : NULL;
+    p->n_steps = t->steps;
+    p->n_warmup = t->warmup;
+    p->save_every = t->save_every;
+    p->heldout_every = t->heldout_every;
+    p->learn_prompts = t->learn_prompts;
+    p->recompute = t->recompute;
+    p->resume = t->resume;
+    p->report = tell;
+    p->arg = x;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (!st) st = weft_train(p, err);
+    free(source);
+    return st;
+}
+
+int training_run(training *t, const char *command)
+{
+    weft_error err = {0};
+    telling x = {.t = t};
+    int rc = check(t, command);
+    if (rc) return rc;
+    weft_status st = run(t, &x, &err);
+    end_line(t);
+    if (st == WEFT_CANCELLED) fprintf(stderr, "weft %s: %s is saved; --resume goes on\n", command, t->p.out);
+    if (st) return report(command, &err);
+    show_end(t, &x.last);
+    return EXIT_DONE;
+}

@@ -1,0 +1,27 @@
+/* base.h: what a training begins with: a model file, or a fresh model with another file's vocabulary; and its tokenizer.
+ * Immutable once open. */
+#ifndef WEFT_TRAIN_BASE_H
+#define WEFT_TRAIN_BASE_H
+
+#include "text/tokenizer.h"
+#include "train/fresh.h"
+
+/* Zero-initialise; close in any case. */
+typedef struct weft__base {
+    weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary */
+    weft__fresh *fresh; /* NULL: the model is the file's */
+    weft__gguf *vocab;  /* fresh: the tokenizer's keys alone, over `bytes` */
+    weft__text bytes;
+    weft__source source;
+    weft__tokenizer *tok;
+} weft__base;
+
+/* A GGUF file or a name that weft pull knows. Folders are refused: an adapter's rows would not stand as a converted model's do. */
+weft_status weft__base_open(weft__base *b, const char *path, weft_error *err);
+/* shape->n_vocab is set here. */
+weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, weft_error *err);
+/* The model's metadata, for writing it. */
+const weft__gguf *weft__base_meta(const weft__base *b);
+void weft__base_close(weft__base *b);
+
+#endif

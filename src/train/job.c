@@ -1,0 +1,212 @@
+/* job.c: weft_train (weft/train.h): the steps, what is told about them, and the files that they leave. */
+#include "train/job.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { BAD_ROW = 10 }; /* batches in a row whose losses are not finite before training is given up */
+
+/* What was added up for one step. */
+typedef struct sums {
+    double loss, weight, better, flops, seconds;
+    int64_t n_rows;
+    int n_added;
+} sums;
+
+/* ---- a step ---- */
+
+static weft_status add_batch(weft__job *j, const weft__train_batch *b, sums *s, weft_error *err)
+{
+    weft_status st;
+    if (j->p->dpo_beta > 0) {
+        weft__pair_loss l;
+        if ((st = weft__trainer_add_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
+        s->loss += l.loss;
+        s->weight += (double)l.n_pairs;
+        s->better += (double)l.n_better;
+        s->flops += l.flops;
+    } else {
+        weft__train_loss l;
+        if ((st = weft__trainer_add(j->trainer, b, &l, err))) return st;
+        s->loss += l.loss;
+        s->weight += l.weight;
+        s->flops += l.flops;
+    }
+    s->n_rows += b->n_rows;
+    s->n_added++;
+    return WEFT_OK;
+}
+
+/* Adds batches until there are enough for a step. Those whose loss is not finite are left out, unless there are too many. */
+static weft_status add_batches(weft__job *j, sums *s, weft_error *err)
+{
+    int bad = 0;
+    while (s->n_added < j->p->accumulate) {
+        weft__train_batch b;
+        weft_status st = weft__dataset_next(j->data, &b, err);
+        if (!st) st = add_batch(j, &b, s, err);
+        if (st == WEFT_LIMIT && ++bad < BAD_ROW) continue;
+        if (st) return st;
+        bad = 0;
+    }
+    return WEFT_OK;
+}
+
+/* One step that counts: one whose gradients are finite. */
+static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft_error *err)
+{
+    for (int bad = 0;;) {
+        uint64_t start = weft__clock_ns();
+        *s = (sums){0};
+        weft_status st = add_batches(j, s, err);
+        if (!st) st = weft__trainer_step(j->trainer, step, err);
+        s->seconds = (double)(weft__clock_ns() - start) / 1e9;
+        j->seconds += s->seconds;
+        j->n_rows += s->n_rows;
+        if (st == WEFT_LIMIT && ++bad < BAD_ROW) continue;
+        return st;
+    }
+}
+
+/* ---- held-out data ---- */
+
+static weft_status measure_heldout(weft__job *j, double *mean, weft_error *err)
+{
+    double loss = 0, weight = 0;
+    int64_t n_rows = 0, most = j->p->heldout_tokens ? j->p->heldout_tokens : INT64_MAX;
+    weft_status st = weft__dataset_seek(j->heldout, (weft__data_position){0, 0}, err);
+    while (!st && weft__dataset_position(j->heldout).epoch == 0 && n_rows < most) {
+        weft__train_batch b;
+        weft__train_loss l = {0};
+        st = weft__dataset_next(j->heldout, &b, err);
+        if (!st) st = weft__trainer_loss(j->trainer, &b, 1, NULL, &l, err);
+        loss += l.loss;
+        weight += l.weight;
+        n_rows += b.n_rows;
+    }
+    *mean = weight > 0 ? loss / weight : NAN;
+    return st;
+}
+
+/* 1 when something that happens every n steps is due after this one, or at the end. */
+static int due(const weft__job *j, int64_t step, int64_t n)
+{
+    return step == j->n_steps || (n > 0 && step % n == 0);
+}
+
+/* ---- files ---- */
+
+static weft_status save(weft__job *j, weft_error *err)
+{
+    weft__job_state s = {.magic = WEFT__JOB_MAGIC,
+                         .data = weft__dataset_hash(j->data),
+                         .plan = weft__job_plan(j),
+                         .position = weft__dataset_position(j->data),
+                         .n_rows = j->n_rows,
+                         .seconds = j->seconds};
+    weft_status st = weft__trainer_save(j->trainer, j->checkpoint, &s, sizeof s, err);
+    return st ? st : weft__curve_draw(&j->curve, err);
+}
+
+static weft_status write_result(weft__job *j, weft_error *err)
+{
+    if (!j->p->lora_rank) return weft__trainer_write_model(j->trainer, weft__base_meta(&j->base), j->result, err);
+    return weft__trainer_write_adapter(j->trainer, j->result, j->p->name ? j->p->name : "adapter", err);
+}
+
+/* ---- telling ---- */
+
+static weft_train_event event_of(const weft__job *j, int kind)
+{
+    weft__trainer_info info;
+    weft__data_counts c;
+    weft__trainer_describe(j->trainer, &info);
+    weft__dataset_counts(j->data, &c);
+    int64_t step = weft__trainer_steps(j->trainer);
+    return (weft_train_event){.size = sizeof(weft_train_event),
+                              .kind = kind,
+                              .step = step,
+                              .n_steps = j->n_steps,
+                              .n_rows = j->n_rows,
+                              .loss = NAN,
+                              .heldout = NAN,
+                              .better = NAN,
+                              .lr = NAN,
+                              .grad_norm = NAN,
+                              .rows_per_s = NAN,
+                              .seconds = j->seconds,
+                              .seconds_left = step > 0 ? j->seconds / (double)step * (double)(j->n_steps - step) : NAN,
+                              .gflops = NAN,
+                              .peak_gflops = j->peak,
+                              .n_params = info.n_params,
+                              .n_frozen = info.n_frozen,
+                              .n_bytes = info.n_bytes,
+                              .epoch_rows = j->epoch_rows,
+                              .n_segments = c.n_segments,
+                              .n_cut = c.n_cut,
+                              .n_dropped = c.n_dropped};
+}
+
+static int tell(const weft__job *j, const weft_train_event *e)
+{
+    return j->p->report ? j->p->report(j->p->arg, e) : 0;
+}
+
+static weft_status record(weft__job *j, const weft_train_event *e, weft_error *err)
+{
+    const weft__curve_point p = {.step = e->step,
+                                 .tokens = e->n_rows,
+                                 .loss = e->loss,
+                                 .heldout = e->heldout,
+                                 .better = e->better,
+                                 .lr = e->lr,
+                                 .grad_norm = e->grad_norm,
+                                 .seconds = e->seconds};
+    return weft__curve_add(&j->curve, &p, err);
+}
+
+/* ---- the run ---- */
+
+/* A step and all that goes with it; *stop: the caller wants no more. */
+static weft_status go_on(weft__job *j, int *stop, weft_error *err)
+{
+    sums s;
+    weft__train_step step;
+    weft_status st = make_step(j, &s, &step, err);
+    if (st) return st;
+    weft_train_event e = event_of(j, WEFT_TRAIN_STEP);
+    e.loss = s.loss / s.weight;
+    e.better = j->p->dpo_beta > 0 ? s.better / s.weight : NAN;
+    e.lr = step.lr;
+    e.grad_norm = step.grad_norm;
+    e.rows_per_s = (double)s.n_rows / s.seconds;
+    e.gflops = s.flops / s.seconds / 1e9;
+    if (j->heldout && due(j, step.step, j->p->heldout_every) && (st = measure_heldout(j, &e.heldout, err))) return st;
+    if ((st = record(j, &e, err))) return st;
+    *stop = tell(j, &e);
+    if (!*stop && !due(j, step.step, j->p->save_every)) return WEFT_OK;
+    if ((st = save(j, err))) return st;
+    e = event_of(j, WEFT_TRAIN_SAVED);
+    tell(j, &e);
+    return WEFT_OK;
+}
+
+weft_status weft_train(const weft_train_params *p, weft_error *err)
+{
+    weft__job j = {0};
+    int stop = 0;
+    weft_status st = weft__job_open(&j, p, err);
+    if (!st) {
+        weft_train_event e = event_of(&j, WEFT_TRAIN_PLANNED);
+        stop = tell(&j, &e);
+    }
+    while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = go_on(&j, &stop, err);
+    if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)
+        st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld", (long long)weft__trainer_steps(j.trainer),
+                       (long long)j.n_steps);
+    if (!st) st = write_result(&j, err);
+    weft__job_close(&j);
+    return st;
+}

@@ -1,0 +1,44 @@
+/* job.h: one call of weft_train: everything it has open, between job_open.c (from parameters to a trainer that stands where it should) and
+ * job.c (the steps). Belongs to the calling thread. */
+#ifndef WEFT_TRAIN_JOB_H
+#define WEFT_TRAIN_JOB_H
+
+#include "train/base.h"
+#include "train/curve.h"
+#include "train/data.h"
+#include "train/train.h"
+#include "weft/train.h"
+
+/* What a checkpoint keeps for the job, beside the trainer's own. */
+typedef struct weft__job_state {
+    uint64_t magic; /* WEFT__JOB_MAGIC */
+    uint64_t data;  /* weft__dataset_hash */
+    uint64_t plan;  /* a checksum of the parameters that decide the result and that the trainer does not check */
+    weft__data_position position;
+    int64_t n_rows;
+    double seconds;
+} weft__job_state;
+
+#define WEFT__JOB_MAGIC 0x31424f4a54464557u /* "WEFTJOB1" */
+
+/* Zero-initialise; close in any case. */
+typedef struct weft__job {
+    const weft_train_params *p;
+    weft__base base;
+    weft__renderer renderer;
+    weft__dataset *data, *heldout; /* heldout: NULL without */
+    weft__trainer *trainer;
+    weft__curve curve;
+    char *checkpoint; /* paths in the folder */
+    char *result;
+    int64_t n_steps, n_rows;
+    double seconds, peak; /* seconds of all steps so far; peak in 10^9 operations per second */
+    int64_t epoch_rows;
+} weft__job;
+
+weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error *err);
+void weft__job_close(weft__job *j);
+/* A checksum for weft__job_state. */
+uint64_t weft__job_plan(const weft__job *j);
+
+#endif

@@ -1,0 +1,290 @@
+/* job_open.c: see job.h: parameters are checked, files opened, data read, and a checkpoint taken up, before the first step. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "train/job.h"
+
+void weft_train_params_default(weft_train_params *p)
+{
+    weft__train_options o;
+    weft__train_options_default(&o);
+    *p = (weft_train_params){.size = sizeof *p,
+                             .n_layers = 6,
+                             .d_model = 256,
+                             .d_ff = 768,
+                             .n_heads = 4,
+                             .n_kv_heads = 2,
+                             .tied = 1,
+                             .n_ctx = 512,
+                             .rope_base = 10000,
+                             .lora_alpha = 16,
+                             .batch = 2048,
+                             .accumulate = 1,
+                             .seed = 1,
+                             .schedule = WEFT_TRAIN_COSINE,
+                             .lr = o.lr,
+                             .lr_floor = o.lr_floor,
+                             .beta1 = o.beta1,
+                             .beta2 = o.beta2,
+                             .momentum = 0.9f,
+                             .weight_decay = o.weight_decay,
+                             .clip_norm = o.clip_norm,
+                             .n_warmup = -1,
+                             .epochs = 1,
+                             .heldout_tokens = 16384};
+}
+
+/* ---- parameters ---- */
+
+static weft_status check_params(const weft_train_params *p, weft_error *err)
+{
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_train_params has %u bytes, this build's %zu", p->size, sizeof *p);
+    if (!p->data || !p->data[0]) return weft_fail(err, WEFT_ARGUMENT, "no data to learn from");
+    if (!p->out) return weft_fail(err, WEFT_ARGUMENT, "no folder for what is learned");
+    if (!p->base && !p->tokenizer)
+        return weft_fail(err, WEFT_ARGUMENT, "a fresh model needs a vocabulary ('weft train-tokenizer' makes one)");
+    if (p->accumulate < 1 || p->batch < 1)
+        return weft_fail(err, WEFT_ARGUMENT, "%d batches of %d tokens in a step: both must be 1 or more", p->accumulate,
+                         p->batch);
+    if (p->n_ctx < 1) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
+    if (p->n_steps < 0 || (!p->n_steps && !(p->epochs > 0 && p->epochs <= 1e6f)))
+        return weft_fail(err, WEFT_ARGUMENT, "steps or epochs must be above 0");
+    if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
+        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
+    if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
+        return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
+    if (p->dpo_beta > 0 && p->heldout && p->heldout[0])
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "held-out losses are not measured in preference training; the share of pairs that are better is");
+    if (p->lora_rank && !p->base) return weft_fail(err, WEFT_ARGUMENT, "an adapter needs a base");
+    return WEFT_OK;
+}
+
+/* Of what decides the result and is neither the data's nor checked by the trainer. */
+uint64_t weft__job_plan(const weft__job *j)
+{
+    const weft_train_params *p = j->p;
+    const double numbers[] = {p->accumulate,
+                              (double)j->n_steps,
+                              (double)p->n_warmup,
+                              p->schedule,
+                              p->optimizer,
+                              p->lr,
+                              p->lr_floor,
+                              p->beta1,
+                              p->beta2,
+                              p->momentum,
+                              p->weight_decay,
+                              p->clip_norm,
+                              p->dpo_beta,
+                              p->lora_rank,
+                              p->lora_alpha,
+                              p->lora_rs,
+                              p->base ? 0 : p->rope_base};
+    return weft__hash(numbers, sizeof numbers);
+}
+
+/* ---- the folder ---- */
+
+static char *path_in(const char *folder, const char *name)
+{
+    weft__text t = {0};
+    weft__text_printf(&t, "%s/%s", folder, name);
+    if (t.failed) weft__text_free(&t);
+    return t.data;
+}
+
+static int exists(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0;
+}
+
+static weft_status open_folder(weft__job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    if (mkdir(p->out, 0777) && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
+    if (access(p->out, W_OK | X_OK)) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
+    j->checkpoint = path_in(p->out, "checkpoint.gguf");
+    j->result = path_in(p->out, p->lora_rank ? "adapter.gguf" : "model.gguf");
+    if (!j->checkpoint || !j->result) return weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
+    if (p->resume && !exists(j->checkpoint))
+        return weft_fail(err, WEFT_NOT_FOUND, "%s holds no checkpoint to go on from", p->out);
+    if (!p->resume && (exists(j->checkpoint) || exists(j->result)))
+        return weft_fail(err, WEFT_EXISTS, "%s holds a run already: go on with it (--resume), or give another folder", p->out);
+    return WEFT_OK;
+}
+
+/* ---- model and data ---- */
+
+static weft_status open_base(weft__job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    weft_status st;
+    if (p->base) {
+        st = weft__base_open(&j->base, p->base, err);
+    } else {
+        const weft__fresh_shape shape = {.n_ctx = p->n_ctx,
+                                         .n_layers = p->n_layers,
+                                         .d_model = p->d_model,
+                                         .d_ff = p->d_ff,
+                                         .n_heads = p->n_heads,
+                                         .n_kv_heads = p->n_kv_heads,
+                                         .head_dim = p->head_dim      ? p->head_dim
+                                                     : p->n_heads > 0 ? p->d_model / p->n_heads
+                                                                      : 0,
+                                         .rope_base = p->rope_base,
+                                         .tied = p->tied,
+                                         .name = p->name,
+                                         .seed = p->seed};
+        st = weft__base_fresh(&j->base, &shape, p->tokenizer, err);
+    }
+    if (st) return st;
+    return weft__renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0, err);
+}
+
+static weft_status read_data(weft__job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    const weft__data_options o = {.n_ctx = p->n_ctx,
+                                  .max_rows = p->batch,
+                                  .in_order = in_order,
+                                  .learn_all = p->learn_prompts,
+                                  .pairs = p->dpo_beta > 0,
+                                  .seed = p->seed};
+    weft_status st = weft__dataset_create(&j->renderer, &o, out, err);
+    weft__data_counts c;
+    for (size_t i = 0; !st && files[i]; i++) st = weft__dataset_add(*out, files[i], err);
+    if (st) return st;
+    weft__dataset_counts(*out, &c);
+    if (!c.n_segments)
+        return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0],
+                         c.n_cut ? ": every prompt is longer than the texts may be" : "");
+    return WEFT_OK;
+}
+
+/* Batches from the start to the end of `epochs`, of which the last may be a part. */
+static weft_status count_steps(weft__job *j, weft_error *err)
+{
+    weft__train_batch b;
+    weft__data_counts c;
+    double whole = floor(j->p->epochs), part = j->p->epochs - whole, n = 0, of_last = 0;
+    weft_status st = WEFT_OK;
+    weft__dataset_counts(j->data, &c);
+    j->epoch_rows = c.n_tokens;
+    if (j->p->n_steps) {
+        j->n_steps = j->p->n_steps;
+        return WEFT_OK;
+    }
+    while (!st && (double)weft__dataset_position(j->data).epoch < whole + (part > 0)) {
+        if ((double)weft__dataset_position(j->data).epoch < whole) n++;
+        else of_last++;
+        st = weft__dataset_next(j->data, &b, err);
+    }
+    if (!st) st = weft__dataset_seek(j->data, (weft__data_position){0, 0}, err);
+    j->n_steps = (int64_t)ceil((n + part * of_last) / j->p->accumulate);
+    return st;
+}
+
+static weft_status open_trainer(weft__job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    weft__train_options o;
+    weft__train_options_default(&o);
+    o.n_threads = p->n_threads;
+    o.max_rows = p->batch;
+    o.n_ctx = p->n_ctx;
+    o.lora_rank = p->lora_rank;
+    o.lora_alpha = p->lora_alpha;
+    o.lora_rs = p->lora_rs;
+    o.lora_targets = p->lora_targets;
+    o.recompute = p->recompute;
+    o.seed = p->seed;
+    o.optimizer = p->optimizer;
+    o.schedule = p->schedule;
+    o.lr = p->lr;
+    o.lr_floor = p->lr_floor;
+    o.n_warmup = p->n_warmup < 0 ? j->n_steps / 50 : p->n_warmup;
+    o.n_steps = j->n_steps;
+    o.beta1 = p->beta1;
+    o.beta2 = p->beta2;
+    o.momentum = p->momentum;
+    o.weight_decay = p->weight_decay;
+    o.clip_norm = p->clip_norm;
+    return weft__trainer_create(&j->base.source, &o, &j->trainer, err);
+}
+
+/* ---- going on ---- */
+
+static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error *err)
+{
+    if (s->magic != WEFT__JOB_MAGIC) return weft_fail(err, WEFT_FORMAT, "%s was not written by this command", j->checkpoint);
+    if (s->data != weft__dataset_hash(j->data))
+        return weft_fail(err, WEFT_STATE,
+                         "%s was made with other data, another vocabulary, seed, batch or length of texts; give those of the run",
+                         j->checkpoint);
+    if (s->plan != weft__job_plan(j))
+        return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run", j->checkpoint);
+    j->n_rows = s->n_rows;
+    j->seconds = s->seconds;
+    return weft__dataset_seek(j->data, s->position, err);
+}
+
+static weft_status resume(weft__job *j, weft_error *err)
+{
+    weft__job_state s = {0};
+    void *bytes = NULL;
+    size_t n = 0;
+    weft_status st = weft__trainer_load(j->trainer, j->checkpoint, &bytes, &n, err);
+    if (st) return st;
+    if (n == sizeof s) memcpy(&s, bytes, n);
+    weft__free(bytes);
+    return take_state(j, &s, err);
+}
+
+static weft_status open_curve(weft__job *j, weft_error *err)
+{
+    const weft_train_params *p = j->p;
+    char *lines = path_in(p->out, "loss.jsonl"), *picture = path_in(p->out, "loss.svg");
+    weft_status st = lines && picture ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
+    const char *title = p->dpo_beta > 0 ? "Preference loss" : "Loss (nats per token)";
+    if (!st) st = weft__curve_open(&j->curve, lines, picture, title, weft__trainer_steps(j->trainer), err);
+    weft__free(picture);
+    weft__free(lines);
+    return st;
+}
+
+weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error *err)
+{
+    weft_status st = check_params(p, err);
+    j->p = p;
+    if (!st) st = open_folder(j, err);
+    if (!st) st = open_base(j, err);
+    if (!st) st = read_data(j, p->data, 0, &j->data, err);
+    if (!st && p->heldout && p->heldout[0]) st = read_data(j, p->heldout, 1, &j->heldout, err);
+    if (!st) st = count_steps(j, err);
+    if (!st) st = open_trainer(j, err);
+    if (!st && p->resume) st = resume(j, err);
+    if (!st) st = open_curve(j, err);
+    if (!st) j->peak = weft__trainer_peak(j->trainer, 100);
+    return st;
+}
+
+void weft__job_close(weft__job *j)
+{
+    weft__curve_close(&j->curve);
+    weft__trainer_destroy(&j->trainer);
+    weft__dataset_destroy(&j->heldout);
+    weft__dataset_destroy(&j->data);
+    weft__renderer_free(&j->renderer);
+    weft__base_close(&j->base);
+    weft__free(j->result);
+    weft__free(j->checkpoint);
+}

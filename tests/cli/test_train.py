@@ -1,0 +1,138 @@
+"""Claims about weft train. usage: test_train.py build/weft"""
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.dom.minidom
+
+from common import WEFT, main, weft
+
+STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
+TALK = "<|im_start|>user\nWas it the {}?<|im_end|>\n<|im_start|>assistant\nYes, the {}!<|im_end|><|endoftext|>\n"
+TEXT = "".join(STORY.format(a, b) + TALK.format(b, a) for a in ("fox", "mole", "duck", "cat") for b in ("fox", "goose", "toad"))
+TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+            "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+SHAPE = ("--layers", "2", "--width", "32", "--ff", "64", "--heads", "2", "--kv-heads", "1", "-c", "48", "-b", "96")
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.text, template = cls.write("text.txt", TEXT), cls.write("chat.jinja", TEMPLATE)
+        cls.chats = cls.write("chats.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "completion": "The owl!"}) + "\n" for w in ("mill", "fox", "cat", "toad")))
+        cls.vocab = cls.path("vocab.gguf")
+        p = weft("train-tokenizer", cls.text, "-o", cls.vocab, "--vocab", "320", "--chat-template", template)
+        assert p.returncode == 0, p.stderr
+        cls.model = cls.train("base", "--steps", "120", "--lr", "1e-2")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    @classmethod
+    def write(cls, name, text):
+        pathlib.Path(cls.path(name)).write_text(text, encoding="utf-8")
+        return cls.path(name)
+
+    @classmethod
+    def command(cls, out, *args):
+        return ["train", cls.text, "--tokenizer", cls.vocab, "--out", cls.path(out), *SHAPE, *args]
+
+    @classmethod
+    def train(cls, out, *args):
+        p = weft(*cls.command(out, *args))
+        assert p.returncode == 0, p.stderr
+        return os.path.join(cls.path(out), "model.gguf")
+
+    def points(self, out):
+        with open(os.path.join(self.path(out), "loss.jsonl"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+
+class Models(Training):
+    def test_a_model_learns_its_text(self):
+        points = self.points("base")
+        self.assertEqual([p["step"] for p in points], list(range(1, 121)))
+        self.assertGreater(points[0]["loss"], 5)
+        self.assertLess(points[-1]["loss"], 2)
+        p = weft("run", self.model, "The fox sat by", "-n", "12", "--temp", "0", "-q")
+        self.assertIn(b"the mill. \"Who is there?\"", p.stdout)
+        picture = xml.dom.minidom.parse(os.path.join(self.path("base"), "loss.svg"))
+        self.assertEqual(picture.documentElement.tagName, "svg")
+        self.assertEqual(len(picture.getElementsByTagName("path")) > 3, True)
+
+    def test_compare_gives_the_base_s_own_answer(self):
+        p = weft("compare", self.model, "The fox sat by", "--raw", "-n", "12", "--temp", "0", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        alone = json.loads(weft("run", self.model, "The fox sat by", "-n", "12", "--temp", "0", "--json").stdout)
+        self.assertEqual([(r["adapter"], r["text"]) for r in json.loads(p.stdout)], [("base", alone["text"])])
+
+    def test_threads_change_nothing(self):
+        one, three = (pathlib.Path(self.train("t" + t, "--steps", "3", "-t", t)).read_bytes() for t in ("1", "3"))
+        self.assertEqual(one, three)
+        self.assertNotEqual(one, pathlib.Path(self.train("seed", "--steps", "3", "--seed", "2")).read_bytes())
+
+    def test_a_killed_run_that_goes_on_is_the_run_without_a_stop(self):
+        args = ("--steps", "14", "--save-every", "1", "--accumulate", "2")
+        whole = pathlib.Path(self.train("whole", *args)).read_bytes()
+        child = subprocess.Popen(WEFT + self.command("killed", *args), stderr=subprocess.DEVNULL)
+        while child.poll() is None and not os.path.exists(self.path("killed/checkpoint.gguf")):
+            time.sleep(0.002)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        self.assertEqual(pathlib.Path(self.train("killed", "--resume", *args)).read_bytes(), whole)
+        self.assertEqual([p["step"] for p in self.points("killed")], list(range(1, 15)))
+        self.assertEqual([p["loss"] for p in self.points("killed")], [p["loss"] for p in self.points("whole")])
+
+    def test_an_interrupted_run_saves_itself(self):
+        child = subprocess.Popen(WEFT + self.command("stopped", "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE)
+        while not os.path.exists(self.path("stopped/loss.jsonl")) or not self.points("stopped"):
+            time.sleep(0.01)
+        child.send_signal(signal.SIGINT)
+        _, stderr = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 1, stderr)
+        self.assertIn(b"--resume goes on", stderr)
+        self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
+        self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
+
+    def test_the_heldout_loss_is_that_of_the_documents(self):
+        self.train("held", "--steps", "2", "--heldout", self.text, "--heldout-tokens", "0")
+        p = weft("eval", "documents", self.path("held/model.gguf"), "-f", self.text, "-c", "48", "--json", env={**os.environ, "WEFT_EXACT": "1"})
+        self.assertEqual(p.returncode, 0, p.stderr)
+        report = json.loads(p.stdout)
+        self.assertEqual(report["documents"], 24)
+        self.assertAlmostEqual(report["nll"], self.points("held")[-1]["heldout"], delta=2e-3)
+        self.assertAlmostEqual(report["ppl"], math.exp(report["nll"]), delta=1e-3)
+
+    def test_what_is_wrong_is_named_before_anything_is_done(self):
+        bad = self.write("bad.jsonl", "{\"text\": \"a fox\"}\n{\"messages\": []}\n")
+        empty = self.write("none.jsonl", "\n")
+        for args, status, words in (
+                (self.command("base"), 1, b"holds a run already"),
+                (self.command("fresh", "--resume"), 1, b"no checkpoint"),
+                (self.command("base", "--resume", "--steps", "120", "--lr", "1e-2", "--seed", "9"), 1, b"other data"),
+                (self.command("base", "--resume", "--steps", "121", "--lr", "1e-2"), 1, b"other steps"),
+                (["train", bad, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"bad.jsonl:2: \"messages\" is no list"),
+                (["train", empty, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"nothing to learn"),
+                (["train", self.text, "--out", self.path("fresh")], 2, b"give --tokenizer"),
+                (["train", self.text, "--tokenizer", self.vocab], 2, b"--out is missing"),
+                (self.command("fresh", "--optimizer", "magic"), 2, b"adamw or sgd"),
+                (self.command("fresh", "--steps", "0"), 2, b"from 1"),
+                (["train", self.text, "--tokenizer", self.path("nowhere.gguf"), "--out", self.path("fresh")], 1, b"nowhere.gguf")):
+            p = weft(*args)
+            self.assertEqual(p.returncode, status, (args, p.stderr))
+            self.assertIn(words, p.stderr)
+
+
+if __name__ == "__main__":
+    main()
