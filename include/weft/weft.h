@@ -284,6 +284,28 @@ typedef struct weft_adapter_matrix {
 WEFT_API weft_status weft_adapter_file_describe(const weft_adapter_file *file, weft_adapter_info *out, weft_error *err);
 WEFT_API weft_status weft_adapter_file_matrix(const weft_adapter_file *file, int32_t index, weft_adapter_matrix *out, weft_error *err);
 
+/* Writes it as a GGUF adapter (path ends in ".gguf") or a PEFT folder; base as above, needed for folders and where the adapter does not name its
+ * architecture. What is read back has the same id. Fails with WEFT_UNSUPPORTED where the format cannot say what it means, WEFT_IO. */
+WEFT_API weft_status weft_adapter_file_save(const weft_adapter_file *file, const weft_file *base, const char *path, weft_error *err);
+
+enum weft_merge_method {
+    WEFT_MERGE_CAT = 0, /* the exact sum: ranks side by side */
+    WEFT_MERGE_LINEAR,  /* these four mix the matrices A and B by themselves, as PEFT does; ranks must be equal */
+    WEFT_MERGE_SLERP,   /* of two, between their directions */
+    WEFT_MERGE_TIES,    /* trimmed to `density`, one sign elected, the mean of those of that sign */
+    WEFT_MERGE_DARE     /* each value kept with probability `density`, and scaled up for that */
+};
+typedef struct weft_merge_params {
+    uint32_t size;
+    uint32_t method; /* weft_merge_method */
+    double density;  /* (0, 1]; 1 by default */
+    uint64_t seed;   /* of DARE */
+} weft_merge_params;
+WEFT_API void weft_merge_params_default(weft_merge_params *params);
+/* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, ranks, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
+WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params, weft_adapter_file **out,
+                                             weft_error *err);
+
 /* ---- sampling ----
  * Order: logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens; temperature 0 picks the
  * largest logit (the lowest id of equals); otherwise top-k, top-p, min-p on the untempered distribution, then temperature, and
@@ -596,6 +618,11 @@ WEFT_API void weft_quantize_params_default(weft_quantize_params *params);
  * routers stay as they are. `out` appears only when it is complete. */
 WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
                                    weft_quantize_result *result, weft_error *err);
+/* The same with a weighted stack of adapters merged into the matrices, in float32, before they are encoded. type NULL: each tensor keeps
+ * its own. Where the output head is tied to the embedding and an adapter changes one of them, `out` has both. WEFT_ARGUMENT: an adapter fits
+ * no tensor of `in`. */
+WEFT_API weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type,
+                                        const weft_quantize_params *params, weft_quantize_result *result, weft_error *err);
 /* "F16, BF16, Q8_0, ..." */
 WEFT_API const char *weft_quantize_types(void);
 

@@ -69,6 +69,43 @@ typedef struct weft__adapt_names {
 weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, weft__adapt **out, weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
+/* Writers; what is read back has the same id. GGUF: with general.architecture `arch`; alpha for all, and scales of their own for those that
+ * differ (NAME.lora_scale). A folder is made where there is none; WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as
+ * weft__out_write does. */
+weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err);
+weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err);
+
+/* ---- adapters with each other ---- */
+
+typedef struct weft__adapt_use {
+    const weft__adapt *adapter;
+    float scale; /* weight in the stack */
+} weft__adapt_use;
+
+typedef enum weft__adapt_method {
+    /* Sum of weight_i * scale_i * B_i A_i, exactly: the ranks side by side. */
+    WEFT__ADAPT_CAT,
+    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B); ranks
+     * must be equal, and a matrix that one lacks counts as zeros.
+     * LINEAR: sums. */
+    WEFT__ADAPT_LINEAR,
+    /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. */
+    WEFT__ADAPT_SLERP,
+    /* Yadav et al. 2023: of each, the largest `density` of its values; by sign of their sum; the mean of the weighted ones of that sign. */
+    WEFT__ADAPT_TIES,
+    /* Yu et al. 2024: each value is kept with probability `density` and divided by it; sums. */
+    WEFT__ADAPT_DARE
+} weft__adapt_method;
+
+typedef struct weft__adapt_mix {
+    weft__adapt_method method;
+    double density; /* (0, 1] */
+    uint64_t seed;
+} weft__adapt_mix;
+
+/* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
+weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out, weft_error *err);
+
 /* ---- what a program runs ---- */
 
 /* A matrix of the base, or a range of its rows, as adapters see it. */
@@ -95,11 +132,6 @@ void weft__adapt_base_free(weft__adapt_base *base);
 
 /* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, or when the adapter is another architecture's. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
-
-typedef struct weft__adapt_use {
-    const weft__adapt *adapter;
-    float scale; /* weight in the stack */
-} weft__adapt_use;
 
 /* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
  * scales but a single pair's and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1). A target that is a row range of

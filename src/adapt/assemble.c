@@ -198,6 +198,10 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
     p->rank = (int32_t)whole.rank;
     p->a_dtype = first->a->dtype;
     p->b_dtype = first->b->dtype;
+    for (size_t i = 1; i < n; i++) {
+        if (items[i].a->dtype != p->a_dtype) p->a_dtype = WEFT_F32;
+        if (items[i].b->dtype != p->b_dtype || items[i].scale != p->scale) p->b_dtype = WEFT_F32;
+    }
     p->a = pa;
     p->b = pb;
     return st;

@@ -139,3 +139,56 @@ weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, 
                                  .dora = p->magnitude != NULL, .name = p->name};
     return WEFT_OK;
 }
+
+/* ---- writing and merging ---- */
+
+static int ends_in_gguf(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 5 && !strcmp(path + n - 5, ".gguf");
+}
+
+weft_status weft_adapter_file_save(const weft_adapter_file *f, const weft_file *base, const char *path, weft_error *err)
+{
+    weft__base_names *names = NULL;
+    weft__source src;
+    weft_status st = WEFT_OK;
+    if (!base && (!ends_in_gguf(path) || !f->a->arch[0]))
+        return weft_fail(err, WEFT_ARGUMENT, "%s: the base model is needed to write it, for its names", path);
+    if (base) {
+        if (!(names = weft__alloc_zero(1, sizeof *names))) return weft_fail(err, WEFT_NO_MEMORY, "no memory to write an adapter");
+        weft__file_source(base, &src);
+        st = weft__base_names_read(&src, names, err);
+    }
+    if (!st && ends_in_gguf(path)) st = weft__adapt_write_gguf(f->a, names ? names->hp.arch : f->a->arch, path, err);
+    else if (!st) st = weft__adapt_write_peft(f->a, &names->names, path, err);
+    weft__free(names);
+    return st ? weft_fail_within(err, st, "%s", path) : WEFT_OK;
+}
+
+_Static_assert((int)WEFT_MERGE_CAT == WEFT__ADAPT_CAT && (int)WEFT_MERGE_LINEAR == WEFT__ADAPT_LINEAR && (int)WEFT_MERGE_SLERP == WEFT__ADAPT_SLERP &&
+                   (int)WEFT_MERGE_TIES == WEFT__ADAPT_TIES && (int)WEFT_MERGE_DARE == WEFT__ADAPT_DARE,
+               "weft.h has the room's methods");
+
+void weft_merge_params_default(weft_merge_params *p)
+{
+    *p = (weft_merge_params){.size = sizeof *p, .method = WEFT_MERGE_CAT, .density = 1};
+}
+
+weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *p, weft_adapter_file **out, weft_error *err)
+{
+    enum { MOST = 64 };
+    weft__adapt_use stack[MOST];
+    weft__adapt_mix mix = {(weft__adapt_method)p->method, p->density, p->seed};
+    *out = NULL;
+    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_merge_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->method > WEFT_MERGE_DARE) return weft_fail(err, WEFT_ARGUMENT, "there is no method %u to merge adapters", p->method);
+    if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
+    for (int32_t i = 0; i < n; i++) stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
+    weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
+    if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to merge adapters");
+    weft_status st = weft__adapt_merge(stack, n, &mix, &f->a, err);
+    if (st) weft_adapter_file_close(&f);
+    *out = f;
+    return st;
+}

@@ -1,5 +1,6 @@
-/* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits. Streams: what is held at a time is a few
+/* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits, and weft_adapter_apply, which changes them on the way. Streams: what is held at a time is a few
  * megabytes of rows, whatever the tensor. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ enum { CHUNK_ELEMS = 1 << 20 };
 
 struct plan_item {
     const weft__tensor_desc *from;
+    const char *name; /* of what is written: its own, but for an output head that was tied */
     uint32_t to;
+    const weft_lora *change; /* merged into it, or NULL */
 };
 
 struct job {
@@ -28,6 +31,10 @@ struct job {
     weft__pool *pool;
     struct plan_item *items;
     size_t n_items;
+    const weft__adapt_use *uses; /* [n_uses] adapters to be merged into the matrices */
+    int32_t n_uses;
+    weft__adapt_base base; /* its targets are the items */
+    weft__adapt_woven woven;
     uint64_t done, total; /* bytes of the source */
     const weft_quantize_params *params;
 };
@@ -40,6 +47,9 @@ struct chunk {
     uint64_t src_row, dst_row;
     int64_t k, n_rows;
     uint32_t from, to;
+    const weft_lora *change; /* NULL: none */
+    int64_t first;           /* row of the tensor, over all experts */
+    int64_t rows_per_expert;
     const float *importance;
     weft_status *status; /* [n_threads] */
     weft_error *errors;  /* [n_threads] */
@@ -55,6 +65,19 @@ const char *weft_quantize_types(void)
     return weft__mix_names();
 }
 
+/* gain * w + scale * B A, of one row. */
+static void change_row(const weft_lora *x, int64_t k, int64_t rows_per_expert, int64_t row, float *w)
+{
+    int64_t expert = row / rows_per_expert;
+    const float *a = (const float *)x->a + expert * x->rank * k, *b = (const float *)x->b + row * x->rank;
+    if (x->gain)
+        for (int64_t i = 0; i < k; i++) w[i] *= x->gain[row];
+    for (int32_t j = 0; j < x->rank; j++) {
+        const float f = x->scale * b[j];
+        for (int64_t i = 0; i < k; i++) w[i] += f * a[j * k + i];
+    }
+}
+
 static void encode_slice(void *arg, int thread, int n_threads)
 {
     struct chunk *c = arg;
@@ -63,6 +86,7 @@ static void encode_slice(void *arg, int thread, int n_threads)
     c->status[thread] = WEFT_OK;
     for (int64_t r = first; r < end && !c->status[thread]; r++) {
         weft__quant_decode_row(c->from, c->src + (uint64_t)r * c->src_row, row, c->k);
+        if (c->change) change_row(c->change, c->k, c->rows_per_expert, c->first + r, row);
         c->status[thread] = weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
     }
 }
@@ -89,6 +113,7 @@ static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tens
     for (int64_t r = 0; r < n_rows && !st; r += step) {
         c->n_rows = n_rows - r < step ? n_rows - r : step;
         c->src = (const uint8_t *)weft__tensor_data(t) + (uint64_t)(first + r) * c->src_row;
+        c->first = first + r;
         if ((st = encode_chunk(j, c, err))) break;
         j->done += (uint64_t)c->n_rows * c->src_row;
         st = report_progress(j, t->name, err);
@@ -96,11 +121,13 @@ static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tens
     return st;
 }
 
-static weft_status convert_tensor(struct job *j, const weft__tensor_desc *t, uint32_t to, weft_error *err)
+static weft_status convert_tensor(struct job *j, const struct plan_item *item, weft_error *err)
 {
+    const weft__tensor_desc *t = item->from;
+    uint32_t to = item->to;
     int n_threads = weft__pool_size(j->pool);
     struct chunk c = {.from = t->dtype, .to = to, .k = (int64_t)t->d[0], .src_row = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]),
-                      .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0])};
+                      .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0]), .change = item->change, .rows_per_expert = (int64_t)t->d[1]};
     int64_t step = CHUNK_ELEMS / c.k > 0 ? CHUNK_ELEMS / c.k : 1;
     uint64_t n_experts = t->d[2] * t->d[3];
     weft_status st = WEFT_OK;
@@ -132,6 +159,7 @@ static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_e
 static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error *err)
 {
     weft_status st = WEFT_OK;
+    if (!mix) return weft__gguf_put_all(j->out, j->in, err);
     for (size_t i = 0; i < weft__gguf_n_meta(j->in) && !st; i++) {
         const weft__gguf_entry *e = weft__gguf_meta(j->in, i);
         if (!strcmp(e->key, "general.alignment") || !strcmp(e->key, "general.file_type") || !strcmp(e->key, "general.quantization_version") ||
@@ -141,6 +169,32 @@ static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error 
     }
     if (!st) st = weft__gguf_put_u32(j->out, "general.quantization_version", 2, err);
     return st ? st : weft__gguf_put_u32(j->out, "general.file_type", weft__mix_file_type(mix), err);
+}
+
+/* Do the adapters change the embedding or the output head? */
+static int changes_table(const struct job *j)
+{
+    for (int32_t u = 0; u < j->n_uses; u++)
+        for (int32_t i = 0; i < j->uses[u].adapter->n_pairs; i++) {
+            const char *name = j->uses[u].adapter->pairs[i].name;
+            if (!strcmp(name, "token_embd.weight") || !strcmp(name, "output.weight")) return 1;
+        }
+    return 0;
+}
+
+static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t, const char *name,
+                             weft_quantize_result *result, weft_error *err)
+{
+    int fallback = 0;
+    uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &fallback) : t->dtype;
+    j->items[j->n_items++] = (struct plan_item){.from = t, .name = name, .to = to};
+    j->total += t->n_bytes;
+    result->n_tensors++;
+    result->n_quantized += to != t->dtype;
+    result->n_fallback += fallback;
+    result->bytes_before += t->n_bytes;
+    result->bytes_after += weft__quant_row_bytes(to, (int64_t)t->d[0]) * (t->n_elems / t->d[0]);
+    return weft__gguf_declare(j->out, name, to, t->n_dims, t->d, err);
 }
 
 static weft_status plan_types(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
@@ -159,30 +213,48 @@ static weft_status plan_types(struct job *j, const weft__mix *mix, const char *l
         (st = weft__source_i32(&src, arch, ".expert_count", 0, 0, INT32_MAX, &m.n_experts, err)))
         return st;
     m.tied = !weft__tensor_find(set, "output.weight");
-    if (!(j->items = weft__alloc_array(set->n, sizeof *j->items))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
-    for (size_t i = 0; i < set->n; i++) {
-        const weft__tensor_desc *t = &set->items[i];
-        int fallback;
-        uint32_t to = weft__mix_type(mix, &m, t->name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &fallback);
-        j->items[j->n_items++] = (struct plan_item){t, to};
-        j->total += t->n_bytes;
-        result->n_tensors++;
-        result->n_quantized += to != t->dtype;
-        result->n_fallback += fallback;
-        result->bytes_before += t->n_bytes;
-        result->bytes_after += weft__quant_row_bytes(to, (int64_t)t->d[0]) * (t->n_elems / t->d[0]);
-        if ((st = weft__gguf_declare(j->out, t->name, to, t->n_dims, t->d, err))) return st;
+    if (!(j->items = weft__alloc_array(set->n + 1, sizeof *j->items))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
+    for (size_t i = 0; i < set->n && !st; i++) st = plan_item(j, mix, &m, &set->items[i], set->items[i].name, result, err);
+    const weft__tensor_desc *table = weft__tensor_find(set, "token_embd.weight");
+    if (!st && m.tied && table && changes_table(j)) st = plan_item(j, mix, &m, table, "output.weight", result, err);
+    return st;
+}
+
+/* What the adapters change about each item. */
+static weft_status plan_changes(struct job *j, const char *label, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    char arch[64];
+    weft__source src;
+    if (j->n_uses == 0) return WEFT_OK;
+    weft__source_gguf(j->in, label, &src);
+    if ((st = weft__source_string(&src, NULL, "general.architecture", 1, arch, sizeof arch, err))) return st;
+    j->base = (weft__adapt_base){.arch = arch, .label = label, .n = (int32_t)j->n_items};
+    j->base.targets = weft__alloc_zero(j->n_items, sizeof *j->base.targets);
+    if (!j->base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", j->n_items);
+    for (size_t i = 0; i < j->n_items; i++) {
+        const weft__tensor_desc *t = j->items[i].from;
+        weft__adapt_target *target = &j->base.targets[i];
+        if (t->n_dims < 2 || strlen(j->items[i].name) >= sizeof target->name) continue;
+        *target = (weft__adapt_target){.k = (int64_t)t->d[0], .n = (int64_t)t->d[1], .n_experts = (int64_t)t->d[2], .n_total = (int64_t)t->d[1], .dtype = t->dtype,
+                                       .data = weft__tensor_data(t), .row_bytes = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0])};
+        snprintf(target->name, sizeof target->name, "%s", j->items[i].name);
     }
-    return WEFT_OK;
+    for (int32_t i = 0; i < j->n_uses && !st; i++) st = weft__adapt_check(j->uses[i].adapter, &j->base, err);
+    if (!st) st = weft__adapt_weave(j->uses, j->n_uses, &j->base, &j->woven, err);
+    for (size_t i = 0; i < j->n_items && !st; i++)
+        if (j->woven.lora[i].rank > 0 || j->woven.lora[i].gain) j->items[i].change = &j->woven.lora[i];
+    return st;
 }
 
 static weft_status run_job(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
 {
     weft_status st;
-    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = weft__gguf_begin(j->out, err))) return st;
+    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = plan_changes(j, label, err)) || (st = weft__gguf_begin(j->out, err)))
+        return st;
     for (size_t i = 0; i < j->n_items; i++) {
         const struct plan_item *item = &j->items[i];
-        st = item->to == item->from->dtype ? copy_tensor(j, item->from, err) : convert_tensor(j, item->from, item->to, err);
+        st = item->to == item->from->dtype && !item->change ? copy_tensor(j, item->from, err) : convert_tensor(j, item, err);
         if (st) return st;
         /* What has been read is not needed again. */
         weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
@@ -190,28 +262,53 @@ static weft_status run_job(struct job *j, const weft__mix *mix, const char *labe
     return weft__gguf_finish(j->out, err);
 }
 
+static weft_status run(const char *in, const char *out, const weft__mix *mix, struct job *j, weft_quantize_result *result, weft_error *err)
+{
+    char place[4096];
+    weft_status st;
+    if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
+    if (weft__plan_file_is(place))
+        return weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
+    st = weft__gguf_open(place, &j->in, err);
+    if (!st && j->params->imatrix) st = weft__imatrix_open(j->params->imatrix, &j->imatrix, err);
+    if (!st) st = weft__pool_create(j->params->n_threads, &j->pool, err);
+    if (!st) st = weft__gguf_writer_create(out, 0, &j->out, err);
+    if (!st) st = run_job(j, mix, place, result, err);
+    weft__adapt_woven_free(&j->woven);
+    weft__adapt_base_free(&j->base);
+    weft__gguf_writer_destroy(&j->out);
+    weft__pool_destroy(&j->pool);
+    weft__imatrix_close(&j->imatrix);
+    weft__free(j->items);
+    weft__gguf_close(&j->in);
+    return st;
+}
+
 weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params, weft_quantize_result *result,
                           weft_error *err)
 {
     struct job j = {.params = params};
     const weft__mix *mix = weft__mix_find(type);
-    char place[4096];
-    weft_status st;
     memset(result, 0, sizeof *result);
     if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
-    if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
-    if (weft__plan_file_is(place))
-        return weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
-    st = weft__gguf_open(place, &j.in, err);
-    if (!st && params->imatrix) st = weft__imatrix_open(params->imatrix, &j.imatrix, err);
-    if (!st) st = weft__pool_create(params->n_threads, &j.pool, err);
-    if (!st) st = weft__gguf_writer_create(out, 0, &j.out, err);
-    if (!st) st = run_job(&j, mix, place, result, err);
-    weft__gguf_writer_destroy(&j.out);
-    weft__pool_destroy(&j.pool);
-    weft__imatrix_close(&j.imatrix);
-    weft__free(j.items);
-    weft__gguf_close(&j.in);
-    return st;
+    return run(in, out, mix, &j, result, err);
+}
+
+weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type, const weft_quantize_params *params,
+                               weft_quantize_result *result, weft_error *err)
+{
+    enum { MOST = 64 };
+    weft__adapt_use stack[MOST];
+    struct job j = {.params = params, .uses = stack, .n_uses = n};
+    const weft__mix *mix = type ? weft__mix_find(type) : NULL;
+    memset(result, 0, sizeof *result);
+    if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    if (type && !mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
+    if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
+    for (int32_t i = 0; i < n; i++) {
+        if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its weight must be finite", i);
+        stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
+    }
+    return run(in, out, mix, &j, result, err);
 }

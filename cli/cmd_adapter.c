@@ -1,0 +1,245 @@
+/* cmd_adapter.c: weft adapter: what adapters hold, other formats, merging; finds the subcommand. */
+#include "adapters.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "commands.h"
+#include "terminal.h"
+
+/* ---- info ---- */
+
+static void print_info(const weft_adapter_file *f, const weft_adapter_info *info, const char *path)
+{
+    printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path, info->is_folder ? "PEFT folder" : "GGUF adapter", info->n_matrices, info->min_rank,
+           info->max_rank, (double)info->n_params / 1e6);
+    if (info->n_dora) printf(", DoRA on %d", info->n_dora);
+    printf("\nbase architecture %s, id %s\n\n%-40s %6s %10s  %s\n", info->arch[0] ? info->arch : "not named", info->id, "matrix", "rank", "scale", "shape");
+    for (int32_t i = 0; i < info->n_matrices; i++) {
+        weft_adapter_matrix m = {.size = sizeof m};
+        if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
+        print_clean(stdout, m.name, strlen(m.name), 40);
+        printf(" %6d %10.6g  %lld x %lld", m.rank, (double)m.scale, (long long)m.k, (long long)m.n);
+        if (m.n_experts > 1) printf(" x %lld", (long long)m.n_experts);
+        puts(m.dora ? ", DoRA" : "");
+    }
+}
+
+static void print_json(const weft_adapter_file *f, const weft_adapter_info *info)
+{
+    weft__text t = {0};
+    weft__text_puts(&t, "{\"arch\": ");
+    weft__json_write_string(&t, info->arch, strlen(info->arch));
+    weft__text_printf(&t, ", \"format\": \"%s\", \"id\": \"%s\", \"parameters\": %llu, \"matrices\": [", info->is_folder ? "peft" : "gguf", info->id,
+                      (unsigned long long)info->n_params);
+    for (int32_t i = 0; i < info->n_matrices; i++) {
+        weft_adapter_matrix m = {.size = sizeof m};
+        if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
+        weft__text_printf(&t, "%s\n{\"name\": ", i ? "," : "");
+        weft__json_write_string(&t, m.name, strlen(m.name));
+        weft__text_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}", m.rank, (double)m.scale, (long long)m.k,
+                          (long long)m.n, (long long)m.n_experts, m.dora ? "true" : "false");
+    }
+    weft__text_puts(&t, "]}\n");
+    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
+    weft__text_free(&t);
+}
+
+/* The base's file where one is given, and an adapter over it. */
+static weft_status open_both(const char *path, const char *base, weft_file **file, weft_adapter_file **adapter, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    if (base && !*file) st = weft_file_open(base, file, err);
+    return st ? st : weft_adapter_file_open(path, *file, adapter, err);
+}
+
+static int info_command(int argc, char **argv)
+{
+    const char *base = NULL;
+    int json = 0, first;
+    const option_spec options[] = {
+        {"base", 0, OPT_TEXT, &base, "MODEL", "the base model: needed for PEFT folders, and the adapter is checked against it", 0, 0, NULL},
+        {"json", 0, OPT_FLAG, &json, NULL, "one JSON object", 0, 0, NULL},
+        {0},
+    };
+    const command_spec spec = {"adapter info", "ADAPTER [options]", "What an adapter changes: matrices, ranks, scales. The id is the same for the same content in any format.",
+                               "  weft adapter info style.gguf\n  weft adapter info peft-folder --base model.gguf\n", options, 1, 1};
+    weft_file *file = NULL;
+    weft_adapter_file *adapter = NULL;
+    weft_adapter_info info = {.size = sizeof info};
+    weft_error err = {0};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    weft_status st = open_both(argv[first], base, &file, &adapter, &err);
+    if (!st) st = weft_adapter_file_describe(adapter, &info, &err);
+    if (!st && json) print_json(adapter, &info);
+    else if (!st) print_info(adapter, &info, argv[first]);
+    weft_adapter_file_close(&adapter);
+    weft_file_close(&file);
+    return st ? report("adapter info", &err) : EXIT_DONE;
+}
+
+/* ---- convert ---- */
+
+static int convert_command(int argc, char **argv)
+{
+    const char *base = NULL;
+    int first;
+    const option_spec options[] = {
+        {"base", 0, OPT_TEXT, &base, "MODEL", "the base model, for its names and heads", 0, 0, NULL},
+        {0},
+    };
+    const command_spec spec = {"adapter convert", "IN OUT --base MODEL",
+                               "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. Nothing is lost: what is\n"
+                               "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices.",
+                               "  weft adapter convert peft-folder style.gguf --base model.gguf\n", options, 2, 2};
+    weft_file *file = NULL;
+    weft_adapter_file *adapter = NULL;
+    weft_error err = {0};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!base) {
+        fprintf(stderr, "weft adapter convert: --base is missing\n");
+        return EXIT_USAGE;
+    }
+    weft_status st = open_both(argv[first], base, &file, &adapter, &err);
+    if (!st) st = weft_adapter_file_save(adapter, file, argv[first + 1], &err);
+    weft_adapter_file_close(&adapter);
+    weft_file_close(&file);
+    return st ? report("adapter convert", &err) : EXIT_DONE;
+}
+
+/* ---- merge ---- */
+
+struct merge_options {
+    struct text_list adapters;
+    struct adapter_option adapter[LIST_MAX];
+    const char *method, *type;
+    float density;
+    uint64_t seed;
+    int32_t threads;
+};
+
+static const char *const METHODS[] = {"cat", "linear", "slerp", "ties", "dare"};
+enum { N_METHODS = sizeof METHODS / sizeof *METHODS };
+
+static int method_of(const char *name)
+{
+    int i = 0;
+    while (i < N_METHODS && strcmp(METHODS[i], name)) i++;
+    return i;
+}
+
+static weft_status merge_together(const struct merge_options *o, const weft_file *base, const weft_adapter_use *uses, const char *out, weft_error *err)
+{
+    weft_merge_params params;
+    weft_adapter_file *merged = NULL;
+    weft_merge_params_default(&params);
+    params.method = (uint32_t)method_of(o->method);
+    params.density = (double)o->density;
+    params.seed = o->seed;
+    weft_status st = weft_adapter_file_merge(uses, o->adapters.n, &params, &merged, err);
+    if (!st) st = weft_adapter_file_save(merged, base, out, err);
+    weft_adapter_file_close(&merged);
+    return st;
+}
+
+static weft_status merge_into(const struct merge_options *o, const char *base, const weft_adapter_use *uses, const char *out, weft_error *err)
+{
+    weft_quantize_params params;
+    weft_quantize_result r;
+    progress bar = {0};
+    weft_quantize_params_default(&params);
+    params.n_threads = o->threads;
+    params.progress = progress_update;
+    params.progress_arg = &bar;
+    weft_status st = weft_adapter_apply(base, out, uses, o->adapters.n, o->type, &params, &r, err);
+    progress_end(&bar);
+    if (!st) fprintf(stderr, "%s: %.2f MB, %d adapters merged\n", out, (double)r.bytes_after / 1e6, o->adapters.n);
+    return st;
+}
+
+static weft_status merge(const struct merge_options *o, const char *base, const char *out, weft_error *err)
+{
+    weft_file *file = NULL;
+    weft_adapter_file *files[LIST_MAX] = {0};
+    weft_adapter_use uses[LIST_MAX];
+    weft_status st = WEFT_OK;
+    for (int i = 0; i < o->adapters.n && !st; i++) {
+        st = open_both(o->adapter[i].path, base, &file, &files[i], err);
+        uses[i] = (weft_adapter_use){files[i], o->adapter[i].scale};
+    }
+    if (!st) st = o->method ? merge_together(o, file, uses, out, err) : merge_into(o, base, uses, out, err);
+    for (int i = 0; i < o->adapters.n; i++) weft_adapter_file_close(&files[i]);
+    weft_file_close(&file);
+    return st;
+}
+
+static int merge_usage(const char *message)
+{
+    fprintf(stderr, "weft adapter merge: %s\n", message);
+    return EXIT_USAGE;
+}
+
+static int merge_command(int argc, char **argv)
+{
+    static struct merge_options o = {.density = 1};
+    int first;
+    const option_spec options[] = {
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:WEIGHT]; may be repeated", 0, 0, NULL},
+        {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0, NULL},
+        {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0, 0, NULL},
+        {"density", 0, OPT_FLOAT, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1, NULL},
+        {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {0},
+    };
+    const command_spec spec = {"adapter merge", "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
+                               "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
+                               "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
+                               "mix the matrices A and B by themselves, as PEFT does, and need equal ranks.",
+                               "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
+                               "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
+                               options, 2, 2};
+    weft_error err = {0};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (o.adapters.n == 0) return merge_usage("--adapter is missing");
+    if (o.method && method_of(o.method) == N_METHODS) return merge_usage("--method must be cat, linear, slerp, ties or dare");
+    if (o.method && o.type) return merge_usage("--type is for a merged model; an adapter keeps 32 bits");
+    if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
+    return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;
+}
+
+/* ---- the subcommands ---- */
+
+static const struct {
+    const char *name, *about;
+    int (*run)(int argc, char **argv);
+} KINDS[] = {
+    {"info", "what an adapter changes", info_command},
+    {"convert", "a PEFT folder to a GGUF adapter, and back", convert_command},
+    {"merge", "adapters into a model, or with each other", merge_command},
+};
+enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
+
+static void usage(FILE *f)
+{
+    fprintf(f, "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter KIND --help' explains each.\n\nOptions: those of each kind\n\n");
+    for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
+}
+
+int cmd_adapter(int argc, char **argv)
+{
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        usage(stdout);
+        return EXIT_DONE;
+    }
+    for (int i = 0; argc > 1 && i < N_KINDS; i++)
+        if (!strcmp(argv[1], KINDS[i].name)) return KINDS[i].run(argc - 1, argv + 1);
+    if (argc > 1) fprintf(stderr, "weft adapter: there is no '%s'\n", argv[1]);
+    usage(stderr);
+    return EXIT_USAGE;
+}
