@@ -548,8 +548,8 @@ typedef struct weft_engine_stats {
 /* out->size set by the caller. */
 WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out);
 
-/* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that tenant (NULL: ""),
- * goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and comes back from it into the prefix tree. Both wait for
+/* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that tenant (NULL: "")
+ * without adapters, goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and comes back from it into the prefix tree. Both wait for
  * the disk; not for event functions. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot;
  * WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
 WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,

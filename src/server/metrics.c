@@ -133,6 +133,11 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
     gauge(out, "weft_kv_pages", "Pages of keys and values.", e->kv_pages);
     gauge(out, "weft_kv_pages_used", "Pages held by requests.", e->kv_pages_used);
     gauge(out, "weft_kv_pages_cached", "Pages held by the prefix tree alone.", e->kv_pages_cached);
+    gauge(out, "weft_adapters", "Adapters known by name.", e->n_adapters);
+    gauge(out, "weft_adapters_ready", "Adapters, alone and in stacks, ready to be used.", e->n_adapters_ready);
+    gauge(out, "weft_adapter_bytes", "Bytes of those that are ready.", (double)e->adapter_bytes);
+    counter(out, "weft_adapter_loads_total", "Adapters read.", e->adapter_loads);
+    counter(out, "weft_adapter_evictions_total", "Adapters let go for others.", e->adapter_evictions);
     put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }
