@@ -1,0 +1,328 @@
+/* http_calls.c: what libmicrohttpd calls, on its own threads: a connection opens, a head and a body come in, bytes of an answer are wanted, a
+ * request ends. */
+#include "server/http_parts.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+static void set_refusal(weft__http_request *r, int status, const char *message)
+{
+    weft__http *h = r->http;
+    weft__http_refusal refusal = {status, message, r->path ? r->path : ""};
+    r->n_whole = 0;
+    r->whole = h->config.refusal ? h->config.refusal(h->config.arg, &refusal, &r->n_whole) : NULL;
+    r->answered = r->ended = 1;
+    r->status = status;
+    r->content_type = "application/json; charset=utf-8";
+    weft__text_put(&r->extra, "Connection\0close", 17);
+}
+
+static void add_cors(weft__http_request *r, struct MHD_Response *response)
+{
+    if (!r->cors) return;
+    MHD_add_response_header(response, "Access-Control-Allow-Origin", r->cors);
+    MHD_add_response_header(response, "Vary", "Origin");
+    if (strcmp(r->method, "OPTIONS")) return;
+    MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    MHD_add_response_header(response, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key");
+    MHD_add_response_header(response, "Access-Control-Max-Age", "600");
+}
+
+static void add_headers(weft__http_request *r, struct MHD_Response *response)
+{
+    char id[32];
+    if (r->content_type && (r->n_whole || r->stream)) MHD_add_response_header(response, "Content-Type", r->content_type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "Cache-Control", r->stream ? "no-cache" : "no-store");
+    snprintf(id, sizeof id, "req-%llu", (unsigned long long)r->id);
+    MHD_add_response_header(response, "X-Request-Id", id);
+    add_cors(r, response);
+    for (size_t i = 0; !r->extra.failed && i < r->extra.len;) {
+        const char *name = r->extra.data + i, *value = name + strlen(name) + 1;
+        MHD_add_response_header(response, name, value);
+        i += strlen(name) + strlen(value) + 2;
+    }
+    if (r->http->quiet) MHD_add_response_header(response, "Connection", "close");
+}
+
+/* The next bytes of a stream. One that is broken off ends on a connection that is shut down: the library then fails to send the end and
+ * lets go of the connection at once, which after MHD_CONTENT_READER_END_WITH_ERROR it does only when something happens on it (0.9.75). */
+static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
+{
+    weft__http_request *r = arg;
+    ssize_t got = 0;
+    (void)position;
+    pthread_mutex_lock(&r->lock);
+    size_t left = r->gone ? 0 : r->out.len - r->out_at;
+    if (r->gone || r->full || r->http->stopping) {
+        shutdown(r->connection->fd, SHUT_RDWR);
+        got = MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (left) {
+        got = (ssize_t)(left < max ? left : max);
+        memcpy(to, r->out.data + r->out_at, (size_t)got);
+        r->out_at += (size_t)got;
+        r->n_out += (uint64_t)got;
+    } else if (r->ended)
+        got = MHD_CONTENT_READER_END_OF_STREAM;
+    else {
+        r->suspended = 1;
+        MHD_suspend_connection(r->c);
+    }
+    int ended = r->ended;
+    size_t rest = r->out.len - r->out_at;
+    pthread_mutex_unlock(&r->lock);
+    if (got > 0 && !ended) weft__http_set_deadline(r, rest ? weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS : 0);
+    return got;
+}
+
+static void free_whole(void *p)
+{
+    weft__free(p);
+}
+
+/* Not under the request's lock, which on_read takes while the library holds the response's: an answer that was given does not change. */
+static enum MHD_Result queue_answer(weft__http_request *r)
+{
+    struct MHD_Response *response;
+    if (r->stream) response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, on_read, r, NULL);
+    else {
+        response = MHD_create_response_from_buffer_with_free_callback(r->n_whole, r->whole, free_whole);
+        if (response) r->whole = NULL;
+        r->n_out = r->n_whole;
+    }
+    if (!response) return MHD_NO;
+    add_headers(r, response);
+    enum MHD_Result result = MHD_queue_response(r->c, (unsigned)r->status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
+{
+    weft__http *h = arg;
+    weft__http_request *r = weft__alloc_zero(1, sizeof *r);
+    if (!r) return NULL;
+    r->http = h;
+    atomic_init(&r->refs, 1);
+    pthread_mutex_init(&r->lock, NULL);
+    r->c = c;
+    r->connection = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    r->began_ns = weft__clock_ns();
+    r->bad_target = strstr(uri, "%00") != NULL;
+    if (r->connection) memcpy(r->peer, r->connection->peer, sizeof r->peer);
+    pthread_mutex_lock(&h->lock);
+    r->id = ++h->counts.n_requests_total;
+    h->n_live++;
+    h->counts.n_requests++;
+    r->next = h->requests;
+    if (r->next) r->next->prev = r;
+    h->requests = r;
+    if (r->connection) r->connection->request = r;
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
+/* Time for a body: what the limit on idling gives, and a second per 16 KiB. */
+static uint64_t body_deadline(const weft__http *h)
+{
+    return weft__clock_ns() + ((uint64_t)h->config.idle_s + h->config.max_body / 16384) * SECOND_NS;
+}
+
+/* The head is complete. */
+static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method)
+{
+    const char *message = NULL;
+    r->head_done = 1;
+    if (!r->connection || !weft__http_copy_head(r, c, path, method)) return MHD_NO;
+    int status = weft__http_check_head(r, &message);
+    if (!status && !strcmp(method, "OPTIONS") && r->cors) status = 204;
+    if (!status) {
+        weft__http_set_deadline(r, body_deadline(r->http));
+        return MHD_YES;
+    }
+    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS);
+    pthread_mutex_lock(&r->lock);
+    if (message) set_refusal(r, status, message);
+    else {
+        r->answered = r->ended = 1;
+        r->status = status;
+    }
+    r->queued = 1;
+    pthread_mutex_unlock(&r->lock);
+    return queue_answer(r);
+}
+
+static enum MHD_Result take_body(weft__http_request *r, const char *bytes, size_t *n)
+{
+    r->n_in += *n;
+    if (r->too_long || r->n_in > r->http->config.max_body) {
+        r->too_long = 1;
+        weft__text_free(&r->body);
+        if (r->n_in > r->http->config.max_body + SWALLOW) return MHD_NO;
+    } else
+        weft__text_put(&r->body, bytes, *n);
+    *n = 0;
+    return MHD_YES;
+}
+
+static void watch(weft__http_request *r)
+{
+    struct epoll_event e = {.events = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLONESHOT, .data.u64 = r->id};
+    epoll_ctl(r->http->epoll_fd, EPOLL_CTL_ADD, r->connection->fd, &e);
+}
+
+/* Gives the complete request to a worker and lets the connection wait. */
+static void hand_over(weft__http_request *r)
+{
+    weft__http *h = r->http;
+    r->handed = 1;
+    r->suspended = 1;
+    MHD_suspend_connection(r->c);
+    pthread_mutex_unlock(&r->lock);
+    atomic_fetch_add(&r->refs, 1);
+    pthread_mutex_lock(&h->lock);
+    if (r->connection) r->connection->deadline_ns = 0;
+    *h->jobs_end = r;
+    h->jobs_end = &r->next_job;
+    pthread_cond_signal(&h->job);
+    watch(r);
+    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&r->lock);
+}
+
+enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                               const char *upload, size_t *n_upload, void **context)
+{
+    weft__http *h = arg;
+    weft__http_request *r = *context;
+    (void)version;
+    if (!r || h->stopping) return MHD_NO;
+    if (!r->head_done) return take_head(r, c, url, method);
+    if (*n_upload) return take_body(r, upload, n_upload);
+    enum MHD_Result result = MHD_YES;
+    int answer = 0;
+    pthread_mutex_lock(&r->lock);
+    if (r->gone) result = MHD_NO;
+    else if (!r->handed && !r->answered && (r->too_long || r->body.failed)) {
+        set_refusal(r, r->too_long ? 413 : 503, r->too_long ? "the body is too long" : "no memory for the body");
+        answer = 1;
+    } else if (!r->handed && !r->answered)
+        hand_over(r);
+    else if (r->answered && !r->queued)
+        answer = 1;
+    else if (!r->answered) {
+        r->suspended = 1;
+        MHD_suspend_connection(c);
+    }
+    r->queued |= answer;
+    pthread_mutex_unlock(&r->lock);
+    return answer ? queue_answer(r) : result;
+}
+
+static void tell_record(weft__http_request *r, int complete, int slow)
+{
+    weft__http *h = r->http;
+    if (!h->config.record) return;
+    weft__http_record record = {.method = r->method, .path = r->path ? r->path : "", .peer = r->peer, .status = r->queued ? r->status : 0,
+                                .complete = complete, .slow = slow, .id = r->id, .n_in = r->n_in, .n_out = r->n_out,
+                                .ms = (double)(weft__clock_ns() - r->began_ns) / 1e6};
+    pthread_mutex_lock(&r->lock);
+    void *note = r->note;
+    r->note = NULL;
+    pthread_mutex_unlock(&r->lock);
+    h->config.record(h->config.arg, &record, note);
+}
+
+void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode why)
+{
+    weft__http *h = arg;
+    weft__http_request *r = *context;
+    void (*drop)(void *);
+    (void)c;
+    *context = NULL;
+    if (!r) return;
+    pthread_mutex_lock(&r->lock);
+    int complete = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->queued;
+    int unread = r->full || (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED && r->queued);
+    pthread_mutex_unlock(&r->lock);
+    if (!complete) weft__http_mark_gone(r, unread);
+    pthread_mutex_lock(&r->lock);
+    int slow = r->slow;
+    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_lock(&h->lock);
+    if (r->connection) {
+        if (r->handed) epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, r->connection->fd, NULL);
+        r->connection->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+        r->connection->request = NULL;
+        r->connection = NULL;
+    }
+    if (r->next) r->next->prev = r->prev;
+    if (r->prev) r->prev->next = r->next;
+    else h->requests = r->next;
+    h->counts.n_requests--;
+    h->counts.n_gone += !complete && r->handed;
+    h->counts.n_cut_slow += (uint64_t)slow;
+    pthread_cond_broadcast(&h->idle);
+    pthread_mutex_unlock(&h->lock);
+    tell_record(r, complete, slow);
+    pthread_mutex_lock(&r->lock);
+    r->c = NULL;
+    drop = r->on_drop;
+    r->on_gone = r->on_drop = NULL;
+    pthread_mutex_unlock(&r->lock);
+    if (drop) drop(r->gone_arg);
+    weft__http_unref(r);
+}
+
+static void name_peer(struct weft__http_connection *k, const struct sockaddr *a)
+{
+    if (a && a->sa_family == AF_INET) inet_ntop(AF_INET, &((const struct sockaddr_in *)a)->sin_addr, k->peer, sizeof k->peer);
+    else if (a && a->sa_family == AF_INET6) inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, k->peer, sizeof k->peer);
+    else snprintf(k->peer, sizeof k->peer, "unix");
+}
+
+static void opened(weft__http *h, struct MHD_Connection *c, void **context)
+{
+    struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
+    int same = 0, size = SEND_BUFFER;
+    *context = k;
+    if (!k) return; /* its requests are refused */
+    k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    name_peer(k, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+    setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    k->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+    pthread_mutex_lock(&h->lock);
+    for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
+    if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;
+    else if (h->config.max_per_ip && same >= h->config.max_per_ip) k->refuse = 429;
+    h->counts.n_refused_full += k->refuse != 0;
+    h->counts.n_connections++;
+    h->counts.n_connections_total++;
+    k->next = h->connections;
+    if (k->next) k->next->prev = k;
+    h->connections = k;
+    pthread_mutex_unlock(&h->lock);
+}
+
+void weft__http_on_connection(void *arg, struct MHD_Connection *c, void **context, enum MHD_ConnectionNotificationCode code)
+{
+    weft__http *h = arg;
+    struct weft__http_connection *k = *context;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        opened(h, c, context);
+        return;
+    }
+    if (!k) return;
+    pthread_mutex_lock(&h->lock);
+    if (k->next) k->next->prev = k->prev;
+    if (k->prev) k->prev->next = k->next;
+    else h->connections = k->next;
+    h->counts.n_connections--;
+    pthread_mutex_unlock(&h->lock);
+    weft__free(k);
+    *context = NULL;
+}

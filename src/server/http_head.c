@@ -1,0 +1,180 @@
+/* http_head.c: heads: copied, and refused where they are malformed, too large, for another host or from another origin.
+ * Runs on the threads of libmicrohttpd.
+ *
+ * Framing. A head that could mean different things to us and to a proxy in front of us is refused and its connection closed: two
+ * lengths, a length beside an encoding, any encoding but "chunked", a body where the method has none, names that are no tokens.
+ * The library takes a lone LF or CR for the end of a line, as RFC 9112 2.2 allows for LF; a header that a proxy did not see because
+ * of that is then one of these cases. Lengths that are no numbers the library refuses itself, with a page of its own. */
+#include "server/http_parts.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static int is_token(const char *s)
+{
+    if (!*s) return 0;
+    for (; *s; s++)
+        if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s)) return 0;
+    return 1;
+}
+
+static int is_text(const char *s)
+{
+    for (; *s; s++)
+        if (((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f) return 0;
+    return 1;
+}
+
+struct collect {
+    weft__text text; /* name NUL value NUL ... */
+    size_t n;
+};
+
+static enum MHD_Result collect_pair(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    struct collect *c = arg;
+    (void)kind;
+    weft__text_put(&c->text, key, strlen(key) + 1);
+    weft__text_put(&c->text, value ? value : "", strlen(value ? value : "") + 1);
+    c->n++;
+    return MHD_YES;
+}
+
+static const char *place_pairs(struct weft__http_pair *pairs, size_t n, const char *s)
+{
+    for (size_t i = 0; i < n; i++) {
+        pairs[i].name = s;
+        s += strlen(s) + 1;
+        pairs[i].value = s;
+        s += strlen(s) + 1;
+    }
+    return s;
+}
+
+int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method)
+{
+    struct collect headers = {0}, query = {0};
+    snprintf(r->method, sizeof r->method, "%s", method);
+    MHD_get_connection_values(c, MHD_HEADER_KIND, collect_pair, &headers);
+    MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, collect_pair, &query);
+    weft__text_put(&r->head, path, strlen(path) + 1);
+    weft__text_put(&r->head, headers.text.data, headers.text.len);
+    weft__text_put(&r->head, query.text.data, query.text.len);
+    r->headers = weft__alloc_array(headers.n, sizeof *r->headers);
+    r->query = weft__alloc_array(query.n, sizeof *r->query);
+    int ok = !r->head.failed && !headers.text.failed && !query.text.failed && r->headers && r->query;
+    if (ok) {
+        r->n_headers = headers.n;
+        r->n_query = query.n;
+        r->path = r->head.data;
+        place_pairs(r->query, r->n_query, place_pairs(r->headers, r->n_headers, r->path + strlen(r->path) + 1));
+    }
+    weft__text_free(&headers.text);
+    weft__text_free(&query.text);
+    return ok;
+}
+
+static int in_list(const char *const *list, const char *s, size_t n)
+{
+    for (; list && *list; list++)
+        if (!strcmp(*list, "*") || (strlen(*list) == n && !strncasecmp(*list, s, n))) return 1;
+    return 0;
+}
+
+/* Length of the name in "name:port" or "[::1]:port"; 0 when it is malformed. */
+static size_t host_name(const char *host)
+{
+    const char *end;
+    if (*host == '[') {
+        end = strchr(host, ']');
+        if (!end) return 0;
+        end++;
+    } else
+        end = host + strcspn(host, ":");
+    if (*end == ':' && strspn(end + 1, "0123456789") != strlen(end + 1)) return 0;
+    if (*end && *end != ':') return 0;
+    for (const char *p = host; p < end; p++)
+        if (!isalnum((unsigned char)*p) && !strchr(".-_[]:%", *p)) return 0;
+    return (size_t)(end - host);
+}
+
+/* Which page of the web a browser is on can be hidden by pointing the page's own name at 127.0.0.1 (DNS rebinding); the Host
+ * header tells. */
+static int host_allowed(const weft__http *h, const char *host)
+{
+    static const char *const own[] = {"localhost", "127.0.0.1", "[::1]", NULL};
+    size_t n = host_name(host);
+    if (!n) return 0;
+    if (!h->loopback) return !h->config.allow_hosts || !h->config.allow_hosts[0] || in_list(h->config.allow_hosts, host, n);
+    if (in_list(own, host, n) || in_list(h->config.allow_hosts, host, n)) return 1;
+    return (n > 10 && !strncasecmp(host + n - 10, ".localhost", 10)) || (!strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n);
+}
+
+static int same_origin(const char *origin, const char *host)
+{
+    const char *name = strstr(origin, "://");
+    return name && host && !strcasecmp(name + 3, host);
+}
+
+static size_t count_headers(const weft__http_request *r, const char *name)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_headers; i++) n += !strcasecmp(r->headers[i].name, name);
+    return n;
+}
+
+static int wrong(const char **message, int status, const char *text)
+{
+    *message = text;
+    return status;
+}
+
+/* Status and message of what is wrong with how the body is announced; 0: nothing. */
+static int check_framing(const weft__http_request *r, const char **message)
+{
+    const char *length = weft__http_header(r, "Content-Length"), *encoding = weft__http_header(r, "Transfer-Encoding");
+    if (count_headers(r, "Content-Length") > 1) return wrong(message, 400, "more than one Content-Length");
+    if (count_headers(r, "Transfer-Encoding") > 1) return wrong(message, 400, "more than one Transfer-Encoding");
+    if (length && encoding) return wrong(message, 400, "both Content-Length and Transfer-Encoding");
+    if (encoding && strcasecmp(encoding, "chunked")) return wrong(message, 501, "Transfer-Encoding other than chunked");
+    if (length && (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
+        return wrong(message, 400, "Content-Length is not a number");
+    if (weft__http_header(r, "Content-Encoding") && strcasecmp(weft__http_header(r, "Content-Encoding"), "identity"))
+        return wrong(message, 415, "Content-Encoding is not supported");
+    int no_body = strcmp(r->method, "POST") && strcmp(r->method, "PUT") && strcmp(r->method, "DELETE");
+    if (no_body && (encoding || (length && strspn(length, "0") != strlen(length)))) return wrong(message, 400, "this method has no body");
+    return 0;
+}
+
+int weft__http_check_head(weft__http_request *r, const char **message)
+{
+    const weft__http *h = r->http;
+    const weft__http_config *config = &h->config;
+    const char *host = weft__http_header(r, "Host"), *origin = weft__http_header(r, "Origin");
+    if (r->connection->refuse == 429) return wrong(message, 429, "too many connections from this address");
+    if (r->connection->refuse) return wrong(message, 503, "too many connections");
+    if (r->n_headers > (size_t)config->max_headers) return wrong(message, 431, "too many headers");
+    if (r->head.len > config->max_head) return wrong(message, 431, "the headers are too long");
+    for (size_t i = 0; i < r->n_headers; i++) {
+        if (!is_token(r->headers[i].name)) return wrong(message, 400, "a header's name is not a token");
+        if (!is_text(r->headers[i].value)) return wrong(message, 400, "a header's value has control characters");
+    }
+    if (r->bad_target || !is_text(r->path) || r->path[0] != '/') return wrong(message, 400, "the target is not a path");
+    int status = check_framing(r, message);
+    if (status) return status;
+    if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
+    if (host && !host_name(host)) return wrong(message, 400, "Host is malformed");
+    if (!config->unix_path && !(host && host_allowed(h, host)))
+        return wrong(message, 403, "Host names another machine (--allow-host NAME lets it in)");
+    if (origin && in_list(config->origins, origin, strlen(origin))) r->cors = origin;
+    else if (origin && !same_origin(origin, host)) return wrong(message, 403, "pages of this origin may not call (--cors-origin ORIGIN lets them)");
+    const char *length = weft__http_header(r, "Content-Length");
+    if (!length || strtoull(length, NULL, 10) <= config->max_body) return 0;
+    /* Who cannot be stopped (Expect) before sending it all sees the answer only when all was read. */
+    r->too_long = 1;
+    if (strtoull(length, NULL, 10) <= config->max_body + SWALLOW && !weft__http_header(r, "Expect")) return 0;
+    return wrong(message, 413, "the body is too long");
+}

@@ -1,0 +1,127 @@
+/* http_parts.h: the inside of the HTTP façade (http.h), for http*.c; nobody else sees libmicrohttpd.
+ *
+ *   http.c          start and stop; the socket it listens on
+ *   http_request.c  a request: what a handler may ask of it and answer
+ *   http_head.c     which heads are refused
+ *   http_calls.c    what libmicrohttpd calls
+ *   http_watch.c    the watcher and the workers
+ *
+ * Threads: libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run the handler; one watcher
+ * keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
+ * suspended whenever we owe it bytes that we do not have yet.
+ * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer); libmicrohttpd's
+ * own come last. No callback of ours is called under either. */
+#ifndef WEFT_SERVER_HTTP_PARTS_H
+#define WEFT_SERVER_HTTP_PARTS_H
+
+#include "server/http.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+#define SECOND_NS 1000000000ull
+#define BLOCK 16384           /* bytes of a stream that the library asks for at once */
+#define SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
+#define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
+#define SEND_BUFFER (256 * 1024)
+
+/* Of a connection; lives from accept to close. */
+struct weft__http_connection {
+    struct weft__http_connection *prev, *next;
+    int fd;
+    int refuse; /* status to answer with, because there are too many; 0: none */
+    uint64_t deadline_ns; /* when it is shut down; 0: never */
+    char peer[64];
+    weft__http_request *request; /* in progress, or NULL */
+};
+
+struct weft__http_pair {
+    const char *name, *value; /* within the request's text */
+};
+
+struct weft__http_request {
+    weft__http *http;
+    atomic_int refs; /* the library's, the handler's, the watcher's for a moment */
+    weft__http_request *prev, *next; /* of all that are known to the library */
+    weft__http_request *next_job;
+    struct weft__http_connection *connection;     /* NULL once completed */
+    struct MHD_Connection *c;          /* the same */
+    uint64_t id, began_ns;
+    char method[16], peer[64];
+    weft__text head; /* copies of path, headers and arguments */
+    const char *path;
+    struct weft__http_pair *headers, *query;
+    size_t n_headers, n_query;
+    weft__text body;
+    uint64_t n_in;
+    int bad_target;  /* %00 in it */
+    int head_done, handed, too_long;
+    const char *cors; /* origin that may read the answer */
+
+    pthread_mutex_t lock;
+    int suspended, gone, slow, answered, stream, ended, queued, full, late; /* late: the watcher cuts it off */
+    int status;
+    weft__text out; /* of a stream: bytes from out_at on wait */
+    size_t out_at;
+    uint64_t n_out, last_write_ns;
+    char *whole;
+    size_t n_whole;
+    weft__text extra; /* headers to add: name NUL value NUL ... */
+    const char *content_type;
+    void *note;
+    void (*on_gone)(void *), (*on_drop)(void *);
+    void *gone_arg;
+};
+
+struct weft__http {
+    weft__http_config config;
+    struct MHD_Daemon *daemon;
+    char address[192];
+    char *unix_path;
+    int loopback;
+    int listen_fd;
+    int epoll_fd, wake_fd;
+    pthread_t watcher;
+    pthread_t *workers;
+    int n_workers, watching;
+    pthread_mutex_t lock; /* everything below */
+    pthread_cond_t job, idle;
+    struct weft__http_connection *connections;
+    weft__http_request *requests, *jobs, **jobs_end;
+    int n_live; /* requests not freed */
+    atomic_int quiet, stopping; /* written under the lock */
+    weft__http_counts counts;
+};
+
+/* ---- http_request.c ---- */
+void weft__http_unref(weft__http_request *r);
+/* Lets its connection go on; under the request's lock. */
+void weft__http_wake(weft__http_request *r);
+/* When its connection is shut down; 0: never. Without the request's lock. */
+void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
+/* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
+void weft__http_mark_gone(weft__http_request *r, int slow);
+
+/* ---- http_head.c ---- */
+/* Copies method, path, headers and arguments, since the request may outlive its connection. 0: no memory. */
+int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method);
+/* The status and message with which the head is refused; 0: it is not. Sets what it says of origin and length. */
+int weft__http_check_head(weft__http_request *r, const char **message);
+
+/* ---- http_calls.c: for MHD_start_daemon ---- */
+void *weft__http_on_uri(void *http, const char *uri, struct MHD_Connection *c);
+enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const char *url, const char *method, const char *version, const char *upload,
+                                   size_t *n_upload, void **request);
+void weft__http_on_complete(void *http, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why);
+void weft__http_on_connection(void *http, struct MHD_Connection *c, void **connection, enum MHD_ConnectionNotificationCode code);
+
+/* ---- http_watch.c: threads, until weft__http_stop ---- */
+void *weft__http_watcher(void *http);
+void *weft__http_worker(void *http);
+
+#endif

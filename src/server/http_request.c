@@ -1,0 +1,234 @@
+/* http_request.c: one request: what handlers read of it, and how they answer. Any thread; its lock guards the answer. */
+#include "server/http_parts.h"
+
+#include <string.h>
+#include <strings.h>
+
+static void request_free(weft__http_request *r)
+{
+    weft__http *h = r->http;
+    weft__text_free(&r->head);
+    weft__text_free(&r->body);
+    weft__text_free(&r->out);
+    weft__text_free(&r->extra);
+    weft__free(r->whole);
+    weft__free(r->headers);
+    weft__free(r->query);
+    weft__free(r->note);
+    pthread_mutex_destroy(&r->lock);
+    weft__free(r);
+    pthread_mutex_lock(&h->lock);
+    h->n_live--;
+    pthread_cond_broadcast(&h->idle);
+    pthread_mutex_unlock(&h->lock);
+}
+
+void weft__http_unref(weft__http_request *r)
+{
+    if (atomic_fetch_sub(&r->refs, 1) == 1) request_free(r);
+}
+
+void weft__http_wake(weft__http_request *r)
+{
+    if (!r->suspended) return;
+    r->suspended = 0;
+    MHD_resume_connection(r->c);
+}
+
+void weft__http_set_deadline(weft__http_request *r, uint64_t ns)
+{
+    weft__http *h = r->http;
+    pthread_mutex_lock(&h->lock);
+    if (r->connection) r->connection->deadline_ns = ns;
+    pthread_mutex_unlock(&h->lock);
+}
+
+void weft__http_mark_gone(weft__http_request *r, int slow)
+{
+    void (*gone)(void *) = NULL, (*drop)(void *) = NULL;
+    void *arg = NULL;
+    pthread_mutex_lock(&r->lock);
+    if (!r->gone) {
+        r->gone = 1;
+        r->slow = (slow || r->full || r->late) && r->answered; /* what we shut down ourselves may be seen as a client that left */
+        weft__text_free(&r->out);
+        r->out_at = 0;
+        gone = r->on_gone;
+        drop = r->on_drop;
+        arg = r->gone_arg;
+        r->on_gone = r->on_drop = NULL;
+        weft__http_wake(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (gone) gone(arg);
+    if (drop) drop(arg);
+}
+
+uint64_t weft__http_id(const weft__http_request *r)
+{
+    return r->id;
+}
+
+const char *weft__http_method(const weft__http_request *r)
+{
+    return r->method;
+}
+
+const char *weft__http_path(const weft__http_request *r)
+{
+    return r->path;
+}
+
+const char *weft__http_peer(const weft__http_request *r)
+{
+    return r->peer;
+}
+
+uint64_t weft__http_began_ns(const weft__http_request *r)
+{
+    return r->began_ns;
+}
+
+const char *weft__http_body(const weft__http_request *r, size_t *n)
+{
+    *n = r->body.len;
+    return r->body.data ? r->body.data : "";
+}
+
+const char *weft__http_header(const weft__http_request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (!strcasecmp(r->headers[i].name, name)) return r->headers[i].value;
+    return NULL;
+}
+
+const char *weft__http_query(const weft__http_request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_query; i++)
+        if (!strcmp(r->query[i].name, name)) return r->query[i].value;
+    return NULL;
+}
+
+void weft__http_set_note(weft__http_request *r, void *note)
+{
+    pthread_mutex_lock(&r->lock);
+    void *old = r->note;
+    r->note = note;
+    pthread_mutex_unlock(&r->lock);
+    weft__free(old);
+}
+
+void weft__http_on_gone(weft__http_request *r, void (*gone)(void *), void (*drop)(void *), void *arg)
+{
+    pthread_mutex_lock(&r->lock);
+    int left = r->gone, done = r->c == NULL;
+    if (!left && !done) {
+        r->on_gone = gone;
+        r->on_drop = drop;
+        r->gone_arg = arg;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (left) gone(arg);
+    if (left || done) drop(arg);
+}
+
+void weft__http_add_header(weft__http_request *r, const char *name, const char *value)
+{
+    pthread_mutex_lock(&r->lock);
+    weft__text_put(&r->extra, name, strlen(name) + 1);
+    weft__text_put(&r->extra, value, strlen(value) + 1);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void weft__http_reply(weft__http_request *r, int status, const char *content_type, char *body, size_t n)
+{
+    pthread_mutex_lock(&r->lock);
+    int ours = !r->answered && !r->gone;
+    if (ours) {
+        weft__text_free(&r->out);
+        r->answered = r->ended = 1;
+        r->status = status;
+        r->content_type = content_type;
+        r->whole = body;
+        r->n_whole = n;
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (!ours) {
+        weft__free(body);
+        return;
+    }
+    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS + n * (SECOND_NS / 1024)); /* 1 KiB/s at least */
+    pthread_mutex_lock(&r->lock);
+    weft__http_wake(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void weft__http_begin(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    if (!r->answered && !r->gone) {
+        r->answered = r->stream = 1;
+        r->status = 200;
+        r->content_type = "text/event-stream; charset=utf-8";
+        r->last_write_ns = weft__clock_ns();
+        weft__http_wake(r);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
+{
+    const weft__http_config *config = &r->http->config;
+    int was_empty = 0, full = 0, gone;
+    pthread_mutex_lock(&r->lock);
+    if ((r->stream || !r->answered) && !r->gone && !r->ended && !r->full && n) {
+        was_empty = r->out_at == r->out.len;
+        if (was_empty) r->out.len = r->out_at = 0;
+        if (r->out_at > config->max_buffer / 2) {
+            memmove(r->out.data, r->out.data + r->out_at, r->out.len - r->out_at);
+            r->out.len -= r->out_at;
+            r->out_at = 0;
+        }
+        full = r->out.len - r->out_at + n > config->max_buffer;
+        if (!full) weft__text_put(&r->out, bytes, n);
+        full |= r->out.failed;
+        r->full = full; /* nothing after the hole */
+        r->last_write_ns = weft__clock_ns();
+        if (!full) weft__http_wake(r);
+    }
+    gone = r->gone || r->full;
+    pthread_mutex_unlock(&r->lock);
+    if (full) { /* the watcher cuts it: gone must not be called from within a write */
+        weft__http_set_deadline(r, 1);
+        return 0;
+    }
+    if (was_empty) weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)config->slow_s * SECOND_NS);
+    return !gone;
+}
+
+void weft__http_end(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int now = (r->stream || !r->answered) && !r->ended && !r->full;
+    size_t left = r->out.len - r->out_at;
+    if (now) r->ended = 1;
+    pthread_mutex_unlock(&r->lock);
+    if (!now) return;
+    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS + left * (SECOND_NS / 1024));
+    pthread_mutex_lock(&r->lock);
+    weft__http_wake(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int weft__http_is_gone(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int gone = r->gone;
+    pthread_mutex_unlock(&r->lock);
+    return gone;
+}
+
+void weft__http_release(weft__http_request *r)
+{
+    weft__http_unref(r);
+}

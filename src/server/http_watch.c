@@ -1,0 +1,124 @@
+/* http_watch.c: the watcher, which keeps deadlines and sees clients leave, and the workers, which run handlers. */
+#include "server/http_parts.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+/* A request with a reference for the caller, or NULL. */
+static weft__http_request *find(weft__http *h, uint64_t id)
+{
+    pthread_mutex_lock(&h->lock);
+    weft__http_request *r = h->requests;
+    while (r && r->id != id) r = r->next;
+    if (r) atomic_fetch_add(&r->refs, 1);
+    pthread_mutex_unlock(&h->lock);
+    return r;
+}
+
+/* Shuts down one connection whose time is over; its request, with a reference, in *r. 0: there is none. */
+static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
+{
+    *r = NULL;
+    pthread_mutex_lock(&h->lock);
+    struct weft__http_connection *k = h->connections;
+    while (k && !(k->deadline_ns && k->deadline_ns <= now)) k = k->next;
+    if (k) {
+        k->deadline_ns = 0;
+        *r = k->request;
+        if (*r) {
+            atomic_fetch_add(&(*r)->refs, 1);
+            pthread_mutex_lock(&(*r)->lock);
+            (*r)->late = 1;
+            pthread_mutex_unlock(&(*r)->lock);
+        }
+        shutdown(k->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return k != NULL;
+}
+
+/* Did the client leave before its request was complete? The library hears of that from an edge of the socket, and misses it when the
+ * end came in together with the last bytes. */
+static int left_early(const struct weft__http_connection *k)
+{
+    weft__http_request *r = k->request;
+    char byte;
+    if (!r) return 0;
+    pthread_mutex_lock(&r->lock);
+    int waiting = !r->handed && !r->answered;
+    pthread_mutex_unlock(&r->lock);
+    return waiting && recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Gives the library another edge. */
+static void shut_left(weft__http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    for (struct weft__http_connection *k = h->connections; k; k = k->next)
+        if (left_early(k)) shutdown(k->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void ping(weft__http *h, uint64_t now)
+{
+    uint64_t after = (uint64_t)h->config.ping_s * SECOND_NS;
+    if (!after) return;
+    pthread_mutex_lock(&h->lock);
+    for (weft__http_request *r = h->requests; r; r = r->next) {
+        pthread_mutex_lock(&r->lock);
+        if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
+            r->out.len = r->out_at = 0;
+            weft__text_puts(&r->out, ": ping\n\n");
+            r->last_write_ns = now;
+            weft__http_wake(r);
+        }
+        pthread_mutex_unlock(&r->lock);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+void *weft__http_watcher(void *arg)
+{
+    weft__http *h = arg;
+    struct epoll_event events[64];
+    uint64_t swept = 0;
+    for (;;) {
+        int n = epoll_wait(h->epoll_fd, events, 64, 250);
+        for (int i = 0; i < n; i++) {
+            if (!events[i].data.u64) return NULL; /* wake_fd: weft__http_stop */
+            weft__http_request *r = find(h, events[i].data.u64);
+            if (!r) continue;
+            weft__http_mark_gone(r, 0);
+            weft__http_unref(r);
+        }
+        uint64_t now = weft__clock_ns();
+        if (now < swept + SECOND_NS / 4) continue;
+        swept = now;
+        weft__http_request *r;
+        while (cut_one(h, now, &r))
+            if (r) {
+                weft__http_mark_gone(r, 0);
+                weft__http_unref(r);
+            }
+        shut_left(h);
+        ping(h, now);
+    }
+}
+
+void *weft__http_worker(void *arg)
+{
+    weft__http *h = arg;
+    for (;;) {
+        pthread_mutex_lock(&h->lock);
+        while (!h->jobs && !h->stopping) pthread_cond_wait(&h->job, &h->lock);
+        weft__http_request *r = h->jobs;
+        if (r) {
+            h->jobs = r->next_job;
+            if (!h->jobs) h->jobs_end = &h->jobs;
+        }
+        pthread_mutex_unlock(&h->lock);
+        if (!r) return NULL;
+        if (weft__http_is_gone(r)) weft__http_unref(r);
+        else h->config.handle(h->config.arg, r);
+    }
+}
