@@ -142,6 +142,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 static void discard(weft_engine *e)
 {
     weft__store_close(&e->store); /* calls back for what is queued */
+    weft__serve_keep_nothing(e);
     for (; e->n_keeps > 0; e->n_keeps--) weft__free(e->keeps[(e->first_keep + e->n_keeps - 1) % SERVE_KEEPS].tokens);
     weft__serve_trace_close(e);
     weft__sched_destroy(&e->sched);

@@ -85,7 +85,8 @@ typedef struct serve_command {
     const int32_t *tokens;
     int32_t n;
     weft__kv_key root;
-    weft__snapshot *snapshot; /* RESTORE: what was read */
+    weft__snapshot *snapshot; /* restore: what was read; save: what was copied so far */
+    uint64_t at;              /* save: bytes of it */
     uint64_t n_bytes;
     weft_engine *engine;
     weft_status status;
@@ -155,6 +156,9 @@ struct weft_engine {
     float *vector;     /* [D] */
     serve_keep keeps[SERVE_KEEPS];
     int32_t n_keeps, first_keep;
+    serve_keep keeping;   /* the one that is being copied; tokens NULL: none */
+    weft__snapshot *kept; /* what was copied of it, up to byte kept_at */
+    uint64_t kept_at;
     uint64_t kept_ns;  /* when the last one was written */
     serve_trace *trace;
 };
@@ -208,10 +212,13 @@ void weft__serve_command(serve_command *c);
 void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
 /* The tokens are worth keeping: takes *tokens, and sets it to NULL, or does nothing. */
 void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
-/* Hands one of the prefixes that wait to be kept to the store. stopping: it is worth waiting for the disk. */
-void weft__serve_keep_one(weft_engine *e, int stopping);
-/* Is one due though the engine is busy? */
+/* Copies a piece of a prefix that waits to be kept; after the last one the store has it. stopping: it is worth waiting for the disk. */
+void weft__serve_keep_some(weft_engine *e, int stopping);
+/* Is there one? Is one due though the engine is busy? */
+int weft__serve_keeping(const weft_engine *e);
 int weft__serve_keep_due(const weft_engine *e);
+/* Forgets what was copied so far. */
+void weft__serve_keep_nothing(weft_engine *e);
 
 /* ---- serve_step.c ---- */
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);

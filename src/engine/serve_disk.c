@@ -2,7 +2,8 @@
  *
  * A request whose prefix may be on the disk waits for it outside of the scheduler: nobody asked the prefix tree yet (ASKING), the
  * disk is being read (FETCHING), it was read (FETCHED). A finished request's tokens are kept until there is a quiet moment, or a
- * second has gone by; then the pages that the tree still has of them are copied for the store, which writes in the background.
+ * second has gone by; then the pages that the tree still has of them are copied for the store, a piece after each step, and the store
+ * writes them in the background.
  * The store's thread only hands over what it read. */
 #include <string.h>
 
@@ -11,7 +12,8 @@
 #include "base/log.h"
 #include "engine/serve.h"
 
-static const uint64_t KEEP_EVERY_NS = 1000000000; /* while the engine is busy: a copy takes some milliseconds */
+static const uint64_t KEEP_EVERY_NS = 1000000000; /* between two of them, while the engine is busy */
+static const uint64_t COPY_BYTES = 1 << 20;       /* of pages between two steps: about half a millisecond */
 
 weft_status weft__serve_open_store(weft_engine *e, weft_error *err)
 {
@@ -170,27 +172,40 @@ void weft__serve_slot_read(void *arg, weft_status status, const char *message, w
     pthread_mutex_unlock(&e->lock);
 }
 
-/* What the tree has of tokens[0, n), as a snapshot. */
-static weft_status copy_pages(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t n, weft__snapshot **out, int32_t *n_copied, weft_error *err)
+/* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is held between
+ * pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it is whole. */
+static weft_status copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s, uint64_t *at, int *complete,
+                              weft_error *err)
 {
-    weft_status st;
-    *out = NULL;
-    weft__kv_seq *seq = borrow_seq(e, n);
-    if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", n);
-    *n_copied = weft__prefix_match(e->prefix, root, tokens, n, seq, NULL);
-    if (*n_copied == 0) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
-    else st = weft__snapshot_take(&e->layout, root, tokens, *n_copied, seq, out, err);
+    weft_status st = WEFT_OK;
+    int32_t wanted = *n, found;
+    *complete = 0;
+    weft__kv_seq *seq = borrow_seq(e, wanted);
+    if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", wanted);
+    found = weft__prefix_match(e->prefix, root, tokens, wanted, seq, NULL);
+    if (found == 0 || (*s && found < wanted)) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
+    if (!st && !*s) {
+        *n = found;
+        *at = 0;
+        st = weft__snapshot_begin(&e->layout, root, tokens, found, seq, s, err);
+    }
+    if (!st) *complete = weft__snapshot_copy(*s, &e->layout, seq, at, COPY_BYTES);
     weft__kv_seq_destroy(&seq);
     return st;
 }
 
-static weft_status save(weft_engine *e, serve_command *c)
+/* A piece; *going: there are more to come. */
+static weft_status save(weft_engine *e, serve_command *c, int *going)
 {
-    weft__snapshot *s;
-    weft_status st = copy_pages(e, c->root, c->tokens, c->n, &s, &c->n, &c->err);
-    if (st) return st;
-    c->n_bytes = s->n_bytes;
-    st = weft__store_put(e->store, &s, c->name, on_saved, c, &c->err);
+    int complete;
+    weft_status st = copy_piece(e, c->root, c->tokens, &c->n, &c->snapshot, &c->at, &complete, &c->err);
+    *going = !st && !complete;
+    if (*going) return WEFT_OK;
+    weft__snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
+    if (!st) {
+        c->n_bytes = s->n_bytes;
+        st = weft__store_put(e->store, &s, c->name, on_saved, c, &c->err);
+    }
     weft__snapshot_free(&s);
     return st;
 }
@@ -204,15 +219,28 @@ static weft_status restore(weft_engine *e, serve_command *c)
     return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
 }
 
+/* Puts it back before the others; with the lock. */
+static void command_goes_on(weft_engine *e, serve_command *c)
+{
+    c->next = e->first_command;
+    e->first_command = c;
+    if (!e->last_command) e->last_command = c;
+    e->work = 1;
+}
+
 void weft__serve_commands(weft_engine *e)
 {
     for (serve_command *c; (c = e->first_command);) {
+        int saving = c->save, going = 0;
         e->first_command = c->next;
         if (!e->first_command) e->last_command = NULL;
         pthread_mutex_unlock(&e->lock);
-        int saving = c->save;
-        weft_status st = saving ? save(e, c) : restore(e, c);
+        weft_status st = saving ? save(e, c, &going) : restore(e, c);
         pthread_mutex_lock(&e->lock);
+        if (going) { /* after a step of those that run */
+            command_goes_on(e, c);
+            return;
+        }
         if (st || !saving) command_done(c, st); /* one that is being written may be done, and gone, by now */
     }
 }
@@ -237,24 +265,45 @@ void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32
     *tokens = NULL;
 }
 
-int weft__serve_keep_due(const weft_engine *e)
+int weft__serve_keeping(const weft_engine *e)
 {
-    return e->n_keeps > 0 && weft__clock_ns() - e->kept_ns > KEEP_EVERY_NS;
+    return e->n_keeps > 0 || e->keeping.tokens;
 }
 
-void weft__serve_keep_one(weft_engine *e, int stopping)
+int weft__serve_keep_due(const weft_engine *e)
 {
-    weft__snapshot *s = NULL;
-    int32_t n;
-    if (e->n_keeps == 0) return;
-    serve_keep k = e->keeps[e->first_keep];
+    return e->keeping.tokens || (e->n_keeps > 0 && weft__clock_ns() - e->kept_ns > KEEP_EVERY_NS);
+}
+
+/* Takes the next one that is still worth it; 0: it is not. */
+static int next_to_keep(weft_engine *e, int stopping)
+{
+    serve_keep *k = &e->keeping;
+    *k = e->keeps[e->first_keep];
     e->first_keep = (e->first_keep + 1) % SERVE_KEEPS;
     e->n_keeps--;
     if (stopping) weft__store_flush(e->store); /* there is time, and room in its queue then */
-    if (worth_keeping(e, k.root, k.tokens, k.n) && copy_pages(e, k.root, k.tokens, k.n, &s, &n, NULL) == WEFT_OK &&
-        worth_keeping(e, k.root, k.tokens, n))
-        weft__store_put(e->store, &s, NULL, NULL, NULL, NULL); /* a cache may forget: the store tells of failures in its log */
-    weft__snapshot_free(&s);
-    weft__free(k.tokens);
+    k->n = weft__prefix_peek(e->prefix, k->root, k->tokens, k->n);
+    return k->n > 0 && worth_keeping(e, k->root, k->tokens, k->n);
+}
+
+void weft__serve_keep_some(weft_engine *e, int stopping)
+{
+    serve_keep *k = &e->keeping;
+    int complete = 0;
+    if (!weft__serve_keeping(e)) return;
+    if (k->tokens || next_to_keep(e, stopping)) {
+        weft_status st = copy_piece(e, k->root, k->tokens, &k->n, &e->kept, &e->kept_at, &complete, NULL);
+        if (!st && !complete) return;
+        if (!st) weft__store_put(e->store, &e->kept, NULL, NULL, NULL, NULL); /* a cache may forget: the store tells of failures in its log */
+    }
+    weft__serve_keep_nothing(e);
     e->kept_ns = weft__clock_ns();
+}
+
+void weft__serve_keep_nothing(weft_engine *e)
+{
+    weft__snapshot_free(&e->kept);
+    weft__free(e->keeping.tokens);
+    e->keeping.tokens = NULL;
 }

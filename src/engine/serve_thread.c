@@ -143,10 +143,10 @@ void *weft__serve_thread(void *arg)
         pthread_mutex_unlock(&e->lock);
         tell_all(e);
         if (busy) run(e, plan);
-        if (!busy || weft__serve_keep_due(e)) weft__serve_keep_one(e, stopping);
+        if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
         pthread_mutex_lock(&e->lock);
-        while (!busy && !e->work && !e->n_keeps && !(e->stop && !e->n_live)) pthread_cond_wait(&e->wake, &e->lock);
-        stop = e->stop && !e->n_live && !e->n_keeps && !e->first_command;
+        while (!busy && !e->work && !weft__serve_keeping(e) && !(e->stop && !e->n_live)) pthread_cond_wait(&e->wake, &e->lock);
+        stop = e->stop && !e->n_live && !weft__serve_keeping(e) && !e->first_command;
         pthread_mutex_unlock(&e->lock);
     }
     return NULL;

@@ -89,15 +89,15 @@ void weft__snapshot_free(weft__snapshot **p)
     *p = NULL;
 }
 
-weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
-                                const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
+weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                 const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
 {
     *out = NULL;
     if (n < 1 || n > seq->length || n > WEFT__SNAPSHOT_TOKENS)
         return weft_fail(err, WEFT_ARGUMENT, "a snapshot of %d tokens; the sequence has %d", n, seq->length);
     if (!weft__kv_seq_continues(seq, n))
         return weft_fail(err, WEFT_STATE, "a snapshot of %d tokens: the sliding window before that is gone", n);
-    uint64_t size = size_of(layout, n), at = weft__snapshot_body_at(n);
+    uint64_t size = size_of(layout, n);
     weft__snapshot *s = size ? weft__snapshot_alloc(size) : NULL;
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a snapshot of %d tokens", n);
     weft__snapshot_head head = {.version = WEFT__SNAPSHOT_VERSION,
@@ -108,16 +108,40 @@ weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root
                                 .n_bytes = size,
                                 .n_tokens = n};
     memcpy(head.magic, MAGIC, sizeof MAGIC);
-    memset(s->bytes, 0, (size_t)at);
+    memset(s->bytes, 0, (size_t)weft__snapshot_body_at(n));
     memcpy(s->bytes, &head, sizeof head);
     memcpy(s->bytes + sizeof head, tokens, (size_t)n * sizeof *tokens);
-    for (int g = 0; g < layout->n_groups; g++) {
-        int32_t end = weft__kv_entries(&layout->group[g], n);
-        for (int32_t i = weft__kv_first_entry(&layout->group[g], n); i < end; i++, at += layout->page_bytes[g])
-            memcpy(s->bytes + at, weft__kv_page_data(seq->pool, g, seq->pages[g][i]), (size_t)layout->page_bytes[g]);
-    }
     *out = s;
     return WEFT_OK;
+}
+
+int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget)
+{
+    int32_t n = weft__snapshot_head_of(s)->n_tokens;
+    unsigned char *to = s->bytes + weft__snapshot_body_at(n);
+    uint64_t begin = 0; /* of the page, in the body */
+    for (int g = 0; g < layout->n_groups; g++) {
+        uint64_t page_bytes = layout->page_bytes[g];
+        int32_t end = weft__kv_entries(&layout->group[g], n);
+        for (int32_t i = weft__kv_first_entry(&layout->group[g], n); i < end; i++, begin += page_bytes) {
+            if (*at >= begin + page_bytes) continue;
+            uint64_t skip = *at - begin, part = page_bytes - skip < budget ? page_bytes - skip : budget;
+            memcpy(to + *at, (const char *)weft__kv_page_data(seq->pool, g, seq->pages[g][i]) + skip, (size_t)part);
+            *at += part;
+            budget -= part;
+            if (skip + part < page_bytes) return 0;
+        }
+    }
+    return 1;
+}
+
+weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
+{
+    uint64_t at = 0;
+    weft_status st = weft__snapshot_begin(layout, root, tokens, n, seq, out, err);
+    if (!st) weft__snapshot_copy(*out, layout, seq, &at, UINT64_MAX);
+    return st;
 }
 
 /* Entries [first, end) of one group, from pages that begin at `from`. 0: no free page. */

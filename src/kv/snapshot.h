@@ -51,6 +51,12 @@ int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, i
  * (a window before n is gone), WEFT_NO_MEMORY. */
 weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
                                 const weft__kv_seq *seq, weft__snapshot **out, weft_error *err);
+/* The same in pieces: begin, then copy until it returns 1. Errors as above. */
+weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                 const weft__kv_seq *seq, weft__snapshot **out, weft_error *err);
+/* Copies at most `budget` bytes of the pages, from byte *at of the body on, which begins at 0 and moves on. 1: that was the last.
+ * Between calls seq may change for another one that holds the same tokens. */
+int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget);
 /* Fills seq, empty, with the first n tokens (engine thread); n as weft__snapshot_match or _usable said. WEFT_LIMIT: no free page,
  * or its context is too small; seq is empty then. The snapshot was checked against `layout`, which is the pool's. */
 weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import real
-from common import SLOWER
+from common import ROOT, SLOWER
 
 if not shutil.which("curl"):
     print("skipped: there is no curl; scripts/setup test installs it")
@@ -100,6 +100,18 @@ class Curl(unittest.TestCase):
         a = self.json("/embedding", {"content": "Lily"})[0]["embedding"][0]
         self.assertEqual(self.json("/embedding", {"content": ["Lily", "Tom"]})[0]["embedding"][0], a)
         self.assertAlmostEqual(sum(x * x for x in a), 1, places=5)
+
+    def test_what_the_recipe_shows(self):
+        """Each call of docs/howto/serve.md to localhost:8080 works as it stands there."""
+        with open(os.path.join(ROOT, "docs", "howto", "serve.md")) as f:
+            lines = [line.strip() for line in f if line.startswith("curl ") and "localhost:8080" in line and "https:" not in line]
+        self.assertGreater(len(lines), 12)
+        for line in lines:
+            with self.subTest(line):
+                line = line.replace("localhost:8080", self.server.address).replace("curl ", "curl -H 'Authorization: Bearer %s' " % self.key, 1)
+                p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60 * SLOWER)
+                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+                self.assertTrue(p.stdout)
 
     def test_slots(self):
         body = {"prompt": STORY * 2, "n_predict": 20, "id_slot": 2, "temperature": 0}

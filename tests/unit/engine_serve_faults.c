@@ -4,6 +4,13 @@
 
 /* ---- slots ---- */
 
+static void remove_prefixes(const char *store)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -f '%s'/p-*", store);
+    if (system(command)) fail_msg("%s", command);
+}
+
 static void a_slot_is_saved_and_comes_back(void **state)
 {
     (void)state;
@@ -33,9 +40,7 @@ static void a_slot_is_saved_and_comes_back(void **state)
     if (weft_engine_save(e, "me", all, 150 + a.n, "mine", &n, &bytes, &err)) fail_msg("%s", err.message);
     assert_true(n >= 150 && bytes > 0);
     close_engine(&e);
-    snprintf(store, sizeof store, "rm -f %s/store/p-*", folder); /* only the slot is left */
-    assert_int_equal(system(store), 0);
-    snprintf(store, sizeof store, "%s/store", folder);
+    remove_prefixes(store); /* only the slot is left */
     e = open_engine(model, &p);
     assert_int_equal(weft_engine_restore(e, "nobody", &restored, &read, &err), WEFT_NOT_FOUND);
     if (weft_engine_restore(e, "mine", &restored, &read, &err)) fail_msg("%s", err.message);
@@ -45,6 +50,61 @@ static void a_slot_is_saved_and_comes_back(void **state)
     compare("after a slot was restored", &q, &a, &again, 1);
     assert_int_equal(again.n_cached, 149);
     close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* One whose copy takes several pieces, while another request generates; and the prefix that the store keeps by itself. */
+static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
+{
+    (void)state;
+    enum { LONG = 1900 };
+    char folder[] = "/tmp/weft-serve-XXXXXX", store[64];
+    static int32_t tokens[LONG];
+    weft_model *model = tiny(2048);
+    weft_engine_params p = small();
+    weft_error err = {0};
+    ask q, other;
+    answer a, again, busy;
+    int32_t n = 0, restored = 0;
+    uint64_t bytes = 0, read = 0, id;
+    assert_non_null(mkdtemp(folder));
+    snprintf(store, sizeof store, "%s/store", folder);
+    for (int i = 0; i < LONG; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
+    simple(&q, 1, 20);
+    simple(&other, 20, 120);
+    other.p.ignore_end = 1;
+    q.p.n_tokens = LONG;
+    q.p.event = on_event;
+    p.n_ctx = 2048;
+    p.store_dir = store;
+    for (int round = 0; round < 3; round++) { /* computed; from the prefix that was kept; from the slot */
+        answer *to = round ? &again : &a;
+        weft_engine *e = open_engine(model, &p);
+        if (round == 2) {
+            if (weft_engine_restore(e, "large", &restored, &read, &err)) fail_msg("%s", err.message);
+            assert_int_equal(restored, n);
+            assert_true(read == bytes);
+        }
+        *to = (answer){.hall = &the_hall};
+        q.p.tokens = tokens;
+        q.p.arg = to;
+        pthread_mutex_lock(&the_hall.lock);
+        the_hall.n_left++;
+        pthread_mutex_unlock(&the_hall.lock);
+        assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
+        wait_all();
+        if (round) compare("from the store", &q, &a, &again, 1);
+        if (round) assert_int_equal(again.n_cached, LONG - 1);
+        if (round == 0) {
+            assert_int_equal(submit(e, &other, &busy, &err), WEFT_OK);
+            if (weft_engine_save(e, NULL, tokens, LONG, "large", &n, &bytes, &err)) fail_msg("%s", err.message);
+            assert_true(n == LONG && bytes > (1 << 20)); /* more than a piece */
+            wait_all();
+        }
+        close_engine(&e);
+        if (round == 1) remove_prefixes(store); /* only the slot is left */
+    }
     remove_folder(folder);
     weft_model_close(&model);
 }
@@ -166,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slot_is_saved_and_comes_back),
+        cmocka_unit_test(a_large_copy_waits_for_nobody_and_is_whole),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
         cmocka_unit_test(decoding_allocates_nothing),
     };

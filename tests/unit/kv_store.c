@@ -85,6 +85,30 @@ static void windows_are_saved_as_far_as_they_are_seen(void **state)
     weft__kv_seq_destroy(&r.seq);
 }
 
+static void a_copy_in_pieces_is_the_copy(void **state)
+{
+    scene *e = *state;
+    weft__kv_layout layout = layout_of(&e->w);
+    weft__snapshot *whole, *s;
+    run r = {0};
+    begin(&e->w, &r, ROOT);
+    for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
+    assert_int_equal(weft__snapshot_take(&layout, ROOT, e->t, 61, r.seq, &whole, NULL), WEFT_OK);
+    uint64_t body = whole->n_bytes - weft__snapshot_body_at(61), page = layout.page_bytes[0], budgets[] = {1, page - 1, page, page + 7, body};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
+        uint64_t at = 0, n_pieces = 1, before = 0;
+        assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 61, r.seq, &s, NULL), WEFT_OK);
+        for (; !weft__snapshot_copy(s, &layout, r.seq, &at, budgets[i]); n_pieces++, before = at) assert_true(at - before <= budgets[i]);
+        assert_true(at == body);
+        assert_true(n_pieces >= body / budgets[i]);
+        assert_true(s->n_bytes == whole->n_bytes);
+        assert_memory_equal(s->bytes, whole->bytes, (size_t)whole->n_bytes);
+        weft__snapshot_free(&s);
+    }
+    weft__snapshot_free(&whole);
+    weft__kv_seq_destroy(&r.seq);
+}
+
 static void a_longer_prefix_replaces_a_shorter_one(void **state)
 {
     scene *e = *state;
@@ -300,6 +324,7 @@ int main(void)
         IN_A_STORE(a_prefix_outlives_the_process),
         IN_A_STORE(the_tree_is_fed_from_the_disk),
         cmocka_unit_test_setup_teardown(windows_are_saved_as_far_as_they_are_seen, set_up_windows, tear_down),
+        cmocka_unit_test_setup_teardown(a_copy_in_pieces_is_the_copy, set_up_windows, tear_down),
         IN_A_STORE(a_longer_prefix_replaces_a_shorter_one),
         IN_A_STORE(slots_have_names),
         IN_A_STORE(damage_is_dropped),
