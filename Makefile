@@ -10,7 +10,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
+.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -30,6 +30,7 @@ help:
 	@echo 'make check-headers   each header compiles alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
+	@echo 'make bench-adapters  what adapters cost in a step, on a 1.1B shape'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
@@ -59,7 +60,7 @@ check-layers:
 check-headers:
 	@scripts/check-headers
 
-check-kernels bench-kernels:
+check-kernels bench-kernels bench-adapters:
 	@scripts/setup build
 	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
 	@cmake --build --preset release -j $(JOBS) --target $@

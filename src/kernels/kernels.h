@@ -30,6 +30,8 @@ typedef struct weft__act {
     /* Prepares row `row` of m: x [k] floats. Rows of one tile are put by one thread, in any order. Non-finite input gives
      * non-finite output, never a crash. */
     void (*put)(const float *x, int64_t k, int64_t row, int64_t m, void *act);
+    /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
+    void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);
 } weft__act;
 
 typedef struct weft__matmul {
@@ -51,6 +53,30 @@ typedef struct weft__matmul {
 /* The kernel for a weight format: the highest tier of `tiers` (weft__cpu_tiers) that kernels.def lists. Never NULL for the
  * formats of weft_dtype that hold weights; NULL for integers. */
 const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers);
+
+/* ---- adapters --------------------------------------------------------------------------------------------------------------
+ * An adapter's A is a matrix as above; its B [N][rank] has so few inputs that it gets kernels of its own:
+ * y[m][n] += sum over rank of B[n][rank] * h[m][rank]. B is stored in panels of WEFT__EXPAND_ROWS outputs, in order of n. */
+
+#define WEFT__EXPAND_ROWS 16
+#define WEFT__EXPAND_RANK_MAX 1024 /* 1 <= rank <= this */
+
+typedef struct weft__expand {
+    const char *name;
+    uint32_t dtype; /* WEFT_F32, WEFT_BF16; WEFT_Q8_0 and WEFT_Q4_0 stand for 8 and 4 bits with a scale per output */
+    weft__tier tier;
+    size_t (*panel_bytes)(int64_t rank); /* any alignment */
+    /* Packs n_rows <= WEFT__EXPAND_ROWS rows of `rank` finite floats, ldb apart, times factor; missing rows are packed as zeros. */
+    void (*pack)(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel);
+    /* h in the form that run reads; 4-byte aligned, at most 16 + 4 * rank bytes. Non-finite input gives non-finite output. */
+    size_t (*h_bytes)(int64_t rank);
+    void (*h_put)(const float *h, int64_t rank, void *to);
+    /* y[i][j] += ... for j < n_out of m rows, from consecutive panels. */
+    void (*run)(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y);
+} weft__expand;
+
+/* The kernel of the highest tier for one of the four types; NULL for another. */
+const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers);
 
 /* ---- operations on rows ---------------------------------------------------------------------------------------------------- */
 
@@ -163,6 +189,7 @@ typedef struct weft__kernel_entry {
     double tolerance;           /* bound against ref that check-kernels enforces (kernels.def says of what) */
     const weft__matmul *matmul; /* NULL for other ops */
     const weft__gemm *gemm;     /* NULL for other ops */
+    const weft__expand *expand; /* NULL for other ops */
 } weft__kernel_entry;
 
 const weft__kernel_entry *weft__kernel_list(int *n);

@@ -8,10 +8,13 @@
 
 static const weft__kernel_entry entries[] = {
 #define KERNEL_MATMUL(format, tile, tier, symbol, tolerance)                                                                     \
-    {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol, NULL},
-#define KERNEL_GEMM(tile, tier, symbol, tolerance) {"gemm", "F32", tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol},
+    {"matmul", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, &symbol, NULL, NULL},
+#define KERNEL_GEMM(tile, tier, symbol, tolerance)                                                                               \
+    {"gemm", "F32", tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, &symbol, NULL},
+#define KERNEL_EXPAND(format, tile, tier, symbol, tolerance)                                                                     \
+    {"expand", #format, tile, WEFT__TIER_##tier, #symbol, tolerance, NULL, NULL, &symbol},
 #define KERNEL_ROW(slot, format, tile, tier, function, tolerance)                                                                \
-    {#slot, format, tile, WEFT__TIER_##tier, #function, tolerance, NULL, NULL},
+    {#slot, format, tile, WEFT__TIER_##tier, #function, tolerance, NULL, NULL, NULL},
 #include "kernels/kernels.def"
 };
 
@@ -44,6 +47,17 @@ const weft__gemm *weft__gemm_find(uint32_t tiers)
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         const weft__gemm *g = entries[i].gemm;
         if (g && allowed(tiers, g->tier) && (!best || g->tier > best->tier)) best = g;
+    }
+    return best;
+}
+
+const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers)
+{
+    const weft__expand *best = NULL;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        const weft__expand *e = entries[i].expand;
+        if (!e || e->dtype != dtype || !allowed(tiers, e->tier)) continue;
+        if (!best || e->tier > best->tier) best = e;
     }
     return best;
 }

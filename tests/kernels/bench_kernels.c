@@ -245,6 +245,55 @@ static void bench_matmul(bench *b)
     weft__free(panels);
 }
 
+/* ---- adapters ---- */
+
+struct expand_job {
+    const weft__expand *e;
+    const uint8_t *panels;
+    int64_t n, rank;
+    int m;
+    const void *h[4];
+    float *y; /* [threads][4][BLOCK] */
+};
+
+enum { BLOCK = 2048 };
+
+/* Blocks of B one after the other, as a thread's shares of matrices are: into outputs that are in the cache. */
+static void expand_run(void *arg, int thread, int n_threads)
+{
+    const struct expand_job *j = arg;
+    int64_t n_blocks = j->n / BLOCK, from = n_blocks * thread / n_threads, to = n_blocks * (thread + 1) / n_threads;
+    float *y[4];
+    for (int i = 0; i < j->m; i++) y[i] = j->y + (thread * 4 + i) * BLOCK;
+    for (int64_t n = from; n < to; n++)
+        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m, y);
+}
+
+static void bench_expand(bench *b)
+{
+    enum { RANK = 16, MOST = 4 };
+    struct expand_job j = {.e = b->entry->expand, .rank = RANK};
+    const size_t bytes = j.e->panel_bytes(RANK);
+    float source[WEFT__EXPAND_ROWS * RANK], h[RANK];
+    for (int i = 0; i < WEFT__EXPAND_ROWS * RANK; i++) source[i] = sinf((float)i);
+    for (int i = 0; i < RANK; i++) h[i] = cosf((float)i);
+    j.n = (int64_t)(((size_t)(j.e->tier == WEFT__TIER_REF ? 4 : 64) << 20) / bytes) * WEFT__EXPAND_ROWS / BLOCK * BLOCK;
+    uint8_t *panels = big_alloc((size_t)(j.n / WEFT__EXPAND_ROWS) * bytes), *put = big_alloc(MOST * 1024);
+    for (int64_t i = 0; i < j.n / WEFT__EXPAND_ROWS; i++) j.e->pack(source, RANK, 1, WEFT__EXPAND_ROWS, RANK, panels + (size_t)i * bytes);
+    for (int i = 0; i < MOST; i++) j.e->h_put(h, RANK, put + i * 1024), j.h[i] = put + i * 1024;
+    j.panels = panels;
+    j.y = big_alloc((size_t)(b->n_threads * MOST * BLOCK) * sizeof(float));
+    for (j.m = 1; j.m <= MOST; j.m *= 4) {
+        char what[40];
+        snprintf(what, sizeof what, "rank %d, M %d", RANK, j.m);
+        struct result r = timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels, (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
+        print_line(b, what, &r);
+    }
+    weft__free(j.y);
+    weft__free(put);
+    weft__free(panels);
+}
+
 /* ---- attention ---- */
 
 struct attn_job {
@@ -573,6 +622,8 @@ int main(int argc, char **argv)
             bench_matmul(&b);
         } else if (entries[i].gemm) {
             bench_gemm(&b);
+        } else if (entries[i].expand) {
+            bench_expand(&b);
         } else if (!strcmp(entries[i].op, "attn_split")) {
             bench_attn(&b);
         } else {

@@ -27,6 +27,7 @@ typedef struct check {
 } check;
 
 void check_matmul(check *c);
+void check_expand(check *c);
 void check_norm_rms(check *c);
 void check_add(check *c);
 void check_scale(check *c);

@@ -19,6 +19,7 @@ static const struct {
     void (*run)(check *c);
 } checks[] = {
     {"matmul", check_matmul},
+    {"expand", check_expand},
     {"norm_rms", check_norm_rms},
     {"add", check_add},
     {"scale", check_scale},

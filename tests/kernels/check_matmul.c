@@ -167,6 +167,25 @@ static double product_error(const struct product *p)
     return error / (squares(p->w, p->n * p->k) * size_of(p->x, p->m * p->k) / (double)p->k);
 }
 
+/* A row that is taken from among m prepared ones and put among other ones has the bytes that it would have there. */
+static void check_take(check *c, const struct product *p, const char *what)
+{
+    const weft__act *act = p->mm->act;
+    const int64_t m = p->m, few = (m + 1) / 2;
+    guarded all = guarded_new(act->bytes(p->k, m), 0), want = guarded_new(act->bytes(p->k, few), 0), got = guarded_new(act->bytes(p->k, few), 0);
+    memset(want.p, 0, want.n_bytes);
+    memset(got.p, 0, got.n_bytes);
+    for (int64_t i = 0; i < m; i++) act->put(p->x + i * p->k, p->k, i, m, all.p);
+    for (int64_t i = 0; i < few; i++) {
+        act->put(p->x + (m - 1 - i) * p->k, p->k, i, few, want.p);
+        act->take(all.p, p->k, m - 1 - i, m, got.p, i, few);
+    }
+    if (memcmp(want.p, got.p, want.n_bytes)) check_fail(c, "rows that were taken differ: %s", what);
+    guarded_free(c, &all, "the activations");
+    guarded_free(c, &want, "the activations of some rows");
+    guarded_free(c, &got, "the rows that were taken");
+}
+
 /* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
 static void check_alone(check *c, const struct product *p, const char *what)
 {
@@ -220,6 +239,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
         check_fail(c, "error %.2g where 8 bits are exact: %s", product_error(&p), what);
     }
     check_alone(c, &p, what);
+    check_take(c, &p, what);
     check_poison(c, &p, P_NAN, what);
     check_values(c, values, p.x + m / 2 * k, k);
     multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);

@@ -1,8 +1,8 @@
 /* backend_conformance.c: does a provider compute what the graph says? Random small graphs of all ops, run unfused on the CPU's ref
  * tier and, in every way that must not matter, on the provider under test.
  *
- * Against ref: the outputs agree within a bound. Among themselves, bit for bit: fused or not, rows alone or in chunks or mixed
- * with other sequences, 1, 2 or 3 threads.
+ * Against ref: the outputs agree within a bound; with adapters, ref runs weights into which they were merged. Among themselves, bit
+ * for bit: fused or not, rows alone or in chunks or mixed with other sequences, 1, 2 or 3 threads.
  * WEFT_TEST_PROVIDER names another provider (a plugin's path), WEFT_TEST_OPTIONS its options: then it is tested, beside the CPU for
  * what it cannot run. Otherwise every tier of this CPU is. */
 #include "waist.h"
@@ -17,14 +17,15 @@ static const uint32_t all_types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16, WEFT_Q4_0,
                                      WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
 
 /* What a graph is made of. With `quantized`, any weight type for the dense linears and the experts; otherwise F32 and F16, for
- * which the bound is tight. */
+ * which the bound is tight. With `exact`, F32 alone: adapters can be merged into it. */
 typedef struct recipe {
-    int quantized, experts, wide;
+    int quantized, experts, wide, exact;
     int32_t d, f, heads, kv_heads, dim_k, dim_v;
 } recipe;
 
 static uint32_t type_for(stage *s, const recipe *r)
 {
+    if (r->exact) return WEFT_F32;
     return r->quantized ? all_types[stage_below(s, 15)] : float_types[stage_below(s, 2)];
 }
 
@@ -85,15 +86,20 @@ static weft_tensor_id ffn(stage *s, const recipe *r, int l, weft_tensor_id x)
     return linear(s, r, l, weft__op_glu(s->b, l, gate, up, stage_below(s, 4)), r->f, r->d, "down");
 }
 
+static uint32_t expert_type(stage *s, const recipe *r)
+{
+    return r->exact ? WEFT_F32 : all_types[stage_below(s, r->experts == 2 ? 15 : 2)];
+}
+
 static weft_tensor_id experts(stage *s, const recipe *r, int l, weft_tensor_id x)
 {
     weft_attr_moe a = {.n_experts = 6, .n_used = 1 + stage_below(s, 3), .gate = stage_below(s, 2), .normalize = stage_below(s, 2), .scale = 1.5f,
                        .activation = 1 + stage_below(s, 3)};
     /* The router is exact in every tier, so that a near tie is decided alike. */
     weft_weight_id router = stage_weight(s, WEFT_F32, r->d, a.n_experts, 0, "router");
-    weft_weight_id gate = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->d, r->f, a.n_experts, "gates");
-    weft_weight_id up = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->d, r->f, a.n_experts, "ups");
-    weft_weight_id down = stage_weight(s, all_types[stage_below(s, r->experts == 2 ? 15 : 2)], r->f, r->d, a.n_experts, "downs");
+    weft_weight_id gate = stage_weight(s, expert_type(s, r), r->d, r->f, a.n_experts, "gates");
+    weft_weight_id up = stage_weight(s, expert_type(s, r), r->d, r->f, a.n_experts, "ups");
+    weft_weight_id down = stage_weight(s, expert_type(s, r), r->f, r->d, a.n_experts, "downs");
     weft_tensor_id route = weft__op_moe_route(s->b, l, weft__op_linear(s->b, l, x, router, WEFT_NONE), &a);
     return weft__op_moe_ffn(s->b, l, x, route, gate, up, down, &a);
 }
@@ -144,10 +150,10 @@ static void random_graph(stage *s, uint64_t seed, const recipe *kind)
 }
 
 /* Rows so wide that a step of all sequences is cut into several chunks, also those that go to one of two experts. */
-static void wide_graph(stage *s, uint64_t seed)
+static void wide_graph(stage *s, uint64_t seed, int exact)
 {
     enum { WIDE = 4096 };
-    recipe r = {.d = WIDE, .f = 48};
+    recipe r = {.d = WIDE, .f = 48, .exact = exact};
     stage_open(s, seed);
     weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F32, WIDE, VOCAB, 0, "token_embd"), 10);
     weft_tensor_id h = norm(s, 0, x, WIDE, 0), y = ffn(s, &r, 0, h);
@@ -159,6 +165,93 @@ static void wide_graph(stage *s, uint64_t seed)
     x = weft__op_pick_rows(s->b, weft__op_add(s->b, 0, x, y));
     weft__builder_output(s->b, linear(s, &r, -1, x, WIDE, VOCAB, "head"));
     stage_finish(s);
+}
+
+/* ---- adapters ---- */
+
+enum { N_ADAPTERS = 2 };
+
+/* Adapters that change about two weights in three, of many ranks, with magnitudes here and there; which sequence has which. */
+typedef struct weave {
+    weft_lora *lora[N_ADAPTERS]; /* [n_weights] */
+    int32_t n_weights, of[STAGE_SEQS];
+    uint32_t dtype;
+} weave;
+
+static float *noise(stage *s, int64_t n, double mean, double deviation)
+{
+    float *x = weft__alloc_array((size_t)n, sizeof *x);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)(mean + deviation * weft__rng_normal(&s->rng));
+    return x;
+}
+
+/* Is it multiplied by, or an embedding? */
+static int is_matrix(const weft_graph *g, weft_weight_id w)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++) {
+        const weft_node *n = &g->nodes[i];
+        for (int j = 0; j < n->n_w && (n->op == WEFT_OP_LINEAR || n->op == WEFT_OP_MOE_FFN || n->op == WEFT_OP_EMBED); j++)
+            if (n->w[j] == w) return 1;
+    }
+    return 0;
+}
+
+static void weave_open(weave *v, stage *s, uint32_t dtype)
+{
+    static const int32_t ranks[] = {1, 3, 8, 16, 20, 37}, of[3][STAGE_SEQS] = {{-1, 0, 1}, {1, 0, 1}, {0, -1, 0}};
+    *v = (weave){.n_weights = s->g->n_weights, .dtype = dtype};
+    memcpy(v->of, of[stage_below(s, 3)], sizeof v->of);
+    for (int a = 0; a < N_ADAPTERS; a++) {
+        v->lora[a] = weft__alloc_zero((size_t)v->n_weights, sizeof(weft_lora));
+        for (int32_t i = 0; i < v->n_weights; i++) {
+            const weft_weight *w = &s->g->weights[i];
+            int64_t k = w->shape.d[0], n = w->shape.d[1], e = w->shape.d[2];
+            weft_lora *l = &v->lora[a][i];
+            /* A router stays, so that a near tie is decided alike. */
+            if (!is_matrix(s->g, i) || !strcmp(w->name, "router.weight") || stage_below(s, 3) == 0) continue;
+            if (e == 1 && stage_below(s, 3) == 0) l->gain = noise(s, n, 1, 0.1);
+            if (l->gain && stage_below(s, 3) == 0) continue;
+            *l = (weft_lora){.rank = ranks[stage_below(s, 6)], .dtype = WEFT_F32, .scale = 0.5f, .gain = l->gain};
+            l->a = noise(s, e * l->rank * k, 0, 0.1);
+            l->b = noise(s, e * n * l->rank, 0, 0.02);
+        }
+    }
+}
+
+static void weave_close(weave *v)
+{
+    for (int a = 0; a < N_ADAPTERS; a++) {
+        for (int32_t i = 0; i < v->n_weights; i++) {
+            weft__free((void *)v->lora[a][i].a);
+            weft__free((void *)v->lora[a][i].b);
+            weft__free((void *)v->lora[a][i].gain);
+        }
+        weft__free(v->lora[a]);
+    }
+}
+
+static void store_weave(store *t, const weave *v)
+{
+    for (int a = 0; v && a < N_ADAPTERS; a++) store_adapter(t, v->lora[a], v->dtype);
+    if (v) memcpy(t->adapter_of, v->of, sizeof v->of);
+}
+
+/* Puts what the adapter changes into the bytes of a weight of F32. */
+static void merge_weight(const weft_weight *w, const weft_lora *l)
+{
+    int64_t k = w->shape.d[0], n = w->shape.d[1] * w->shape.d[2], per = w->shape.d[1];
+    for (int64_t r = 0; r < n; r++) {
+        uint8_t *row = (uint8_t *)w->buffer->data + w->offset + (uint64_t)r * w->row_bytes;
+        const float *b = l->rank ? (const float *)l->b + r * l->rank : NULL, *a = l->rank ? (const float *)l->a + r / per * l->rank * k : NULL;
+        for (int64_t i = 0; i < k; i++) {
+            float x;
+            memcpy(&x, row + 4 * i, 4);
+            double sum = (l->gain ? l->gain[r] : 1.0) * x;
+            for (int32_t j = 0; j < l->rank; j++) sum += (double)l->scale * b[j] * a[j * k + i];
+            x = (float)sum;
+            memcpy(row + 4 * i, &x, 4);
+        }
+    }
 }
 
 /* ---- ways of running ---- */
@@ -203,7 +296,8 @@ static void same_bits(const float *a, const float *b, const char *how, const cha
 }
 
 /* All the ways on one provider; `first` receives the outputs of the first one. */
-static void run_all_ways(const stage *s, const char *provider, const char *options, uint32_t kv_dtype, uint64_t seed, float *first)
+static void run_all_ways(const stage *s, const weave *v, const char *provider, const char *options, uint32_t kv_dtype, uint64_t seed,
+                         float *first)
 {
     float *out = weft__alloc_zero(OUT, sizeof *out);
     weft__rng rng;
@@ -217,6 +311,7 @@ static void run_all_ways(const stage *s, const char *provider, const char *optio
         store t;
         snprintf(text, sizeof text, "threads=%d%s%s", ways[i].threads, options[0] ? "," : "", options);
         store_open(&t, s->g, provider, text, ways[i].fused, kv_dtype, N_CTX, MAX_ROWS);
+        store_weave(&t, v);
         if (i == 0) run_whole(&t, 0, first);
         snprintf(text, sizeof text, "%s %d threads,", ways[i].fused ? "fusing," : "not fusing,", ways[i].threads);
         memset(out, 0, OUT * sizeof *out);
@@ -231,10 +326,10 @@ static void run_all_ways(const stage *s, const char *provider, const char *optio
 }
 
 /* One graph on one provider against `expected`. */
-static void check_provider(const stage *s, uint64_t seed, const char *provider, const char *options, const float *expected, double bound)
+static void check_provider(const stage *s, const weave *v, uint64_t seed, const char *provider, const char *options, const float *expected, double bound)
 {
     float *got = weft__alloc_zero(OUT, sizeof *got);
-    run_all_ways(s, provider, options, seed % 2 ? WEFT_F32 : WEFT_F16, seed, got);
+    run_all_ways(s, v, provider, options, seed % 2 ? WEFT_F32 : WEFT_F16, seed, got);
     double error = nmse(got, expected, OUT);
     if (!(error <= bound)) fail_msg("graph %llu on %s (%s): NMSE %g, bound %g", (unsigned long long)seed, provider, options, error, bound);
     print_message("  graph %llu on %s (%s): NMSE %.2g\n", (unsigned long long)seed, provider, options, error);
@@ -249,7 +344,7 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     store t;
     float *expected = weft__alloc_zero(OUT, sizeof *expected);
     if (kind->wide)
-        wide_graph(&s, seed);
+        wide_graph(&s, seed, kind->exact);
     else
         random_graph(&s, seed, kind);
     store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, seed % 2 ? WEFT_F32 : WEFT_F16, N_CTX, MAX_ROWS);
@@ -257,13 +352,13 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     store_close(&t);
     /* Keys and values that differ in the last bit of a float may be rounded to different halves. */
     if (seed % 2 == 0 && bound < 1e-7) bound = 1e-7;
-    if (provider) check_provider(&s, seed, provider, "", expected, bound);
+    if (provider) check_provider(&s, NULL, seed, provider, "", expected, bound);
     /* Threads share the work of every tier alike: where they are what is looked for, most graphs see the best tier only. */
     int all_tiers = kind->quantized || CLAIMS_REPEATED(1, 1, 0);
     for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT && !provider; tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
-        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
+        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, NULL, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
     }
     weft__free(expected);
     stage_close(&s);
@@ -297,6 +392,99 @@ static void test_wide(void **state)
 {
     (void)state;
     check_graph(1, &(recipe){.wide = 1}, 1e-9);
+}
+
+/* ---- graphs with adapters ---- */
+
+/* What ref computes with weights of F32 into which each sequence's adapter was merged. */
+static void run_merged(stage *s, const weave *v, uint32_t kv_dtype, float *out)
+{
+    for (int a = -1; a < N_ADAPTERS; a++) {
+        store t;
+        uint8_t *saved[STAGE_BUFFERS];
+        for (int i = 0; i < s->n_buffers; i++) {
+            saved[i] = weft__alloc(s->buffers[i]->n_bytes);
+            memcpy(saved[i], s->buffers[i]->data, s->buffers[i]->n_bytes);
+        }
+        for (int32_t i = 0; a >= 0 && i < v->n_weights; i++)
+            if (v->lora[a][i].rank || v->lora[a][i].gain) merge_weight(&s->g->weights[i], &v->lora[a][i]);
+        store_open(&t, s->g, "cpu", "threads=1,cpu=ref", 0, kv_dtype, N_CTX, MAX_ROWS);
+        for (int q = 0; q < STAGE_SEQS; q++)
+            if (v->of[q] == a) store_step(&t, &(span){q, 0, lengths[q]}, 1, VOCAB, N_CTX, out);
+        store_close(&t);
+        for (int i = 0; i < s->n_buffers; i++) {
+            memcpy(s->buffers[i]->data, saved[i], s->buffers[i]->n_bytes);
+            weft__free(saved[i]);
+        }
+    }
+}
+
+/* The graph with adapters kept as dtype on every tier of the CPU, within `bound` of merged weights, or, of quantized weights, of ref. */
+static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, double bound)
+{
+    stage s;
+    weave v;
+    float *expected = weft__alloc_zero(OUT, sizeof *expected), *none = weft__alloc_zero(OUT, sizeof *none);
+    if (kind->wide) wide_graph(&s, seed, kind->exact);
+    else random_graph(&s, seed, kind);
+    weave_open(&v, &s, WEFT_F32);
+    store t;
+    store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, WEFT_F32, N_CTX, MAX_ROWS);
+    run_whole(&t, 0, none);
+    if (kind->quantized) {
+        store_weave(&t, &v);
+        run_whole(&t, 0, expected);
+    } else {
+        run_merged(&s, &v, WEFT_F32, expected);
+    }
+    store_close(&t);
+    double effect = nmse(none, expected, OUT);
+    print_message("  graph %llu: without its adapters NMSE %.2g\n", (unsigned long long)seed, effect);
+    assert_true(effect > 3e-3); /* they matter: more than any bound here */
+    v.dtype = dtype;
+    for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT; tier++) {
+        char text[32];
+        snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
+        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, &v, 2 * seed + 1, "cpu", text, expected, bound);
+    }
+    weave_close(&v);
+    weft__free(none);
+    weft__free(expected);
+    stage_close(&s);
+}
+
+static void test_adapters_float(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) check_adapters(seed, &(recipe){.exact = 1}, WEFT_F32, 1e-9);
+}
+
+static void test_adapters_packed(void **state)
+{
+    (void)state;
+    if (CLAIMS_REPEATED(1, 1, 0)) check_adapters(11, &(recipe){.exact = 1}, WEFT_BF16, 1e-4);
+    check_adapters(11, &(recipe){.exact = 1}, WEFT_ADAPTER_AUTO, 1e-4);
+    check_adapters(11, &(recipe){.exact = 1}, WEFT_Q4_0, 1e-2);
+}
+
+static void test_adapters_quantized(void **state)
+{
+    (void)state;
+    check_adapters(21, &(recipe){.quantized = 1}, WEFT_ADAPTER_AUTO, 1e-3);
+}
+
+static void test_adapters_experts(void **state)
+{
+    (void)state;
+    if (CLAIMS_REPEATED(1, 1, 0)) check_adapters(31, &(recipe){.exact = 1, .experts = 1}, WEFT_F32, 1e-9);
+    check_adapters(32, &(recipe){.exact = 1, .experts = 1}, WEFT_Q8_0, 1e-3);
+}
+
+static void test_adapters_wide(void **state)
+{
+    (void)state;
+    if (CLAIMS_REPEATED(1, 1, 0)) check_adapters(41, &(recipe){.exact = 1, .wide = 1}, WEFT_F32, 1e-9);
+    check_adapters(41, &(recipe){.exact = 1, .wide = 1}, WEFT_Q8_0, 1e-3);
 }
 
 /* ---- contexts of several splits ---- */
@@ -368,6 +556,11 @@ int main(void)
         cmocka_unit_test(test_quantized),
         cmocka_unit_test(test_experts),
         cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_adapters_float),
+        cmocka_unit_test(test_adapters_packed),
+        cmocka_unit_test(test_adapters_quantized),
+        cmocka_unit_test(test_adapters_experts),
+        cmocka_unit_test(test_adapters_wide),
         cmocka_unit_test(test_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,8 +112,11 @@ typedef struct store {
     int32_t n_pages[STAGE_GROUPS];
     weft_seq_view views[STAGE_SEQS];
     int32_t max_rows;
-    int32_t *token, *pos, *seq;
+    int32_t *token, *pos, *seq, *adapter;
     uint8_t *want;
+    weft_adapter *adapters[STAGE_SEQS];
+    int32_t n_adapters;                 /* 0: steps have none */
+    int32_t adapter_of[STAGE_SEQS];     /* of each sequence, or -1 */
 } store;
 
 /* Pages for STAGE_SEQS sequences of n_ctx positions each, handed out in a scattered order; filled with noise, which must not be
@@ -152,11 +155,20 @@ static inline void store_open(store *t, const weft_graph *g, const char *provide
     t->token = weft__alloc_array((size_t)max_rows, sizeof *t->token);
     t->pos = weft__alloc_array((size_t)max_rows, sizeof *t->pos);
     t->seq = weft__alloc_array((size_t)max_rows, sizeof *t->seq);
+    t->adapter = weft__alloc_array((size_t)max_rows, sizeof *t->adapter);
     t->want = weft__alloc_array((size_t)max_rows, 1);
+}
+
+/* One more adapter for steps to come, kept as dtype; lora [n_weights]. */
+static inline void store_adapter(store *t, const weft_lora *lora, uint32_t dtype)
+{
+    weft_adapter_spec spec = {.size = sizeof spec, .n_weights = t->g->n_weights, .lora = lora, .dtype = dtype};
+    assert_ok(weft__plan_adapter_new(t->plan, &spec, &t->adapters[t->n_adapters++], err));
 }
 
 static inline void store_close(store *t)
 {
+    for (int32_t i = 0; i < t->n_adapters; i++) weft__plan_adapter_free(&t->adapters[i]);
     weft__plan_destroy(&t->plan);
     for (int i = 1; i >= 0; i--) weft__provider_close(&t->providers[i]);
     for (int32_t k = 0; k < t->g->n_kv_groups; k++) {
@@ -166,6 +178,7 @@ static inline void store_close(store *t)
     weft__free(t->token);
     weft__free(t->pos);
     weft__free(t->seq);
+    weft__free(t->adapter);
     weft__free(t->want);
 }
 
@@ -191,11 +204,13 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
             t->token[n] = token_at(spans[i].seq, spans[i].from + j, vocab);
             t->pos[n] = spans[i].from + j;
             t->seq[n] = spans[i].seq;
+            t->adapter[n] = t->n_adapters ? t->adapter_of[spans[i].seq] : -1;
             t->want[n] = WEFT_WANT_LOGITS;
         }
     }
     weft_rows rows = {.size = sizeof rows, .n_rows = n, .n_wanted = n, .n_seqs = STAGE_SEQS, .token = t->token, .pos = t->pos,
-                      .seq = t->seq, .want = t->want, .seqs = t->views};
+                      .seq = t->seq, .want = t->want, .seqs = t->views, .adapter = t->n_adapters ? t->adapter : NULL, .n_adapters = t->n_adapters,
+                      .adapters = t->adapters};
     float *y = weft__alloc_array((size_t)(n * width), sizeof *y);
     assert_ok(weft__plan_run(t->plan, &rows, t->kv, &y, err));
     for (int32_t r = 0; r < n; r++)

@@ -1,5 +1,5 @@
 /* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything runs. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 
 #define BAD(...) weft_fail(err, WEFT_ARGUMENT, __VA_ARGS__)
 
@@ -14,14 +14,6 @@ static weft_status check_counts(const weft_program *p, const weft_rows *rows, we
         return BAD("a step of %d sequences; the plan is for 1 to %d", rows->n_seqs, p->segment->max_rows);
     if (!rows->pos || !rows->seq || !rows->seqs) return BAD("a step without positions or sequences");
     if (p->vocab > 0 && !rows->token && !rows->embd) return BAD("a step without tokens or embeddings");
-    return WEFT_OK;
-}
-
-static weft_status check_adapters(const weft_rows *rows, weft_error *err)
-{
-    for (int32_t r = 0; rows->adapter && r < rows->n_rows; r++) {
-        if (rows->adapter[r] >= 0) return weft_fail(err, WEFT_UNSUPPORTED, "row %d asks for adapter %d; this provider runs none", r, rows->adapter[r]);
-    }
     return WEFT_OK;
 }
 
@@ -127,8 +119,8 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
 {
     weft_status st;
     if (b->size < sizeof *b) return weft_fail(err, WEFT_ABI, "weft_bindings has %u bytes; this provider reads %zu", b->size, sizeof *b);
-    if ((st = check_counts(p, rows, err)) || (st = check_adapters(rows, err)) || (st = check_sequences(p, rows, err)) ||
-        (st = check_tokens(p, rows, err)) || (st = check_wanted(p, rows, err)) || (st = check_kv(p, rows, b, err)) ||
+    if ((st = check_counts(p, rows, err)) || (st = check_sequences(p, rows, err)) ||
+        (st = check_tokens(p, rows, err)) || (st = check_wanted(p, rows, err)) || (st = weft__cpu_group_rows(p, rows, err)) || (st = check_kv(p, rows, b, err)) ||
         (st = bind(p, rows, b, err)))
         return st;
     p->rows = rows;

@@ -1,7 +1,7 @@
 /* compile.c: from a segment of the graph to a program: steps, scratch, packed weights. */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/text.h"
@@ -52,6 +52,7 @@ void weft__cpu_program_free(weft_program **pp)
     *pp = NULL;
     weft__free(p->text);
     for (int t = 0; p->scratch && t < p->backend->n_threads; t++) weft_buffer_release(&p->scratch[t]);
+    weft_buffer_release(&p->h_buffer);
     weft_buffer_release(&p->shared);
     weft_buffer_release(&p->packed);
     weft_buffer_release(&p->arena);
@@ -182,7 +183,8 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
     const weft__cpu_needs *n = &p->needs;
     size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->attn) +
                    weft__cpu_round(n->q) + weft__cpu_round(n->state) + weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) +
-                   weft__cpu_round(n->experts) + weft__cpu_round(n->blocks);
+                   weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) + weft__cpu_round(n->taken) + weft__cpu_round(n->h) +
+                   weft__cpu_round(n->slot_groups);
     p->claims = weft__cpu_own(p, n->chunks * (size_t)p->n_threads, sizeof *p->claims);
     weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
                                : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
@@ -200,6 +202,9 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
         th->slot_of = carve(&at, n->slots);
         th->expert_n = carve(&at, n->experts);
         th->blocks = carve(&at, n->blocks);
+        th->taken = carve(&at, n->taken);
+        th->h = carve(&at, n->h);
+        th->slot_groups = carve(&at, n->slot_groups);
         th->state = carve(&at, n->state); /* last: long contexts alone touch its end */
     }
     return st ? weft_fail_within(err, st, "scratch") : WEFT_OK;
@@ -378,6 +383,7 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->n_threads = b->n_threads;
     const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
     if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) || (st = make_scratch(p, err)) ||
+        (st = weft__cpu_adapter_memory(p, err)) ||
         (st = pack_weights(p, o, err)) || (st = describe(p, err))) {
         weft__cpu_program_free(&p);
         return st;

@@ -23,6 +23,7 @@ struct weft_backend {
     int n_threads;
     uint32_t tiers;
     const weft__kernels *k;
+    int exact; /* products in f32 from activations as they are */
 };
 
 enum {
@@ -39,6 +40,7 @@ enum {
 typedef struct weft__cpu_matrix {
     const weft__matmul *mm;
     const weft_weight *w;
+    weft_weight_id id;
     const uint8_t *panels;
     size_t stride;        /* bytes from panel to panel */
     size_t expert_stride; /* bytes from one expert's panels to the next one's */
@@ -131,6 +133,23 @@ typedef struct weft__cpu_norm {
     int64_t group;
 } weft__cpu_norm;
 
+/* ---- adapters: adapter.h ---- */
+
+/* Rows of a step that have one adapter: of a list of rows, those from `first` on. */
+typedef struct weft__cpu_group {
+    const weft_adapter *adapter;
+    int32_t first, n;
+} weft__cpu_group;
+
+/* All of a step's rows that have one, in order of adapter, rising within one. */
+typedef struct weft__cpu_groups {
+    weft__cpu_group *list; /* [n] */
+    int32_t *rows;
+    int32_t n;
+} weft__cpu_groups;
+
+typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
+
 /* ---- programs ---- */
 
 /* One thread's scratch; each pointer has the room that the largest step needs. */
@@ -145,6 +164,9 @@ typedef struct weft__cpu_thread {
     int32_t *slot_row, *slot_of; /* [max_slots] row of a slot; slot of (row, rank) */
     int32_t *expert_n;           /* [n_experts + 1] */
     weft__cpu_block *blocks;
+    uint8_t *taken; /* forms of a few rows of one adapter */
+    float *h;       /* their A x */
+    weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */
@@ -154,7 +176,7 @@ typedef struct weft__cpu_claim {
 
 /* Bytes that the largest step needs of each; chunks of rows. */
 typedef struct weft__cpu_needs {
-    size_t row, act, glu, attn, q, state, range, slots, experts, blocks, shared, chunks;
+    size_t row, act, glu, attn, q, state, range, slots, experts, blocks, taken, h, slot_groups, shared, chunks;
 } weft__cpu_needs;
 
 typedef struct weft__cpu_step weft__cpu_step;
@@ -177,7 +199,8 @@ struct weft_program {
     weft__cpu_step *steps;
     int32_t n_steps;
     float **data; /* [n_tensors] */
-    weft_buffer *arena, *packed, *shared;
+    weft_buffer *arena, *packed, *shared, *h_buffer;
+    uint8_t *h;                 /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
     const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft_buffer **scratch;     /* [backend->n_threads] */
     weft__cpu_thread *threads; /* [backend->n_threads] */
@@ -200,6 +223,8 @@ struct weft_program {
     int32_t *wanted;       /* [max_wanted] */
     uint32_t *seq_seen;    /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
+    weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
+    int32_t *group_start;       /* [max_rows + 1] */
     weft_profile_log *profile; /* NULL: steps are not timed */
 };
 
@@ -270,10 +295,12 @@ static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert,
     const uint8_t *panels = m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
     m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }
-/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first]. Biases included. */
+/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */
+const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
+/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first]. Biases included, and what adapters add. */
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up, int activation,
-                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n, float *out,
-                     int64_t ldo);
+                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n,
+                     const weft__cpu_delta *delta, float *out, int64_t ldo);
 
 /* ---- whole provider ---- */
 

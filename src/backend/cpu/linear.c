@@ -1,20 +1,24 @@
 /* linear.c: products with the weights: norm in front, up to three matrices of one input, gate and residual behind.
  *
  * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
- * barrier, which is what a decode step has most of. More rows are prepared together, then multiplied chunk by chunk. */
-#include "backend/cpu/cpu.h"
+ * barrier, which is what a decode step has most of; where adapters act on the product there is one, so that each A is read by one
+ * thread. More rows are prepared together, then multiplied chunk by chunk. */
+#include "backend/cpu/adapter.h"
 
 enum { BLOCK = 128 }; /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel */
+
+const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
+{
+    const float *x = p->data[l->x] + row * l->input.k;
+    if (!l->norm) return x;
+    p->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
+    return th->row;
+}
 
 static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset, int64_t row_in_step,
                         int64_t row, int64_t n, uint8_t *acts)
 {
-    const float *x = p->data[l->x] + row_in_step * l->input.k;
-    if (l->norm) {
-        p->k->norm_rms(x, l->norm, l->eps, l->input.k, th->row);
-        x = th->row;
-    }
-    weft__cpu_put(&l->input, offset, x, row, n, acts);
+    weft__cpu_put(&l->input, offset, weft__cpu_linear_row(p, l, th, row_in_step), row, n, acts);
 }
 
 /* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
@@ -35,6 +39,7 @@ typedef struct rows_at {
     const uint8_t *acts;
     const size_t *offset;
     int64_t row, n;
+    weft__cpu_delta delta;
 } rows_at;
 
 /* Outputs that are computed together: of matrix i, or of gate and up (i 0). */
@@ -48,11 +53,12 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
     int64_t width = l->m[o.i].n;
     float *y = p->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
-        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset, r.n, y,
-                        width);
+        weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset, r.n,
+                        &r.delta, y, width);
         return;
     }
     weft__cpu_multiply(&l->m[o.i], 0, o.first, o.last, r.acts, r.offset, r.n, y, width);
+    weft__cpu_expand(p, &r.delta, &l->m[o.i], o.i, o.first, o.last, y, width);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }
 
@@ -107,6 +113,28 @@ static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thre
     }
 }
 
+/* Does an adapter of this step have an A for the node? */
+static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_linear *l)
+{
+    for (int i = 0; i < l->n_mat; i++)
+        if (weft__cpu_has_delta(p, s->rows, l->m[i].id)) return 1;
+    return 0;
+}
+
+/* Rows of one tile. */
+static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_t n)
+{
+    const weft__cpu_linear *l = s->data;
+    weft__cpu_thread *th = &p->threads[thread];
+    const size_t *offset = l->input.tile_offset;
+    for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, offset, r, r, n, th->act);
+    if (has_delta(p, s, l)) {
+        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1);
+        weft__pool_barrier(p->backend->pool, thread);
+    }
+    multiply_share(p, l, thread, (rows_at){th->act, offset, 0, n, weft__cpu_delta_of(p, s->rows, 0, n)});
+}
+
 static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_linear *l = s->data;
@@ -114,17 +142,20 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__cpu_thread *th = &p->threads[thread];
     int64_t n = weft__cpu_rows(p, s);
     if (n <= in->tile) {
-        for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, in->tile_offset, r, r, n, th->act);
-        multiply_share(p, l, thread, (rows_at){th->act, in->tile_offset, 0, n});
+        run_few(p, s, thread, n);
         return;
     }
     uint8_t *acts = p->shared->data;
     int64_t n_tiles = (n + in->tile - 1) / in->tile;
     int64_t first = weft__cpu_share(n_tiles, thread, p->n_threads) * in->tile;
     int64_t last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * in->tile;
-    for (int64_t r = first; r < last && r < n; r++) {
+    int delta = has_delta(p, s, l);
+    for (int64_t r = first, end; r < last && r < n; r = end) { /* this thread's rows of one chunk */
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
-        prepare_row(p, l, th, in->chunk_offset, r, r - begin, rows, acts + (size_t)c * in->chunk_bytes);
+        uint8_t *to = acts + (size_t)c * in->chunk_bytes;
+        end = begin + rows < last ? begin + rows : last;
+        for (int64_t i = r; i < end; i++) prepare_row(p, l, th, in->chunk_offset, i, i - begin, rows, to);
+        if (delta) weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){to, in->chunk_offset, begin, rows}, r, end, 0);
     }
     weft__cpu_claim *claims = p->claims;
     for (int64_t c = 0; c * in->chunk < n; c++)
@@ -132,7 +163,7 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows});
+        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows, weft__cpu_delta_of(p, s->rows, begin, rows)});
     }
 }
 
@@ -172,6 +203,7 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     if (!l->split || failed) goto no_memory;
     weft__cpu_split_linear(p, l);
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);
+    weft__cpu_need_taken(p, l->input.k);
     weft__cpu_need(&p->needs.row, (size_t)l->input.k * sizeof(float));
     if (a->activation != WEFT_ACT_NONE) weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
     size_t n_chunks = (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk);

@@ -1,7 +1,7 @@
 /* matrix.c: weights as kernels read them, the forms of their input, and the split of their outputs over threads. */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 #include "base/check.h"
 
 enum {
@@ -61,7 +61,7 @@ weft_status weft__cpu_matrix_init(weft_program *p, weft__cpu_matrix *m, weft_wei
     const weft_weight *w = &p->graph->weights[id];
     const weft__matmul *mm = weft__matmul_find(w->dtype, p->backend->tiers);
     uint64_t total;
-    *m = (weft__cpu_matrix){.mm = mm, .w = w, .k = w->shape.d[0], .n = w->shape.d[1]};
+    *m = (weft__cpu_matrix){.mm = mm, .w = w, .id = id, .k = w->shape.d[0], .n = w->shape.d[1]};
     if (!w->buffer->data && !(mm->panel_bytes && p->image))
         return weft_fail(err, WEFT_ARGUMENT, "weight %s has no bytes, and none that are packed", w->name);
     if (!mm->panel_bytes) {
@@ -161,16 +161,18 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
 }
 
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up, int activation,
-                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n, float *out,
-                     int64_t ldo)
+                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n,
+                     const weft__cpu_delta *delta, float *out, int64_t ldo)
 {
-    int64_t unit = lcm(gate->mm->panel_rows, up->mm->panel_rows), block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
+    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), WEFT__EXPAND_ROWS), block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
     if (block < unit) block = unit;
     for (int64_t o = first, end; o < last; o = end) {
         end = o + block < last ? o + block : last;
         int64_t width = end - o;
         weft__cpu_multiply(gate, expert, o, end, acts, offset, n, out + (o - first), ldo);
         weft__cpu_multiply(up, expert, o, end, acts, offset, n, th->glu, width);
+        weft__cpu_expand(p, delta, gate, 0, o, end, out + (o - first), ldo);
+        weft__cpu_expand(p, delta, up, 1, o, end, th->glu, width);
         for (int64_t i = 0; i < n; i++) {
             float *g = out + (o - first) + i * ldo, *u = th->glu + i * width;
             if (gate->bias) p->k->add(g, gate->bias + o, width, g);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 
 /* ---- routing ---- */
 
@@ -95,6 +95,55 @@ static int32_t group_slots(const weft__cpu_moe *m, const float *route, int64_t n
     return n_blocks;
 }
 
+/* ---- adapters: their rows are slots ---- */
+
+static int has_delta(const weft_program *p, const weft__cpu_step *s, const weft__cpu_matrix *m)
+{
+    return weft__cpu_has_delta(p, s->rows, m->id);
+}
+
+/* h of this thread's share of the slots, for gate and up from x. */
+static void shrink_x(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int thread)
+{
+    const weft__cpu_moe *m = s->data;
+    const float *route = p->data[m->route], *x = p->data[m->x];
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
+        int32_t expert = expert_of(&m->attr, route, i / used, (int32_t)(i % used)), slot = p->threads[thread].slot_of[i];
+        if (!a) continue;
+        weft__cpu_shrink_row(p, thread, a, &m->gate, expert, x + i / used * m->gate.k, slot, 0);
+        weft__cpu_shrink_row(p, thread, a, &m->up, expert, x + i / used * m->up.k, slot, 1);
+    }
+}
+
+/* The same for down from the hidden values. */
+static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_rows, const float *hidden, int thread)
+{
+    const weft__cpu_moe *m = s->data;
+    int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
+    for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
+        int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)), slot = p->threads[thread].slot_of[i];
+        if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
+    }
+}
+
+/* The groups of a block: runs of slots with one adapter. */
+static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_step *s, const weft__cpu_block *k, weft__cpu_thread *th)
+{
+    weft__cpu_delta d = {.group = th->slot_groups, .row = k->slot, .n = k->n, .expert = k->expert};
+    if (p->groups[0].n == 0) return d;
+    const weft_adapter *before = NULL;
+    for (int32_t i = k->slot; i < k->slot + k->n; i++) {
+        const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, th->slot_row[i]);
+        if (a && a == before) th->slot_groups[d.n_groups - 1].n++;
+        else if (a) th->slot_groups[d.n_groups++] = (weft__cpu_group){a, i, 1};
+        before = a;
+    }
+    return d;
+}
+
 /* ---- experts ---- */
 
 /* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row NULL: row
@@ -135,24 +184,29 @@ static void sum_experts(weft_program *p, const weft__cpu_moe *m, const weft__cpu
 }
 
 /* hidden = act(gate x) * up x for this thread's hidden values of every block. */
-static void run_gates(weft_program *p, const weft__cpu_moe *m, int64_t n_rows, int32_t n_blocks, float *hidden, int thread)
+static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, int32_t n_blocks, float *hidden, int thread)
 {
+    const weft__cpu_moe *m = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const float *x = p->data[m->x];
     uint8_t *act_x = (uint8_t *)p->shared->data + m->act_x;
     int64_t first = m->split_f[thread], last = m->split_f[thread + 1], f = m->gate.n;
     int alone = n_rows == 1; /* a single row enters all its experts in the same form */
+    int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
+    if (delta) shrink_x(p, s, n_rows, thread);
     if (alone) {
         weft__cpu_put(&m->in_x, m->in_x.tile_offset, x, 0, 1, th->act);
+        if (delta) weft__pool_barrier(p->backend->pool, thread);
     } else {
         prepare(&m->in_x, m->x_offset, m->tile_x, th, n_blocks, x, th->slot_row, act_x, thread, p->n_threads);
         weft__pool_barrier(p->backend->pool, thread);
     }
     for (int32_t b = 0; b < n_blocks && first < last; b++) {
         const weft__cpu_block *k = &th->blocks[b];
+        weft__cpu_delta d = delta_of_block(p, s, k, th);
         const uint8_t *acts = alone ? th->act : act_x + (size_t)k->tile_x * m->tile_x;
         weft__cpu_gated(p, th, &m->gate, &m->up, m->attr.activation, k->expert, first, last, acts,
-                        alone ? m->in_x.tile_offset : m->x_offset, k->n, hidden + k->slot * f + first, f);
+                        alone ? m->in_x.tile_offset : m->x_offset, k->n, &d, hidden + k->slot * f + first, f);
     }
 }
 
@@ -173,9 +227,10 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
     float *hidden = (float *)(shared + m->hidden), *y = (float *)(shared + m->y);
     int64_t n_rows = weft__cpu_rows(p, s), d = m->down.n, first = m->split_d[thread], last = m->split_d[thread + 1];
     int32_t n_blocks = group_slots(m, p->data[m->route], n_rows, th);
-    run_gates(p, m, n_rows, n_blocks, hidden, thread);
+    run_gates(p, s, n_rows, n_blocks, hidden, thread);
     weft__pool_barrier(p->backend->pool, thread);
     if (m->out_hidden != WEFT_NONE) give_hidden(p, m, th, hidden, n_rows, thread);
+    if (has_delta(p, s, &m->down)) shrink_hidden(p, s, n_rows, hidden, thread);
     prepare(&m->in_h, m->in_h.chunk_offset, m->tile_h, th, n_blocks, hidden, NULL, act_h, thread, p->n_threads);
     weft__pool_barrier(p->backend->pool, thread);
     if (first >= last) return;
@@ -183,6 +238,8 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
         const weft__cpu_block *k = &th->blocks[b];
         weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h, m->in_h.chunk_offset, k->n,
                            y + k->slot * d + first, d);
+        weft__cpu_delta delta = delta_of_block(p, s, k, th);
+        weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d);
     }
     sum_experts(p, m, th, y, n_rows, first, last);
 }
@@ -216,6 +273,9 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
     weft__cpu_need(&p->needs.shared, m->y + slots * (size_t)m->down.n * sizeof(float));
     weft__cpu_need(&p->needs.act, m->in_x.tile_bytes);
     weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
+    weft__cpu_need(&p->needs.slot_groups, slots * sizeof(weft__cpu_group));
+    weft__cpu_need_taken(p, m->in_x.k);
+    weft__cpu_need_taken(p, m->in_h.k);
     weft__cpu_need(&p->needs.slots, slots * sizeof(int32_t));
     weft__cpu_need(&p->needs.experts, (experts + 1) * sizeof(int32_t));
     weft__cpu_need(&p->needs.blocks, blocks * sizeof(weft__cpu_block));

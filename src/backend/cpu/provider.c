@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 #include "backend/linked.h"
 #include "base/alloc.h"
 #include "mem/mem.h"
@@ -77,6 +77,7 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     b->n_threads = weft__pool_size(b->pool);
     b->tiers = tiers;
     b->k = weft__kernels_get(tiers);
+    b->exact = s.exact;
     *out = b;
     return WEFT_OK;
 }
@@ -181,6 +182,9 @@ const weft_backend_api *weft__cpu_entry(uint32_t host_abi)
         .program_describe = weft__cpu_program_describe,
         .profile = weft__cpu_profile,
         .image = weft__cpu_image,
+        .adapter_new = weft__cpu_adapter_new,
+        .adapter_free = weft__cpu_adapter_free,
+        .adapter_bytes = weft__cpu_adapter_bytes,
     };
     return host_abi >> 16 == WEFT_ABI_VERSION >> 16 ? &api : NULL;
 }

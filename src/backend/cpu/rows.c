@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/adapter.h"
 
 enum { BLOCK = 256 }; /* elements: rows are split between threads at multiples of it */
 
@@ -31,10 +31,13 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
     int64_t d = width_of(p, s), last = weft__cpu_share(rows->n_rows, thread + 1, p->n_threads);
     for (int64_t r = weft__cpu_share(rows->n_rows, thread, p->n_threads); r < last; r++) {
         float *y = out(p, s) + r * d;
-        if (rows->token && rows->token[r] != WEFT_NONE)
+        if (rows->token && rows->token[r] != WEFT_NONE) {
+            const weft_adapter *a = weft__cpu_adapter_of(p, WEFT_ROWS, r);
             p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d, y);
-        else
+            if (a) weft__cpu_expand_embedding(p, thread, a, s->node->w[0], rows->token[r], d, y);
+        } else {
             memcpy(y, rows->embd + r * d, (size_t)d * sizeof *y);
+        }
         if (scale != 1.0f) p->k->scale(y, scale, d, y);
     }
 }
@@ -149,6 +152,7 @@ weft_status weft__cpu_build_rows(weft_program *p, weft__cpu_step *s, weft_error 
     case WEFT_OP_EMBED: {
         int64_t vocab = p->graph->weights[s->node->w[0]].shape.d[1];
         if (p->vocab == 0 || vocab < p->vocab) p->vocab = vocab;
+        weft__cpu_need_taken(p, WEFT_ADAPTER_RANK_MAX);
         s->run = run_embed;
         return WEFT_OK;
     }

@@ -7,4 +7,4 @@ static void put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
     mm_act8_put(0, x, k, row, m, act);
 }
 
-const weft__act weft__act_q8_avx2 = {"q8_avx2", MM_TILE, mm_act8_bytes, put};
+const weft__act weft__act_q8_avx2 = {"q8_avx2", MM_TILE, mm_act8_bytes, put, mm_act8_take};

@@ -16,6 +16,6 @@ MM_INLINE void mm_store_bf16(void *to, vf x)
 
 #include "kernels/simd/matmul_float.h"
 
-static const weft__act act_form = {"bf16_tiles", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put};
+static const weft__act act_form = {"bf16_tiles", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put, mm_float_act_take};
 
 MM_FLOAT_KERNEL(BF16, bf16, avx512bf16, AVX512BF16, act_form)

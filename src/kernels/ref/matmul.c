@@ -24,7 +24,13 @@ static void act_put(const float *x, int64_t k, int64_t row, int64_t m, void *act
     memcpy((float *)act + row * k, x, (size_t)k * sizeof *x);
 }
 
-static const weft__act act_f32 = {"f32", 1, act_bytes, act_put};
+static void act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
+{
+    (void)m, (void)to_m;
+    memcpy((float *)to + to_row * k, (const float *)act + row * k, (size_t)k * sizeof(float));
+}
+
+static const weft__act act_f32 = {"f32", 1, act_bytes, act_put, act_take};
 
 static void dot(const float *restrict w, const float *restrict x, int64_t n, float *restrict sum)
 {

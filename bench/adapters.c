@@ -1,0 +1,253 @@
+/* adapters.c: what adapters cost: steps with and without them, in turn, on a model of random weights.
+ *
+ * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [TEXT]: only cases whose name contains TEXT. Every round
+ * runs one step without adapters and one with them; what is printed are medians, and the median of the rounds' ratios: what a machine
+ * gives wanders with its neighbours, from round to round. At the end, how far the outputs of 8- and 4-bit adapters are from those
+ * in BF16. One line of JSON per case with --json. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/registry.h"
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/random.h"
+#include "graph/graph.h"
+#include "model/build.h"
+#include "model/synthetic.h"
+
+enum { MAX_STREAMS = 16, PREFILL = 512, PAGE_ROOM = PREFILL + 256 };
+
+typedef struct bench {
+    weft__synthetic *model;
+    weft_graph *graph;
+    weft__provider *provider;
+    weft__plan *plan;
+    weft_kv_binding kv;
+    int32_t n_pages;
+    int32_t *pages;     /* [MAX_STREAMS][n_pages] */
+    float *logits, *hidden;
+    int32_t depth, rounds, json;
+    int64_t n_vocab;
+} bench;
+
+typedef struct bench_case {
+    const char *name;
+    int streams, adapters, rank, all; /* all: seven linears of a layer, else q and v */
+    uint32_t dtype;
+    double limit; /* per cent, 0: none */
+} bench_case;
+
+static const bench_case cases[] = {
+    {"4 streams, 4 adapters, rank 16, 8 bits", 4, 4, 16, 1, WEFT_Q8_0, 10},
+    {"4 streams, 4 adapters, rank 16, 4 bits", 4, 4, 16, 1, WEFT_Q4_0, 6},
+    {"4 streams, 4 adapters, rank 16, bf16", 4, 4, 16, 1, WEFT_BF16, 0},
+    {"4 streams, 4 adapters, rank 32 on q and v, 8 bits", 4, 4, 32, 0, WEFT_Q8_0, 4},
+    {"4 streams, 1 adapter, rank 16, 8 bits", 4, 1, 16, 1, WEFT_Q8_0, 4},
+    {"1 stream, 1 adapter, rank 16, 8 bits", 1, 1, 16, 1, WEFT_Q8_0, 0},
+    {"16 streams, 16 adapters, rank 16, 8 bits", 16, 16, 16, 1, WEFT_Q8_0, 15},
+    {"16 streams, 5 adapters, rank 16, 8 bits", 16, 5, 16, 1, WEFT_Q8_0, 0},
+    {"prompt of 512, 1 adapter, rank 16, 8 bits", 0, 1, 16, 1, WEFT_Q8_0, 0},
+};
+
+static void die(const char *what, const weft_error *err)
+{
+    fprintf(stderr, "bench_adapters: %s%s%s\n", what, err ? ": " : "", err ? err->message : "");
+    exit(1);
+}
+
+static void *need(void *p)
+{
+    if (!p) die("out of memory", NULL);
+    return p;
+}
+
+/* ---- the model ---- */
+
+static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *options)
+{
+    weft_error err = {0};
+    weft__source src;
+    weft__hparams hp;
+    weft__build build = {0};
+    if (weft__synthetic_create(shape, dtype, NULL, NULL, &b->model, &err)) die("model", &err);
+    weft__synthetic_source(b->model, &src);
+    if (weft__model_build(&src, 0, &hp, &build, &b->graph, &err)) die("graph", &err);
+    b->n_vocab = hp.n_vocab;
+    if (weft__provider_open("cpu", options, &b->provider, &err)) die("provider", &err);
+    weft__plan_options o = {.max_rows = PREFILL, .max_wanted = MAX_STREAMS, .providers = &b->provider, .n_providers = 1};
+    if (weft__plan_create(b->graph, &o, &b->plan, &err)) die("plan", &err);
+    const weft_kv_group *g = &b->graph->kv_groups[0];
+    if (b->graph->n_kv_groups != 1) die("a shape with one kind of attention is needed", NULL);
+    b->n_pages = (PAGE_ROOM + b->depth) / g->page_tokens + 1;
+    uint64_t page_bytes = weft_kv_page_elems(g) * 2;
+    size_t n = (size_t)b->n_pages * MAX_STREAMS;
+    b->kv = (weft_kv_binding){need(weft__alloc_zero(n, page_bytes)), page_bytes, WEFT_F16, (int32_t)n};
+    b->pages = need(weft__alloc_array(n, sizeof *b->pages));
+    for (size_t i = 0; i < n; i++) b->pages[i] = (int32_t)i;
+    b->logits = need(weft__alloc_array((size_t)(MAX_STREAMS * b->n_vocab), sizeof *b->logits));
+    b->hidden = need(weft__alloc_array((size_t)PREFILL * (size_t)hp.d_model, sizeof *b->hidden));
+}
+
+static void bench_close(bench *b)
+{
+    weft__plan_destroy(&b->plan);
+    weft__provider_close(&b->provider);
+    weft__graph_destroy(&b->graph);
+    weft__synthetic_destroy(&b->model);
+    weft__free(b->kv.data);
+    weft__free(b->pages);
+    weft__free(b->logits);
+    weft__free(b->hidden);
+}
+
+/* One row of each stream, or a prompt (streams 0), at the depth; adapters are given out in turn. Returns seconds. */
+static double step(bench *b, int streams, weft_adapter *const *adapters, int n_adapters)
+{
+    int32_t token[PREFILL], pos[PREFILL], seq[PREFILL], adapter[PREFILL], n = streams ? streams : PREFILL;
+    uint8_t want[PREFILL] = {0};
+    weft_seq_view views[MAX_STREAMS];
+    const int32_t *tables[MAX_STREAMS];
+    for (int32_t i = 0; i < n; i++) {
+        token[i] = (i * 37 + 5) % (int32_t)b->n_vocab;
+        pos[i] = b->depth + (streams ? 0 : i);
+        seq[i] = streams ? i : 0;
+        adapter[i] = n_adapters ? seq[i] % n_adapters : -1;
+        want[i] = streams || i == n - 1 ? WEFT_WANT_LOGITS : 0;
+    }
+    for (int s = 0; s < MAX_STREAMS; s++) {
+        tables[s] = b->pages + (ptrdiff_t)s * b->n_pages;
+        views[s] = (weft_seq_view){&tables[s], &b->n_pages, NULL};
+    }
+    weft_rows rows = {.size = sizeof rows, .n_rows = n, .n_wanted = streams ? n : 1, .n_seqs = streams ? streams : 1, .token = token, .pos = pos,
+                      .seq = seq, .want = want, .seqs = views, .adapter = n_adapters ? adapter : NULL, .n_adapters = n_adapters,
+                      .adapters = adapters};
+    weft_error err = {0};
+    float *out[2] = {b->logits, b->hidden};
+    uint64_t begin = weft__clock_ns();
+    if (weft__plan_run(b->plan, &rows, &b->kv, out, &err)) die("step", &err);
+    return (double)(weft__clock_ns() - begin) * 1e-9;
+}
+
+/* ---- adapters ---- */
+
+static int is_target(const char *name, int all)
+{
+    static const char *const seven[] = {"attn_q.", "attn_v.", "attn_k.", "attn_output.", "ffn_gate.", "ffn_up.", "ffn_down."};
+    for (int i = 0; i < (all ? 7 : 2); i++)
+        if (strstr(name, seven[i])) return 1;
+    return 0;
+}
+
+/* Random values, the same for every adapter; each is packed for itself. */
+static weft_adapter *adapter_new(bench *b, int rank, int all, uint32_t dtype, double *seconds)
+{
+    const weft_graph *g = weft__plan_graph(b->plan);
+    weft_lora *lora = need(weft__alloc_zero((size_t)g->n_weights, sizeof *lora));
+    weft_adapter *a;
+    weft_error err = {0};
+    weft__rng rng;
+    weft__rng_seed(&rng, 1);
+    for (int32_t i = 0; i < g->n_weights; i++) {
+        const weft_weight *w = &g->weights[i];
+        if (!is_target(w->name, all)) continue;
+        int64_t k = w->shape.d[0], n = w->shape.d[1];
+        float *x = need(weft__alloc_array((size_t)((k + n) * rank), sizeof *x));
+        for (int64_t j = 0; j < (k + n) * rank; j++) x[j] = (float)(weft__rng_normal(&rng) * (j < k * rank ? 1 / sqrt((double)k) : 0.02));
+        lora[i] = (weft_lora){.a = x, .b = x + k * rank, .rank = rank, .dtype = WEFT_F32, .scale = 2};
+    }
+    weft_adapter_spec spec = {.size = sizeof spec, .n_weights = g->n_weights, .lora = lora, .dtype = dtype};
+    uint64_t begin = weft__clock_ns();
+    if (weft__plan_adapter_new(b->plan, &spec, &a, &err)) die("adapter", &err);
+    *seconds = (double)(weft__clock_ns() - begin) * 1e-9;
+    for (int32_t i = 0; i < g->n_weights; i++) weft__free((void *)lora[i].a);
+    weft__free(lora);
+    return a;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
+}
+
+static void run_case(bench *b, const bench_case *c)
+{
+    weft_adapter *a[MAX_STREAMS];
+    double *t = need(weft__alloc_array(3 * (size_t)b->rounds, sizeof *t)), *with = t + b->rounds, *ratio = with + b->rounds, pack = 0;
+    for (int i = 0; i < c->adapters; i++) a[i] = adapter_new(b, c->rank, c->all, c->dtype, &pack);
+    int rounds = c->streams ? b->rounds : b->rounds / 10 + 2;
+    for (int i = -2; i < rounds; i++) { /* the first two warm up */
+        double before = step(b, c->streams, NULL, 0), after = step(b, c->streams, a, c->adapters);
+        if (i < 0) continue;
+        t[i] = before;
+        with[i] = after;
+        ratio[i] = after / before;
+    }
+    double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, cost = 100 * (median(ratio, rounds) - 1);
+    double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds);
+    if (b->json)
+        printf("{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"limit_percent\":%.0f,\"adapter_mb\":%.2f,"
+               "\"pack_ms\":%.1f}\n",
+               c->name, without_ms, with_ms, cost, c->limit, mb, 1e3 * pack);
+    else
+        printf("%-52s %8.2f ms %8.2f ms %+6.1f %% %s%.0f%s %7.1f MB each, packed in %.0f ms\n", c->name, without_ms, with_ms, cost,
+               c->limit > 0 ? "(limit " : "(", c->limit, c->limit > 0 ? ")" : ")", mb, 1e3 * pack);
+    fflush(stdout);
+    for (int i = 0; i < c->adapters; i++) weft__plan_adapter_free(&a[i]);
+    weft__free(t);
+}
+
+/* Logits of four streams with 8 and 4 bits against BF16. */
+static void quality(bench *b)
+{
+    static const uint32_t types[] = {WEFT_BF16, WEFT_Q8_0, WEFT_Q4_0};
+    size_t n = (size_t)(4 * b->n_vocab);
+    float *bf16 = need(weft__alloc_array(n, sizeof *bf16));
+    for (int i = 0; i < 3; i++) {
+        double seconds, error = 0, size = 0;
+        weft_adapter *a = adapter_new(b, 16, 1, types[i], &seconds);
+        step(b, 4, &a, 1);
+        weft__plan_adapter_free(&a);
+        if (i == 0) memcpy(bf16, b->logits, n * sizeof *bf16);
+        for (size_t j = 0; j < n; j++) {
+            error += ((double)b->logits[j] - bf16[j]) * ((double)b->logits[j] - bf16[j]);
+            size += (double)bf16[j] * bf16[j];
+        }
+        if (i) printf(b->json ? "{\"case\":\"NMSE of %s\",\"nmse\":%.3g}\n" : "NMSE of logits, %s against BF16: %.2g\n", weft_dtype_describe(types[i]).name,
+                      error / size);
+    }
+    weft__free(bf16);
+}
+
+int main(int argc, char **argv)
+{
+    const char *shape = "tinyllama-1.1b", *only = "", *threads = "0";
+    char options[64];
+    uint32_t dtype = WEFT_Q4_0;
+    bench b = {.depth = 64, .rounds = 60};
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--json")) b.json = 1;
+        else if (!strcmp(argv[i], "--shape")) shape = value, i++;
+        else if (!strcmp(argv[i], "--type")) dtype = !strcmp(value, "q8_0") ? WEFT_Q8_0 : !strcmp(value, "q4_k") ? WEFT_Q4_K : WEFT_Q4_0, i++;
+        else if (!strcmp(argv[i], "-t")) threads = value, i++;
+        else if (!strcmp(argv[i], "-r")) b.rounds = atoi(value) > 0 ? atoi(value) : 1, i++;
+        else if (!strcmp(argv[i], "-d")) b.depth = atoi(value) > 0 ? atoi(value) : 0, i++;
+        else only = argv[i];
+    }
+    snprintf(options, sizeof options, "threads=%.20s", threads);
+    bench_open(&b, shape, dtype, options);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (strstr(cases[i].name, only)) run_case(&b, &cases[i]);
+    if (!*only) quality(&b);
+    bench_close(&b);
+    return 0;
+}

@@ -1,0 +1,96 @@
+/* adapter.h: adapters inside the CPU provider: how they are kept (adapter.c) and how a step applies them (delta.c).
+ *
+ * A product with an adapter is  gain . (W x) + B h, h = A x  (weft_lora; its scale is part of B). A is a matrix like any other and
+ * runs on the kernels of matrices, before the barrier behind which the outputs are computed; each thread then adds B h to the outputs
+ * that it has just computed, before their bias, gate or residual. Rows of a step are grouped by adapter, so A and B are read once for
+ * a group. Invariant: what a row gets depends on that row and its adapter only.
+ * Owner: a step's groups are thread 0's until the pool is entered, then nobody writes them; a packed adapter is immutable. */
+#ifndef WEFT_BACKEND_CPU_ADAPTER_H
+#define WEFT_BACKEND_CPU_ADAPTER_H
+
+#include "backend/cpu/cpu.h"
+
+enum {
+    WEFT__CPU_H_MATS = WEFT_LINEAR_MAX,                 /* matrices of a node that have an h: also an expert's gate, up and down */
+    WEFT__CPU_H_BYTES = 64 + 4 * WEFT_ADAPTER_RANK_MAX, /* of one */
+    WEFT__CPU_FEW = 16                                  /* rows of a group that are taken together */
+};
+
+/* What an adapter changes about one weight. */
+typedef struct weft__cpu_pair {
+    int32_t rank;           /* 0: no A and B */
+    const weft__matmul *mm; /* that runs A */
+    const uint8_t *a, *b;   /* expert after expert; NULL where the weight is only looked up */
+    size_t a_stride, a_expert, b_expert; /* bytes from panel to panel, from expert to expert */
+    const float *gain;      /* [n] or NULL */
+    const uint8_t *rows;    /* of an embedding: B, row by row; NULL where it is none */
+    size_t row_bytes;
+    const uint8_t *columns; /* ... and A, transposed and packed as a B */
+} weft__cpu_pair;
+
+struct weft_adapter {
+    const weft_program *program;
+    const weft__expand *expand;
+    uint32_t row_dtype; /* of embeddings' rows */
+    weft_buffer *memory;
+    uint64_t n_bytes;
+    weft__cpu_pair pair[]; /* [n_weights] */
+};
+
+weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+void weft__cpu_adapter_free(weft_adapter **adapter);
+uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
+
+/* ---- in a step ---- */
+
+/* Room for what steps with adapters need, once all steps are built. WEFT_NO_MEMORY. */
+weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
+/* Rows of k inputs will be taken. */
+void weft__cpu_need_taken(weft_program *p, int64_t k);
+/* Checks the step's adapters and groups its rows. p->wanted is known. */
+weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
+
+/* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */
+const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r);
+/* Does an adapter of this step have an A and B for the matrix? */
+int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w);
+
+/* Where h of a row (or slot) lies. */
+static inline uint8_t *weft__cpu_h(const weft_program *p, int64_t row, int mat)
+{
+    return p->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
+}
+
+/* Rows whose forms were prepared together: rows [row, row + n) of the step, at acts. */
+typedef struct weft__cpu_prepared {
+    const uint8_t *acts;
+    const size_t *offset;
+    int64_t row, n;
+} weft__cpu_prepared;
+
+/* h of the rows [first, last), which lie within `at`, for the matrices of a linear node. split: this thread's part of the matrices
+ * and groups, instead of all. */
+void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
+                             int split);
+/* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
+void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert, const float *x,
+                          int64_t h_row, int mat);
+
+/* Whose B is added to which rows of a block of outputs. */
+struct weft__cpu_delta {
+    const weft__cpu_group *group;
+    int32_t n_groups;
+    const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
+    int64_t row, n;      /* the block has rows [row, row + n) */
+    int32_t expert;
+};
+
+/* The groups of all rows of step s; rows [row, row + n) of them. */
+weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);
+/* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
+void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first, int64_t last,
+                      float *out, int64_t ldo);
+/* y [D] += what the row's adapter changes about row `token` of embedding w. */
+void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d, float *y);
+
+#endif

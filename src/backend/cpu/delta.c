@@ -1,0 +1,221 @@
+/* delta.c: what adapters add to the rows of a step (adapter.h). */
+#include <string.h>
+
+#include "backend/cpu/adapter.h"
+#include "mem/mem.h"
+
+/* ---- rows by adapter ---- */
+
+const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r)
+{
+    if (p->groups[0].n == 0) return NULL;
+    int32_t i = p->rows->adapter[rows == WEFT_WANTED ? p->wanted[r] : r];
+    return i < 0 ? NULL : p->rows->adapters[i];
+}
+
+static const weft__cpu_groups *groups_of(const weft_program *p, int64_t rows)
+{
+    return &p->groups[rows == WEFT_WANTED];
+}
+
+/* Counting sort of n rows by adapter into *g. of: the step's row of each, or NULL: itself. start [n_adapters + 1]. */
+static void group(const weft_rows *rows, const int32_t *of, int32_t n, int32_t *start, weft__cpu_groups *g)
+{
+    g->n = 0;
+    memset(start, 0, ((size_t)rows->n_adapters + 1) * sizeof *start);
+    for (int32_t r = 0; r < n; r++) {
+        int32_t a = rows->adapter[of ? of[r] : r];
+        if (a >= 0) start[a + 1]++;
+    }
+    for (int32_t a = 0; a < rows->n_adapters; a++) {
+        int32_t count = start[a + 1];
+        start[a + 1] += start[a];
+        if (count && rows->adapters[a]) g->list[g->n++] = (weft__cpu_group){rows->adapters[a], start[a], count};
+    }
+    for (int32_t r = 0; r < n; r++) {
+        int32_t a = rows->adapter[of ? of[r] : r];
+        if (a >= 0) g->rows[start[a]++] = r;
+    }
+}
+
+weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err)
+{
+    p->groups[0].n = p->groups[1].n = 0;
+    if (!rows->adapter) return WEFT_OK;
+    if (rows->n_adapters < 0 || rows->n_adapters > p->segment->max_rows || (rows->n_adapters && !rows->adapters))
+        return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters, p->segment->max_rows);
+    for (int32_t i = 0; i < rows->n_adapters; i++)
+        if (rows->adapters[i] && rows->adapters[i]->program != p)
+            return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another program", i);
+    for (int32_t r = 0; r < rows->n_rows; r++)
+        if (rows->adapter[r] < -1 || rows->adapter[r] >= rows->n_adapters)
+            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r], rows->n_adapters);
+    group(rows, NULL, rows->n_rows, p->group_start, &p->groups[0]);
+    group(rows, p->wanted, rows->n_wanted, p->group_start, &p->groups[1]);
+    return WEFT_OK;
+}
+
+int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w)
+{
+    const weft__cpu_groups *g = groups_of(p, rows);
+    for (int32_t i = 0; i < g->n; i++)
+        if (g->list[i].adapter->pair[w].rank) return 1;
+    return 0;
+}
+
+/* ---- memory ---- */
+
+void weft__cpu_need_taken(weft_program *p, int64_t k)
+{
+    static const uint32_t types[] = {WEFT_F32, WEFT_BF16, WEFT_Q8_0, WEFT_Q4_0};
+    for (int i = 0; i < 4; i++)
+        weft__cpu_need(&p->needs.taken, weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
+    weft__cpu_need(&p->needs.h, (size_t)WEFT__CPU_FEW * WEFT_ADAPTER_RANK_MAX * sizeof(float));
+}
+
+weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
+{
+    size_t max_rows = (size_t)p->segment->max_rows, max_wanted = (size_t)p->segment->max_wanted;
+    size_t n_rows = p->needs.slots / sizeof(int32_t) > max_rows ? p->needs.slots / sizeof(int32_t) : max_rows;
+    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_rows * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES};
+    for (int i = 0; i < 2; i++) {
+        p->groups[i].list = weft__cpu_own(p, max_rows, sizeof(weft__cpu_group));
+        p->groups[i].rows = weft__cpu_own(p, i ? max_wanted : max_rows, sizeof(int32_t));
+        if (!p->groups[i].list || !p->groups[i].rows) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
+    }
+    p->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
+    if (!p->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
+    weft_status st = weft__mem_create(&spec, &p->h_buffer, err); /* touched only by steps with adapters */
+    if (st) return weft_fail_within(err, st, "scratch of adapters");
+    p->h = p->h_buffer->data;
+    return WEFT_OK;
+}
+
+/* ---- A ---- */
+
+/* h of n prepared rows of one adapter; h_rows: whose. */
+static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k, int32_t expert,
+                   const void *acts, int64_t n, const int32_t *h_rows, int mat)
+{
+    pair->mm->run(pair->a + (size_t)expert * pair->a_expert, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
+    for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
+}
+
+/* n rows, `rows` of the step, in the form that an A reads: those that are prepared already, copies of them, or made here. */
+static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__act *form,
+                             const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
+{
+    int a = 0;
+    while (a < l->input.n_acts && l->input.act[a] != form) a++;
+    if (a < l->input.n_acts && n == at->n) return at->acts + at->offset[a];
+    for (int64_t i = 0; i < n; i++) {
+        if (a < l->input.n_acts) form->take(at->acts + at->offset[a], l->input.k, rows[i] - at->row, at->n, th->taken, i, n);
+        else form->put(weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->taken);
+    }
+    return th->taken;
+}
+
+/* Matrices [from, to) for n rows of one group. */
+static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft_adapter *a, int from, int to,
+                        const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
+{
+    const weft__act *form = NULL;
+    const void *acts = NULL;
+    for (int i = from; i < to; i++) {
+        const weft__cpu_pair *pair = &a->pair[l->m[i].id];
+        if (pair->rank == 0) continue;
+        if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
+        form = pair->mm->act;
+        shrink(p, th, a, pair, l->input.k, 0, acts, n, rows, i);
+    }
+}
+
+void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
+                             int split)
+{
+    const weft__cpu_linear *l = s->data;
+    const weft__cpu_groups *groups = groups_of(p, s->rows);
+    int64_t n_items = (int64_t)groups->n * l->n_mat;
+    int64_t begin = split ? weft__cpu_share(n_items, thread, p->n_threads) : 0;
+    int64_t end = split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items;
+    for (int32_t g = 0; g < groups->n; g++) {
+        int64_t item = (int64_t)g * l->n_mat;
+        int from = begin > item ? (int)(begin - item) : 0, to = end < item + l->n_mat ? (int)(end - item) : l->n_mat;
+        if (from >= to) continue;
+        const weft__cpu_group *group = &groups->list[g];
+        const int32_t *rows = groups->rows + group->first;
+        int32_t i = 0, n = group->n;
+        while (i < n && rows[i] < first) i++;
+        while (n > i && rows[n - 1] >= last) n--;
+        for (int32_t few; i < n; i += few) {
+            few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
+            shrink_rows(p, l, &p->threads[thread], group->adapter, from, to, &at, rows + i, few);
+        }
+    }
+}
+
+void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert, const float *x,
+                          int64_t h_row, int mat)
+{
+    weft__cpu_thread *th = &p->threads[thread];
+    const weft__cpu_pair *pair = &a->pair[m->id];
+    int32_t row = (int32_t)h_row;
+    if (pair->rank == 0) return;
+    pair->mm->act->put(x, m->k, 0, 1, th->taken);
+    shrink(p, th, a, pair, m->k, expert, th->taken, 1, &row, mat);
+}
+
+/* ---- B ---- */
+
+weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n)
+{
+    const weft__cpu_groups *g = groups_of(p, rows);
+    return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
+}
+
+/* n rows of one group. */
+static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat, int64_t first,
+                        int64_t last, const int64_t *rows, int n, float *const *y)
+{
+    const void *h[WEFT__CPU_FEW];
+    for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
+    if (pair->rank == 0) return;
+    for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
+    const uint8_t *b = pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
+    a->expand->run(b, last - first, pair->rank, h, n, y);
+}
+
+void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first, int64_t last,
+                      float *out, int64_t ldo)
+{
+    for (int32_t g = 0; g < d->n_groups; g++) {
+        const weft__cpu_group *group = &d->group[g];
+        const weft__cpu_pair *pair = &group->adapter->pair[m->id];
+        int64_t rows[WEFT__CPU_FEW];
+        float *y[WEFT__CPU_FEW];
+        int n = 0;
+        if (pair->rank == 0 && !pair->gain) continue;
+        for (int32_t i = 0; i < group->n; i++) {
+            int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;
+            if (r < d->row || r >= d->row + d->n) continue;
+            rows[n] = r;
+            y[n++] = out + (r - d->row) * ldo;
+            if (n < WEFT__CPU_FEW) continue;
+            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y);
+            n = 0;
+        }
+        if (n) expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y);
+    }
+}
+
+void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d, float *y)
+{
+    const weft__cpu_pair *pair = &a->pair[w];
+    weft__cpu_thread *th = &p->threads[thread];
+    if (pair->gain) p->k->scale(y, pair->gain[token], d, y);
+    if (!pair->rows) return;
+    p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
+    a->expand->h_put(th->h, pair->rank, th->taken);
+    const void *h = th->taken;
+    a->expand->run(pair->columns, d, pair->rank, &h, 1, &y);
+}

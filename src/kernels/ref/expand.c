@@ -1,0 +1,67 @@
+/* expand.c: adding B h to outputs, readable (kernels.h; layout: simd/expand_layout.h). Invariant: an output is one sum in rising rank.
+ * Reentrant; no state. */
+#include "kernels/list.h"
+
+#include "kernels/simd/expand_layout.h"
+
+/* Element (r, i) of a panel, without its output's scale; 4 bits: the code as it is stored. */
+static float element(uint32_t f, const uint8_t *panel, int r, int64_t i)
+{
+    int64_t at = i * WEFT__EXPAND_ROWS + r;
+    float x;
+    uint16_t half;
+    uint8_t pair;
+    switch (f) {
+    case WEFT_F32: memcpy(&x, panel + 4 * at, sizeof x); return x;
+    case WEFT_BF16: memcpy(&half, panel + 2 * at, sizeof half); return weft__bf16_to_f32(half);
+    case WEFT_Q8_0: return (float)(int8_t)panel[EX_SCALES + at];
+    default: pair = panel[EX_SCALES + i / 2 * WEFT__EXPAND_ROWS + r]; return (float)(i % 2 ? pair >> 4 : pair & 15);
+    }
+}
+
+static float scale_of(uint32_t f, const uint8_t *panel, int r)
+{
+    uint16_t half;
+    if (f == WEFT_F32 || f == WEFT_BF16) return 1;
+    memcpy(&half, panel + 2 * r, sizeof half);
+    return weft__bf16_to_f32(half);
+}
+
+static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)
+{
+    for (int64_t j = 0; j < n_out; j++) {
+        const uint8_t *p = panel + (size_t)(j / WEFT__EXPAND_ROWS) * ex_panel_bytes(f, rank);
+        int r = (int)(j % WEFT__EXPAND_ROWS);
+        for (int t = 0; t < m; t++) {
+            const float *x = h[t];
+            double sum = x[0];
+            for (int64_t i = 0; i < rank; i++) sum += (double)element(f, p, r, i) * x[1 + i];
+            y[t][j] += (float)(sum * scale_of(f, p, r));
+        }
+    }
+}
+
+#define EXPAND(type, id)                                                                                                         \
+    static size_t id##_bytes(int64_t rank)                                                                                       \
+    {                                                                                                                            \
+        return ex_panel_bytes(WEFT_##type, rank);                                                                                \
+    }                                                                                                                            \
+    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
+    {                                                                                                                            \
+        ex_pack(WEFT_##type, b, ldb, factor, n_rows, rank, panel);                                                               \
+    }                                                                                                                            \
+    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
+    {                                                                                                                            \
+        ex_h_put(WEFT_##type, h, rank, to);                                                                                      \
+    }                                                                                                                            \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)          \
+    {                                                                                                                            \
+        add(WEFT_##type, panels, n_out, rank, h, m, y);                                                                          \
+    }                                                                                                                            \
+    const weft__expand weft__expand_##id##_ref = {                                                                               \
+        "expand_" #id "_ref", WEFT_##type, WEFT__TIER_REF, id##_bytes, id##_pack, ex_h_bytes, id##_put, id##_run};
+
+EXPAND(F32, f32)
+EXPAND(BF16, bf16)
+EXPAND(Q8_0, q8_0)
+EXPAND(Q4_0, q4_0)

@@ -1,0 +1,102 @@
+/* expand.h: adding B h to outputs by fused multiply-add in f32, for any vector tier (layout: simd/expand_layout.h).
+ *
+ * The including file has included its tier's matmul_vec.h. An output is one chain over the ranks in order, so the number of rows does
+ * not change its bits. */
+#ifndef WEFT_KERNELS_SIMD_EXPAND_H
+#define WEFT_KERNELS_SIMD_EXPAND_H
+
+#include "kernels/simd/expand_layout.h"
+#include "kernels/simd/unroll.h"
+
+enum { EX_TOGETHER = 4 /* rows that share what was decoded */, EX_AHEAD = 2048 /* bytes that are asked for early */ };
+
+/* MM_R outputs of one rank. */
+MM_INLINE vf ex_load(uint32_t f, const uint8_t *codes, int64_t i)
+{
+    switch (f) {
+    case WEFT_F32: return vf_load((const float *)codes + i * WEFT__EXPAND_ROWS);
+    case WEFT_BF16: return vf_load_bf16((const uint16_t *)codes + i * WEFT__EXPAND_ROWS);
+    case WEFT_Q8_0: return vf_load_s8(codes + i * WEFT__EXPAND_ROWS);
+    default:
+        return i % 2 ? vf_load_u4_high(codes + i / 2 * WEFT__EXPAND_ROWS) : vf_load_u4_low(codes + i / 2 * WEFT__EXPAND_ROWS);
+    }
+}
+
+/* Outputs [at, at + n) of n_rows rows, n <= MM_R. `codes` and `scales` are those of output `at`. */
+MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *scales, int64_t rank, const void *const *h,
+                       float *const *y, int64_t at, int n)
+{
+    vf acc[EX_TOGETHER];
+    UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_word(h[t]);
+    for (int64_t i = 0; i < rank; i += 2) { /* nibbles come in pairs */
+        UNROLL for (int j = 0; j < 2; j++)
+        {
+            if (i + j == rank) break;
+            vf w = ex_load(f, codes, i + j);
+            UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(w, vf_word((const float *)h[t] + 1 + i + j), acc[t]);
+        }
+    }
+    vf scale = f == WEFT_F32 || f == WEFT_BF16 ? vf_set(1) : vf_load_bf16((const uint16_t *)scales);
+    UNROLL for (int t = 0; t < n_rows; t++)
+    {
+        if (n == MM_R) {
+            vf_store(y[t] + at, vf_fma(acc[t], scale, vf_load(y[t] + at)));
+        } else {
+            vf_store_part(y[t] + at, vf_fma(acc[t], scale, vf_load_part(y[t] + at, n)), n);
+        }
+    }
+}
+
+/* Bytes of the codes of one output, of all elements in a row of the panel up to output `r`. */
+MM_INLINE int ex_offset(uint32_t f, int r)
+{
+    return f == WEFT_F32 ? 4 * r : f == WEFT_BF16 ? 2 * r : r;
+}
+
+MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, float *const *y)
+{
+    const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
+    for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + EX_AHEAD + l, _MM_HINT_T0);
+        for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
+            int64_t left = n_out - at - r;
+            ex_part(f, n_rows, panel + head + ex_offset(f, r), panel + 2 * r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);
+        }
+    }
+}
+
+/* weft__expand.run */
+MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)
+{
+    for (; m > 0; m -= EX_TOGETHER, h += EX_TOGETHER, y += EX_TOGETHER) {
+        switch (m) {
+        case 1: ex_rows(f, 1, panels, n_out, rank, h, y); break;
+        case 2: ex_rows(f, 2, panels, n_out, rank, h, y); break;
+        case 3: ex_rows(f, 3, panels, n_out, rank, h, y); break;
+        default: ex_rows(f, 4, panels, n_out, rank, h, y); break;
+        }
+    }
+}
+
+/* Defines weft__expand_ID_TIER. */
+#define EX_KERNEL(format, id, tier_name, TIER)                                                                                   \
+    static size_t id##_bytes(int64_t rank)                                                                                       \
+    {                                                                                                                            \
+        return ex_panel_bytes(WEFT_##format, rank);                                                                              \
+    }                                                                                                                            \
+    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
+    {                                                                                                                            \
+        ex_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                             \
+    }                                                                                                                            \
+    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
+    {                                                                                                                            \
+        ex_h_put(WEFT_##format, h, rank, to);                                                                                    \
+    }                                                                                                                            \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)          \
+    {                                                                                                                            \
+        ex_run(WEFT_##format, panels, n_out, rank, h, m, y);                                                                     \
+    }                                                                                                                            \
+    const weft__expand weft__expand_##id##_##tier_name = {                                                                       \
+        "expand_" #id "_" #tier_name, WEFT_##format, WEFT__TIER_##TIER, id##_bytes, id##_pack, ex_h_bytes, id##_put, id##_run};
+
+#endif

@@ -1,0 +1,96 @@
+/* expand_layout.h: how the B of an adapter lies in memory, and how its codes are made. Plain C: ref uses it, too.
+ *
+ * A panel is 16 outputs x all ranks. 8 and 4 bits begin with a scale per output, bf16 [16]; then, rank by rank:
+ *   F32 and BF16: [rank][16]    8 bits: signed codes [rank][16]
+ *   4 bits: [ranks / 2][16] bytes, the even rank's code in the low nibble, both 8 too large
+ * or, for VPDPBUSD, in registers of 64 bytes, whose byte 4 * r + j is that of output r:
+ *   8 bits: [ranks / 4], rank 4 * g + j, codes 128 too large    4 bits: [ranks / 8], rank 8 * g + j low, 8 * g + 4 + j high
+ * Missing ranks are codes of zero. */
+#ifndef WEFT_KERNELS_SIMD_EXPAND_LAYOUT_H
+#define WEFT_KERNELS_SIMD_EXPAND_LAYOUT_H
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "quant/half.h"
+
+enum { EX_SCALES = 2 * WEFT__EXPAND_ROWS /* bytes */ };
+
+static inline int64_t ex_groups(int64_t rank, int64_t group)
+{
+    return (rank + group - 1) / group;
+}
+
+static inline size_t ex_panel_bytes(uint32_t f, int64_t rank)
+{
+    switch (f) {
+    case WEFT_F32: return (size_t)rank * 4 * WEFT__EXPAND_ROWS;
+    case WEFT_BF16: return (size_t)rank * 2 * WEFT__EXPAND_ROWS;
+    case WEFT_Q8_0: return EX_SCALES + (size_t)rank * WEFT__EXPAND_ROWS;
+    default: return EX_SCALES + (size_t)ex_groups(rank, 2) * WEFT__EXPAND_ROWS;
+    }
+}
+
+/* Codes of one output, and its scale; b [rank] times factor. 8 bits: -127..127. 4 bits: -8..7, the largest magnitude being -8. */
+static inline uint16_t ex_codes(uint32_t f, const float *b, float factor, int64_t rank, int8_t *codes)
+{
+    float most = 0;
+    for (int64_t i = 0; i < rank; i++) most = fabsf(b[i] * factor) > fabsf(most) ? b[i] * factor : most;
+    int low = f == WEFT_Q8_0 ? -127 : -8, high = f == WEFT_Q8_0 ? 127 : 7;
+    uint16_t scale = weft__bf16_from_f32(most / (float)low);
+    float d = weft__bf16_to_f32(scale);
+    for (int64_t i = 0; i < rank; i++) {
+        float c = d != 0 ? rintf(b[i] * factor / d) : 0;
+        codes[i] = (int8_t)(c < (float)low ? low : c > (float)high ? high : c);
+    }
+    return scale;
+}
+
+/* weft__expand.pack, rank by rank. */
+static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, uint8_t *panel)
+{
+    int8_t codes[WEFT__EXPAND_RANK_MAX];
+    memset(panel, f == WEFT_Q4_0 ? 0x88 : 0, ex_panel_bytes(f, rank));
+    if (f == WEFT_Q4_0) memset(panel, 0, EX_SCALES);
+    for (int r = 0; r < n_rows; r++, b += ldb) {
+        if (f == WEFT_F32 || f == WEFT_BF16) {
+            for (int64_t i = 0; i < rank; i++) {
+                float x = b[i] * factor;
+                uint16_t half = weft__bf16_from_f32(x);
+                int64_t at = i * WEFT__EXPAND_ROWS + r;
+                if (f == WEFT_F32) memcpy(panel + 4 * at, &x, sizeof x);
+                else memcpy(panel + 2 * at, &half, sizeof half);
+            }
+            continue;
+        }
+        uint16_t scale = ex_codes(f, b, factor, rank, codes);
+        memcpy(panel + 2 * r, &scale, sizeof scale);
+        for (int64_t i = 0; i < rank; i++) {
+            if (f == WEFT_Q8_0) {
+                panel[EX_SCALES + i * WEFT__EXPAND_ROWS + r] = (uint8_t)codes[i];
+            } else {
+                uint8_t *to = &panel[EX_SCALES + i / 2 * WEFT__EXPAND_ROWS + r];
+                *to = (uint8_t)(i % 2 ? (*to & 0x0F) | (codes[i] + 8) << 4 : (*to & 0xF0) | (codes[i] + 8));
+            }
+        }
+    }
+}
+
+/* weft__expand.put of h as it is: what a sum starts from (4 bits: minus eight times the sum of h), then [ranks, whole pairs]. */
+static inline size_t ex_h_bytes(int64_t rank)
+{
+    return (size_t)(1 + 2 * ex_groups(rank, 2)) * sizeof(float);
+}
+
+static inline void ex_h_put(uint32_t f, const float *h, int64_t rank, float *to)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < rank; i++) sum += h[i];
+    to[0] = f == WEFT_Q4_0 ? -8 * sum : 0;
+    memcpy(to + 1, h, (size_t)rank * sizeof *h);
+    if (rank % 2) to[1 + rank] = 0;
+}
+
+#endif
