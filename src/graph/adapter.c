@@ -122,6 +122,9 @@ weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows
         const weft__plan_adapter *a = (const weft__plan_adapter *)rows->adapters[i];
         if (a && a->plan != p) return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another plan", i);
     }
+    for (int32_t r = 0; rows->n_rows <= p->max_rows && r < rows->n_rows; r++) /* more are the provider's to refuse */
+        if (rows->adapter[r] < WEFT_NONE || rows->adapter[r] >= rows->n_adapters)
+            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r], rows->n_adapters);
     return WEFT_OK;
 }
 

@@ -204,7 +204,7 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
             t->token[n] = token_at(spans[i].seq, spans[i].from + j, vocab);
             t->pos[n] = spans[i].from + j;
             t->seq[n] = spans[i].seq;
-            t->adapter[n] = t->n_adapters ? t->adapter_of[spans[i].seq] : -1;
+            if (t->n_adapters) t->adapter[n] = t->adapter_of[spans[i].seq];
             t->want[n] = WEFT_WANT_LOGITS;
         }
     }
