@@ -72,6 +72,8 @@ typedef struct weft__cpu_prepared {
  * and groups, instead of all. */
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
                              int split);
+/* Asks for what weft__cpu_shrink_linear will read first of its part. */
+void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
 void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert, const float *x,
                           int64_t h_row, int mat);
@@ -83,7 +85,11 @@ struct weft__cpu_delta {
     const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
     int64_t row, n;      /* the block has rows [row, row + n) */
     int32_t expert;
+    uint32_t after;      /* h is there when so many shares of it were made (weft__cpu_await) */
 };
+
+/* This thread's share of h is made. Returns what to wait for: by then it most likely has happened. */
+uint32_t weft__cpu_arrive(weft_program *p, int thread);
 
 /* The groups of all rows of step s; rows [row, row + n) of them. */
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);

@@ -167,6 +167,7 @@ typedef struct weft__cpu_thread {
     uint8_t *taken; /* forms of a few rows of one adapter */
     float *h;       /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
+    uint32_t n_shrunk;            /* what p->n_shrunk is when all threads have made as many shares as this one */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */
@@ -225,6 +226,7 @@ struct weft_program {
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
     int32_t *group_start;       /* [max_rows + 1] */
+    atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
     weft_profile_log *profile; /* NULL: steps are not timed */
 };
 

@@ -1,4 +1,5 @@
 /* delta.c: what adapters add to the rows of a step (adapter.h). */
+#include <sched.h>
 #include <string.h>
 
 #include "backend/cpu/adapter.h"
@@ -50,6 +51,8 @@ weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_er
     for (int32_t r = 0; r < rows->n_rows; r++)
         if (rows->adapter[r] < -1 || rows->adapter[r] >= rows->n_adapters)
             return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r], rows->n_adapters);
+    atomic_store_explicit(&p->n_shrunk, 0, memory_order_relaxed);
+    for (int t = 0; t < p->n_threads; t++) p->threads[t].n_shrunk = 0;
     group(rows, NULL, rows->n_rows, p->group_start, &p->groups[0]);
     group(rows, p->wanted, rows->n_wanted, p->group_start, &p->groups[1]);
     return WEFT_OK;
@@ -91,6 +94,22 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
     return WEFT_OK;
 }
 
+/* ---- asking early: a stream from memory takes long to begin ---- */
+
+enum { AHEAD_A = 4096, AHEAD_B = 2048 };
+
+static void fetch(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64) __builtin_prefetch(p + i, 0, 2);
+}
+
+/* The A that is read first of those of matrices [from, ...) of a node. */
+static void fetch_a(const weft_adapter *a, const weft__cpu_linear *l, int from)
+{
+    while (from < l->n_mat && a->pair[l->m[from].id].rank == 0) from++;
+    if (from < l->n_mat) fetch(a->pair[l->m[from].id].a, AHEAD_A);
+}
+
 /* ---- A ---- */
 
 /* h of n prepared rows of one adapter; h_rows: whose. */
@@ -130,6 +149,14 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
     }
 }
 
+void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread)
+{
+    const weft__cpu_linear *l = s->data;
+    const weft__cpu_groups *groups = groups_of(p, s->rows);
+    int64_t begin = weft__cpu_share((int64_t)groups->n * l->n_mat, thread, p->n_threads);
+    if (groups->n) fetch_a(groups->list[begin / l->n_mat].adapter, l, (int)(begin % l->n_mat));
+}
+
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
                              int split)
 {
@@ -144,6 +171,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         if (from >= to) continue;
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
+        if (item + l->n_mat < end) fetch_a(groups->list[g + 1].adapter, l, 0);
         int32_t i = 0, n = group->n;
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
@@ -167,6 +195,24 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
 
 /* ---- B ---- */
 
+uint32_t weft__cpu_arrive(weft_program *p, int thread)
+{
+    atomic_fetch_add_explicit(&p->n_shrunk, 1, memory_order_release);
+    return p->threads[thread].n_shrunk += (uint32_t)p->n_threads;
+}
+
+/* Until every thread has arrived; they did so before they began to multiply, so there is hardly ever anything to wait for. */
+static void await(const weft_program *p, uint32_t after)
+{
+    for (int i = 0; atomic_load_explicit(&p->n_shrunk, memory_order_acquire) < after; i++)
+        if (i > 1000) sched_yield();
+}
+
+static const uint8_t *b_of(const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int64_t first)
+{
+    return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
+}
+
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n)
 {
     const weft__cpu_groups *g = groups_of(p, rows);
@@ -181,19 +227,23 @@ static void expand_rows(const weft_program *p, const weft_adapter *a, const weft
     for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
     if (pair->rank == 0) return;
     for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
-    const uint8_t *b = pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
-    a->expand->run(b, last - first, pair->rank, h, n, y);
+    a->expand->run(b_of(a, pair, expert, first), last - first, pair->rank, h, n, y);
 }
 
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first, int64_t last,
                       float *out, int64_t ldo)
 {
+    if (d->n_groups) await(p, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
         const weft__cpu_group *group = &d->group[g];
         const weft__cpu_pair *pair = &group->adapter->pair[m->id];
         int64_t rows[WEFT__CPU_FEW];
         float *y[WEFT__CPU_FEW];
         int n = 0;
+        if (g + 1 < d->n_groups) {
+            const weft_adapter *next = d->group[g + 1].adapter;
+            if (next->pair[m->id].rank) fetch(b_of(next, &next->pair[m->id], d->expert, first), AHEAD_B);
+        }
         if (pair->rank == 0 && !pair->gain) continue;
         for (int32_t i = 0; i < group->n; i++) {
             int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;

@@ -127,12 +127,14 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const size_t *offset = l->input.tile_offset;
+    weft__cpu_fetch_linear(p, s, thread);
     for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, offset, r, r, n, th->act);
+    weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
     if (has_delta(p, s, l)) {
         weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1);
-        weft__pool_barrier(p->backend->pool, thread);
+        delta.after = weft__cpu_arrive(p, thread);
     }
-    multiply_share(p, l, thread, (rows_at){th->act, offset, 0, n, weft__cpu_delta_of(p, s->rows, 0, n)});
+    multiply_share(p, l, thread, (rows_at){th->act, offset, 0, n, delta});
 }
 
 static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
