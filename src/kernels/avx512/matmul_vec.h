@@ -13,6 +13,10 @@ MM_INLINE vi vi_load(const void *p)
 {
     return _mm512_loadu_si512(p);
 }
+MM_INLINE void vi_store(void *p, vi a)
+{
+    _mm512_storeu_si512(p, a);
+}
 MM_INLINE vi vi_word(const void *p)
 {
     int w;

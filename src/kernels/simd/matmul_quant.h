@@ -32,6 +32,8 @@
 #define MM_DOT32 0
 #endif
 
+enum { MM_CHUNK_ROWS = 256 /* rows at most that share the fetching of a panel */ };
+
 /* ---- codes ------------------------------------------------------------------------------------------------------------------- */
 
 /* Codes of eight bits that are signed here. */
@@ -388,33 +390,9 @@ MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_sp
     }
 }
 
-#define MM_PAIR_FN(f, name)                                                                                                      \
-    static void name##_pair(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,     \
-                            float *out, int64_t ldo)                                                                             \
-    {                                                                                                                            \
-        mm_tile_pair(f, w, stride, n_spans, a, next, lines, out, ldo);                                                           \
-    }
-#define MM_PAIR(f, name) (mm_in_pairs(f) ? name##_pair : NULL)
-#else
-#define MM_PAIR_FN(f, name)
-#define MM_PAIR(f, name) NULL
-#endif
-
-typedef void (*mm_pair_fn)(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,
-                           float *out, int64_t ldo);
-typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
-
-/* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
-MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
-{
-    int64_t rows = (512 << 10) / bytes_per_row / MM_TILE * MM_TILE;
-    return rows < MM_TILE ? MM_TILE : rows;
-}
-
-/* Panels at w times rows [c, end) of the activations, which are full tiles, two panels at a time. Returns how many outputs that
- * were. */
-static inline int64_t mm_run_pairs(int f, mm_pair_fn pair, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans,
-                                   const uint8_t *act, int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
+/* Whole pairs of panels at w times rows [c, end) of the activations, which are full tiles. Returns how many outputs that were. */
+MM_INLINE int64_t mm_run_pairs(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
+                               int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     const int64_t n_tiles = (end - c) / MM_TILE, n_steps = n_spans * mm_steps(f);
     const int lines = (int)(((int64_t)(2 * stride / 64) + n_tiles * n_steps - 1) / (n_tiles * n_steps));
@@ -422,14 +400,47 @@ static inline int64_t mm_run_pairs(int f, mm_pair_fn pair, const uint8_t *w, siz
     for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * stride) {
         const char *next = (const char *)w + 2 * stride;
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            pair(w, stride, n_spans, act + i * row_bytes, next, lines, out + i * ldo + n, ldo);
+            mm_tile_pair(f, w, stride, n_spans, act + i * row_bytes, next, lines, out + i * ldo + n, ldo);
     }
     return n;
 }
 
-/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows; pair, if there is one, full tiles where a
- * chunk has several, so that a pair of panels is worth fetching. */
-static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pair_fn pair, const void *panels, size_t stride, int64_t n_out,
+#include "kernels/simd/matmul_wide.h"
+
+/* Formats that are taken apart once for many rows. */
+MM_INLINE int mm_is_wide(int f)
+{
+    return f == WEFT_Q3_K || f == WEFT_Q6_K;
+}
+
+/* Several full tiles times whole pairs of panels, where that is faster than panel by panel: NULL where it is not. */
+#define MM_PAIRS_FN(f, name)                                                                                                     \
+    static int64_t name##_pairs(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,             \
+                                int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)                              \
+    {                                                                                                                            \
+        if (mm_is_wide(f)) return wide_run(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                       \
+        return mm_run_pairs(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                                     \
+    }
+#define MM_PAIRS(f, name) (mm_in_pairs(f) || mm_is_wide(f) ? name##_pairs : NULL)
+#else
+#define MM_PAIRS_FN(f, name)
+#define MM_PAIRS(f, name) NULL
+#endif
+
+typedef int64_t (*mm_pairs_fn)(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
+                               int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo);
+typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
+
+/* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
+MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
+{
+    int64_t rows = (512 << 10) / bytes_per_row / MM_TILE * MM_TILE;
+    return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
+}
+
+/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows; pairs, if there is such a function, full
+ * tiles where a chunk has several, so that a pair of panels is worth fetching. */
+static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
                           int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     enum { ENOUGH = 3 * MM_TILE };
@@ -437,8 +448,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pair_fn pair, const
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
-        if (pair && end - c >= ENOUGH)
-            paired = mm_run_pairs(f, pair, panels, stride, n_out, n_spans, act, row_bytes, c, full, out, ldo);
+        if (pairs && end - c >= ENOUGH) paired = pairs(panels, stride, n_out, n_spans, act, row_bytes, c, full, out, ldo);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
@@ -469,12 +479,12 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pair_fn pair, const
     MM_TILE_FN(WEFT_##format, id, 6)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
-    MM_PAIR_FN(WEFT_##format, id)                                                                                                \
+    MM_PAIRS_FN(WEFT_##format, id)                                                                                               \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIR(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo);                    \
+        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo);                   \
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \

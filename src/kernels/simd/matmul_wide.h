@@ -1,0 +1,137 @@
+/* matmul_wide.h: products with weights that are costly to take apart (Q3_K, Q6_K: scales by 16, no minimum), where many rows share
+ * them, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
+ *
+ * Two neighbouring panels are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float scales that stay in
+ * the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
+ * Measured at 80 rows: 66 % of VPDPBUSD's peak where tiles alone reach 54 %. Other formats gain nothing: what they cost hides behind
+ * the multiplications, or (Q2_K) these are the limit.
+ *
+ * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_H
+#define WEFT_KERNELS_SIMD_MATMUL_WIDE_H
+
+enum {
+    WIDE_STEPS = 8,              /* a multiple of every mm_steps */
+    WIDE_OUTS = 2 * MM_R,        /* outputs of a pair of panels */
+    WIDE_ROWS = 4,               /* rows side by side: 8 sums hide the latency of the multipliers */
+    WIDE_CODES = 8 * 2 * MM_REG, /* bytes of the codes of half a step: registers [8 groups][2 panels] */
+    WIDE_HALF = WIDE_CODES + 2 * 2 * MM_REG /* and behind them its scales: floats [2 quarters][2 panels] */
+};
+
+/* The scales of quarter p of half a step at w, panel i. */
+MM_INLINE float *wide_scale(const uint8_t *w, int p, int i)
+{
+    return (float *)(w + WIDE_CODES + (2 * p + i) * MM_REG);
+}
+
+/* Takes n spans of panel i of a pair apart. */
+MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, uint8_t *to)
+{
+    for (; n_spans > 0; n_spans--, w += mm_span_bytes(f, MM_R)) {
+        const uint8_t *c = w + mm_head_row(f) * MM_R;
+        mm_head head;
+        mm_load_head(f, w, &head);
+        for (int s = 0; s < mm_steps(f); s++, c += mm_step_regs(f) * MM_REG) {
+            UNROLL for (int h = 0; h < 2; h++, to += WIDE_HALF)
+            {
+                mm_scales sc;
+                mm_load_scales(f, w, &head, s, h, &sc);
+                UNROLL for (int g = 0; g < 8; g++) vi_store(to + (2 * g + i) * MM_REG, mm_code(f, c, h, g));
+                UNROLL for (int p = 0; p < 2; p++) vf_store(wide_scale(to, p, i), sc.d[p]);
+            }
+        }
+    }
+}
+
+/* x[i][t] = (p ? x : 0) + scale * sum of 16 products: quarter p of half h of a step, rows t0.. of a full tile, panels i. */
+MM_INLINE void wide_quarter(int f, int h, int p, int t0, const uint8_t *w, const uint8_t *a, vf x[2][WIDE_ROWS])
+{
+    vi sum[2][WIDE_ROWS];
+    UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+    {
+        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, p);
+        sum[0][t] = sum[1][t] = vi_word(bias);
+    }
+    UNROLL for (int g = p * 4; g < p * 4 + 4; g++)
+    {
+        const vi w0 = vi_load(w + 2 * g * MM_REG), w1 = vi_load(w + (2 * g + 1) * MM_REG);
+        UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+        {
+            const vi word = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
+            sum[0][t] = mm_dot_reg(sum[0][t], w0, word);
+            sum[1][t] = mm_dot_reg(sum[1][t], w1, word);
+        }
+    }
+    UNROLL for (int i = 0; i < 2; i++)
+    {
+        const vf d = vf_load(wide_scale(w, p, i));
+        UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+        {
+            const vf y = vf_from_int(sum[i][t]);
+            x[i][t] = p ? vf_fma(y, d, x[i][t]) : vf_mul(y, d);
+        }
+    }
+}
+
+/* Half h of a step: adds 32 products to acc, in the sequence of mm_half_rows. */
+MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *a, vf acc[2][WIDE_ROWS])
+{
+    vf x[2][WIDE_ROWS];
+    UNROLL for (int p = 0; p < 2; p++) wide_quarter(f, h, p, t0, w, a, x);
+    UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+    {
+        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
+        UNROLL for (int i = 0; i < 2; i++) acc[i][t] = vf_fma(x[i][t], scale, acc[i][t]);
+    }
+}
+
+/* A full tile times n steps of a pair: from the sums at `from`, WIDE_OUTS apart (NULL: from zero), to `to`, ld apart. */
+MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const float *from, float *to, int64_t ld)
+{
+    for (int t0 = 0; t0 < MM_TILE; t0 += WIDE_ROWS) {
+        const uint8_t *c = w, *b = a;
+        vf acc[2][WIDE_ROWS];
+        UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+        {
+            UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * WIDE_OUTS + i * MM_R) : vf_zero();
+        }
+        for (int s = 0; s < n_steps; s++, b += MM_TILE * MM_ROW_STEP) {
+            UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, acc);
+        }
+        UNROLL for (int t = 0; t < WIDE_ROWS; t++)
+        {
+            UNROLL for (int i = 0; i < 2; i++) vf_store(to + (t0 + t) * ld + i * MM_R, acc[i][t]);
+        }
+    }
+}
+
+/* Whole pairs of panels at w times rows [c, end) of the activations, which are full tiles and MM_CHUNK_ROWS at most. Returns how
+ * many outputs that were. Meanwhile the pair that comes next is fetched, and in good time the lines that will be written. */
+MM_INLINE int64_t wide_run(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
+                           int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
+{
+    _Alignas(64) uint8_t codes[2 * WIDE_STEPS * WIDE_HALF];
+    _Alignas(64) float sums[MM_CHUNK_ROWS * WIDE_OUTS];
+    const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (n_spans + at_once - 1) / at_once;
+    const int64_t n_tiles = n_parts * ((end - c) / MM_TILE), lines = ((int64_t)(2 * stride / 64) + n_tiles - 1) / n_tiles;
+    int64_t n = 0;
+    for (; n + WIDE_OUTS <= n_out; n += WIDE_OUTS, w += 2 * stride) {
+        const char *next = (const char *)w + 2 * stride;
+        for (int64_t p = 0; p < n_parts; p++) {
+            const int64_t first = p * at_once, spans = n_spans - first < at_once ? n_spans - first : at_once;
+            const int last = p == n_parts - 1;
+            for (int i = 0; i < 2; i++) wide_unpack(f, w + (size_t)i * stride + first * mm_span_bytes(f, MM_R), (int)spans, i, codes);
+            const uint8_t *a = act + c * row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
+            float *sum = sums;
+            for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * row_bytes, sum += MM_TILE * WIDE_OUTS) {
+                float *o = out + i * ldo + n;
+                for (int64_t l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+                if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, WIDE_OUTS);
+                wide_tile(f, codes, (int)spans * mm_steps(f), a, p ? sum : NULL, last ? o : sum, last ? ldo : WIDE_OUTS);
+            }
+        }
+    }
+    return n;
+}
+
+#endif
