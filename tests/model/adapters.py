@@ -105,29 +105,25 @@ class Architectures(Adapted):
         plain = hf.forward(case.config, weights, tokens)
         kinds = KINDS + ([] if "moe" in case.name or "mixtral" in case.name else [dict(seed=4, only=LINEARS + ["lm_head"], dora=True)])
         loras = [self.lora(case, f"lora{i}", **kind) for i, kind in enumerate(kinds)]
-        f32 = self.convert("--type", "f32")
+        f32, gguf, merged = self.convert("--type", "f32"), self.path("lora.gguf"), self.path("merged.gguf")
         for i, (lora, path) in enumerate(loras):
             expected = hf.forward(case.config, changed(weights, [(lora, 1)]), tokens)
             self.assertGreater(ref.nmse(plain, expected), 1e-3, "it shows")
             self.check(self.logits(self.folder, tokens, "--adapter", f"a={path}"), expected, f"folder and folder, {i}")
-            gguf = self.path(f"lora{i}.gguf")
-            self.ok("adapter", "convert", path, gguf, "--base", f32)
-            self.check(self.logits(f32, tokens, "--adapter", f"a={gguf}"), expected, f"file and file, {i}")
-            merged = self.path("merged.gguf")
-            self.ok("adapter", "merge", f32, merged, "--adapter", f"a={path}")
-            self.check(self.logits(merged, tokens), expected, f"merged, {i}")
+            if i % 2 == 0:
+                self.ok("adapter", "convert", path, gguf, "--base", f32)
+                self.check(self.logits(f32, tokens, "--adapter", f"a={gguf}"), expected, f"file and file, {i}")
         stack = [(lora, s) for (lora, _), s in zip(loras, (0.5, 1, -0.75, 0.25))]
         options = [o for i, (_, s) in enumerate(stack) for o in ("--adapter", f"a{i}={loras[i][1]}:{s}")]
         expected = hf.forward(case.config, changed(weights, stack), tokens)
         self.check(self.logits(self.folder, tokens, *options), expected, "a stack over the folder")
-        self.check(self.logits(f32, tokens, *options), expected, "a stack over the file")
         self.ok("adapter", "merge", f32, merged, *options)
         self.check(self.logits(merged, tokens), expected, "a stack, merged")
 
 
-for name in ("llama", "llama-tied", "mistral", "mixtral", "qwen2", "qwen3", "qwen3moe", "phi3", "gemma2", "gemma3-eyes"):
-    if not common.EMULATED or name in ("llama", "mixtral"):
-        setattr(Architectures, "test_" + name, lambda self, case=ref.NAMED[name]: self.compare(case))
+ARCHITECTURES = ("llama", "mixtral", "phi3", "gemma3-eyes", "llama-tied", "qwen2", "qwen3moe")
+for name in ARCHITECTURES[:common.repeated(len(ARCHITECTURES), 4, 2)]:
+    setattr(Architectures, "test_" + name, lambda self, case=ref.NAMED[name]: self.compare(case))
 
 
 class Files(Adapted):

@@ -1,0 +1,460 @@
+/* adapters.c: claims about adapters in whole models on the tier that WEFT_CPU names: the goldens; that a request's answer is the same bits alone and
+ * beside others with other adapters; and that a prefix computed under one adapter is never used under another, another scale or version.
+ * Models and adapters but for the goldens' are random and made here. */
+#include "unit/fixture.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "claims.h"
+#include "format/gguf_write.h"
+#include "model/shared.h"
+#include "model/tier.h"
+#include "weft/weft.h"
+
+enum { N_PROMPT = 150, N_ANSWER = 4, N_CONTENTS = 6 };
+
+static char folder[64];
+static weft_model *model;
+static weft_model_info info = {.size = sizeof info};
+
+static const char *place(const char *format, int i)
+{
+    static char paths[8][128];
+    static int next;
+    char name[32], *p = paths[next++ % 8];
+    snprintf(name, sizeof name, format, i);
+    snprintf(p, sizeof paths[0], "%s/%s", folder, name);
+    return p;
+}
+
+/* ---- adapters ---- */
+
+static const struct {
+    const char *name;
+    int q_out, kv_out, ff_in, ff_out; /* which dimensions */
+} LINEARS[] = {{"attn_q", 1, 0, 0, 0}, {"attn_v", 0, 1, 0, 0}, {"attn_output", 0, 0, 0, 0}, {"ffn_up", 0, 0, 0, 1}, {"ffn_down", 0, 0, 1, 0}};
+enum { N_LINEARS = sizeof LINEARS / sizeof *LINEARS };
+
+static void dims(int linear, uint64_t *k, uint64_t *n)
+{
+    uint64_t d = (uint64_t)info.d_model, head = d / (uint64_t)info.n_heads;
+    *k = LINEARS[linear].ff_in ? (uint64_t)info.d_ff : d;
+    *n = LINEARS[linear].ff_out ? (uint64_t)info.d_ff : LINEARS[linear].kv_out ? head * (uint64_t)info.n_kv_heads : d;
+}
+
+static void write_half(weft__gguf_writer *w, weft__rng *rng, uint64_t n)
+{
+    float *v = malloc((size_t)n * sizeof *v);
+    for (uint64_t i = 0; i < n; i++) v[i] = (float)(weft__rng_double(rng) - 0.5) / 3;
+    assert_int_equal(weft__gguf_write(w, v, (size_t)n * sizeof *v, NULL), WEFT_OK);
+    free(v);
+}
+
+/* Content i of N_CONTENTS: of ranks 4 to 9, on some of the matrices of every layer. */
+static void write_adapter(const char *path, int content)
+{
+    weft__gguf_writer *w;
+    weft__rng rng;
+    char name[64];
+    uint64_t rank = 4 + (uint64_t)content, k, n;
+    weft__rng_seed(&rng, (uint64_t)content + 7);
+    assert_int_equal(weft__gguf_writer_create(path, 0, &w, NULL), WEFT_OK);
+    assert_false(weft__gguf_put_string(w, "general.architecture", info.arch, strlen(info.arch), NULL) || weft__gguf_put_string(w, "general.type", "adapter", 7, NULL) ||
+                 weft__gguf_put_string(w, "adapter.type", "lora", 4, NULL) || weft__gguf_put_f32(w, "adapter.lora.alpha", 8, NULL));
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) assert_int_equal(weft__gguf_begin(w, NULL), WEFT_OK);
+        for (int l = 0; l < info.n_layers; l++)
+            for (int i = 0; i < N_LINEARS; i++) {
+                if ((content + i) % 3 == 1) continue;
+                dims(i, &k, &n);
+                const uint64_t da[] = {k, rank}, db[] = {rank, n};
+                for (int half = 0; half < 2; half++) {
+                    snprintf(name, sizeof name, "blk.%d.%s.weight.lora_%c", l, LINEARS[i].name, half ? 'b' : 'a');
+                    if (pass) write_half(w, &rng, half ? rank * n : rank * k);
+                    else assert_int_equal(weft__gguf_declare(w, name, WEFT_F32, 2, half ? db : da, NULL), WEFT_OK);
+                }
+            }
+    }
+    assert_int_equal(weft__gguf_finish(w, NULL), WEFT_OK);
+    weft__gguf_writer_destroy(&w);
+}
+
+static int open_world(void **state)
+{
+    weft_model_params params;
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/weft-XXXXXX");
+    if (!mkdtemp(folder)) return -1;
+    weft_model_params_default(&params);
+    params.n_threads = 2;
+    params.n_ctx = 256;
+    if (weft_model_synthetic("tiny", WEFT_Q4_0, &params, &model, NULL) || weft_model_describe(model, &info, NULL)) return -1;
+    for (int i = 0; i < N_CONTENTS; i++) write_adapter(place("c%d.gguf", i), i);
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    (void)state;
+    weft_model_close(&model);
+    for (int i = 0; i < N_CONTENTS; i++) unlink(place("c%d.gguf", i));
+    for (int i = 0; i < N_CONTENTS; i++) unlink(place("n%d.gguf", i));
+    return rmdir(folder);
+}
+
+/* ---- requests ---- */
+
+/* Up to two adapters. */
+typedef struct stack {
+    int n;
+    int which[2]; /* content, or name */
+    float scale[2];
+} stack;
+
+typedef struct answer {
+    int32_t token[N_ANSWER];
+    float logprob[N_ANSWER];
+    int n, n_cached, finished;
+    weft_status status;
+    char message[200];
+} answer;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+
+static int on_event(void *arg, const weft_event *e)
+{
+    answer *a = arg;
+    if (e->kind == WEFT_EVENT_TOKEN && a->n < N_ANSWER) {
+        a->token[a->n] = e->token;
+        a->logprob[a->n++] = e->logprob;
+    }
+    if (e->kind != WEFT_EVENT_FINISHED) return 0;
+    pthread_mutex_lock(&lock);
+    a->n_cached = e->n_cached;
+    a->status = e->status;
+    snprintf(a->message, sizeof a->message, "%s", e->message ? e->message : "");
+    a->finished = 1;
+    pthread_cond_broadcast(&told);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+/* Prompt 0 and 1 share their first 100 tokens; 2 is another. */
+static int32_t prompt_token(int prompt, int i)
+{
+    return 3 + (i * 7 + (prompt == 2 || i >= 100 ? prompt * 31 : 0) + i / 9) % 200;
+}
+
+static weft_status submit(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a, weft_error *err)
+{
+    int32_t tokens[N_PROMPT];
+    weft_request_adapter adapters[2];
+    weft_request_params p;
+    uint64_t id;
+    *a = (answer){0};
+    for (int i = 0; i < N_PROMPT; i++) tokens[i] = prompt_token(prompt, i);
+    for (int i = 0; i < s->n; i++) adapters[i] = (weft_request_adapter){names[s->which[i]], s->scale[i]};
+    weft_request_params_default(&p);
+    p.tokens = tokens;
+    p.n_tokens = N_PROMPT;
+    p.max_tokens = N_ANSWER;
+    p.ignore_end = 1;
+    p.n_top = 0;
+    p.no_cache = no_cache;
+    p.sampler.temperature = 0;
+    p.adapters = adapters;
+    p.n_adapters = s->n;
+    p.event = on_event;
+    p.arg = a;
+    return weft_engine_submit(e, &p, &id, NULL, err);
+}
+
+static void wait_for(answer *a)
+{
+    pthread_mutex_lock(&lock);
+    while (!a->finished) pthread_cond_wait(&told, &lock);
+    pthread_mutex_unlock(&lock);
+    if (a->status || a->n != N_ANSWER) fail_msg("the request failed: %s", a->message);
+}
+
+static void ask(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a)
+{
+    weft_error err = {0};
+    if (submit(e, prompt, s, no_cache, names, a, &err)) fail_msg("%s", err.message);
+    wait_for(a);
+}
+
+static int same(const answer *a, const answer *b)
+{
+    return !memcmp(a->token, b->token, sizeof a->token) && !memcmp(a->logprob, b->logprob, sizeof a->logprob);
+}
+
+static weft_engine *new_engine(uint64_t adapter_bytes)
+{
+    weft_engine_params p;
+    weft_engine *e;
+    weft_error err = {0};
+    weft_engine_params_default(&p);
+    p.n_slots = 16;
+    p.n_ctx = 256;
+    p.step_rows = 256;
+    p.adapter_bytes = adapter_bytes;
+    if (weft_engine_new(model, &p, &e, &err)) fail_msg("%s", err.message);
+    return e;
+}
+
+static const char *const CONTENTS[N_CONTENTS] = {"c0", "c1", "c2", "c3", "c4", "c5"};
+
+static void add_contents(weft_engine *e)
+{
+    weft_error err = {0};
+    for (int i = 0; i < N_CONTENTS; i++)
+        if (weft_engine_adapter_add(e, CONTENTS[i], place("c%d.gguf", i), 1, WEFT_ADAPTER_LAZY, &err)) fail_msg("%s", err.message);
+}
+
+/* ---- the same answer ---- */
+
+static void neighbours_change_no_bit(void **state)
+{
+    (void)state;
+    const stack stacks[] = {{0, {0}, {0}}, {1, {0}, {1}}, {1, {1}, {1}}, {1, {2}, {-0.5f}}, {2, {3, 4}, {1, 0.25f}}, {1, {5}, {1}}, {2, {0, 5}, {0.5f, 0.5f}}};
+    enum { N = 16, N_STACKS = sizeof stacks / sizeof *stacks };
+    answer alone[N], together[N];
+    weft_engine *e = new_engine(0);
+    add_contents(e);
+    for (int i = 0; i < N; i++) ask(e, i % 3, &stacks[i % N_STACKS], 1, CONTENTS, &alone[i]);
+    for (int i = 0; i < 3; i++) assert_false(same(&alone[i], &alone[i + 3])); /* of one prompt: it shows */
+    for (int round = 0; round < CLAIMS_REPEATED(3, 2, 1); round++) {
+        weft_error err = {0};
+        for (int i = 0; i < N; i++)
+            if (submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err)) fail_msg("%s", err.message);
+        for (int i = 0; i < N; i++) {
+            wait_for(&together[i]);
+            if (!same(&alone[i], &together[i])) fail_msg("request %d has another answer beside the others than alone", i);
+        }
+    }
+    weft_engine_free(&e);
+}
+
+/* ---- prefixes ---- */
+
+/* What a name stands for now, and the answers by content and scale. */
+typedef struct world {
+    weft_engine *engine, *plain; /* plain: nothing is cached there */
+    int content[4]; /* of name i; -1: not loaded */
+    struct {
+        stack s;
+        int prompt;
+        answer a;
+    } known[512];
+    int n_known, n_hits;
+} world;
+
+static const char *const NAMES[4] = {"n0", "n1", "n2", "n3"};
+
+static void load(world *w, int name, int content)
+{
+    weft_error err = {0};
+    write_adapter(place("n%d.gguf", name), content);
+    if (weft_engine_adapter_add(w->engine, NAMES[name], place("n%d.gguf", name), 1, WEFT_ADAPTER_REPLACE, &err)) fail_msg("%s", err.message);
+    w->content[name] = content;
+}
+
+/* The answer of those contents, from an engine that caches nothing of it. */
+static const answer *expected(world *w, int prompt, const stack *s)
+{
+    for (int i = 0; i < w->n_known; i++)
+        if (w->known[i].prompt == prompt && !memcmp(&w->known[i].s, s, sizeof *s)) return &w->known[i].a;
+    assert_true(w->n_known < 512);
+    ask(w->plain, prompt, s, 1, CONTENTS, &w->known[w->n_known].a);
+    w->known[w->n_known].s = *s;
+    w->known[w->n_known].prompt = prompt;
+    return &w->known[w->n_known++].a;
+}
+
+static void request(world *w, weft__rng *rng)
+{
+    static const float scales[] = {1, 1, 0.5f, -1};
+    int prompt = (int)weft__rng_below(rng, 3), missing = -1;
+    stack s = {.n = (int)weft__rng_below(rng, 3)}, of = {0};
+    answer a;
+    weft_error err = {0};
+    for (int i = 0; i < s.n; i++) {
+        s.which[i] = (int)weft__rng_below(rng, 4);
+        s.scale[i] = scales[weft__rng_below(rng, 4)];
+        if (w->content[s.which[i]] < 0) missing = s.which[i];
+    }
+    of = s;
+    for (int i = 0; i < s.n; i++) of.which[i] = w->content[s.which[i]];
+    weft_status st = submit(w->engine, prompt, &s, 0, NAMES, &a, &err);
+    if (missing >= 0) {
+        assert_int_equal(st, WEFT_NOT_FOUND);
+        assert_non_null(strstr(err.message, "there is no adapter 'n"));
+        return;
+    }
+    if (st) fail_msg("%s", err.message);
+    wait_for(&a);
+    w->n_hits += a.n_cached > 0;
+    if (!same(&a, expected(w, prompt, &of)))
+        fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", prompt, s.n, a.n_cached);
+}
+
+static void prefixes_are_of_one_content(void **state)
+{
+    (void)state;
+    static world w;
+    weft__rng rng;
+    int n = CLAIMS_REPEATED(400, 60, 12);
+    w = (world){.engine = new_engine(200000), .plain = new_engine(0), .content = {-1, -1, -1, -1}};
+    weft__rng_seed(&rng, 5);
+    add_contents(w.plain);
+    for (int i = 0; i < n; i++) {
+        int name = (int)weft__rng_below(&rng, 4);
+        uint64_t act = weft__rng_below(&rng, 8);
+        if (act == 0) {
+            assert_int_equal(weft_engine_adapter_remove(w.engine, NAMES[name], NULL), w.content[name] < 0 ? WEFT_NOT_FOUND : WEFT_OK);
+            w.content[name] = -1;
+        } else if (act < 3) load(&w, name, (int)weft__rng_below(&rng, 3));
+        else request(&w, &rng);
+    }
+    weft_engine_stats stats = {.size = sizeof stats};
+    weft_engine_get_stats(w.engine, &stats);
+    printf("           %d steps, %d requests found a prefix, %llu adapters read, %llu evicted\n", n, w.n_hits, (unsigned long long)stats.adapter_loads,
+           (unsigned long long)stats.adapter_evictions);
+    assert_true(n < 100 || w.n_hits > n / 10);
+    weft_engine_free(&w.engine);
+    weft_engine_free(&w.plain);
+}
+
+/* Requests that run while their adapter is replaced and removed end with what they began with. */
+static void a_request_keeps_its_version(void **state)
+{
+    (void)state;
+    world *w = calloc(1, sizeof *w);
+    answer running[8], after;
+    const stack s = {1, {0}, {1}};
+    weft_error err = {0};
+    assert_non_null(w);
+    w->engine = new_engine(0);
+    w->plain = new_engine(0);
+    add_contents(w->plain);
+    for (int round = 0; round < CLAIMS_REPEATED(6, 3, 1); round++) {
+        int first = round % N_CONTENTS, second = (round + 1) % N_CONTENTS;
+        const stack of_first = {1, {first}, {1}}, of_second = {1, {second}, {1}};
+        load(w, 0, first);
+        for (int i = 0; i < 8; i++)
+            if (submit(w->engine, i % 3, &s, i % 2, NAMES, &running[i], &err)) fail_msg("%s", err.message);
+        load(w, 0, second);
+        ask(w->engine, 0, &s, 0, NAMES, &after);
+        assert_int_equal(weft_engine_adapter_remove(w->engine, "n0", NULL), WEFT_OK);
+        for (int i = 0; i < 8; i++) {
+            wait_for(&running[i]);
+            if (!same(&running[i], expected(w, i % 3, &of_first))) fail_msg("request %d did not keep the version that it began with", i);
+        }
+        assert_true(same(&after, expected(w, 0, &of_second)));
+    }
+    weft_engine_adapter listed;
+    assert_int_equal(weft_engine_adapters(w->engine, 0, &listed, 1), 0);
+    weft_engine_stats stats = {.size = sizeof stats};
+    for (int tries = 0; tries < 200; tries++) { /* the last record may still be given back */
+        weft_engine_get_stats(w->engine, &stats);
+        if (!stats.n_adapters_ready) break;
+        usleep(5000);
+    }
+    assert_true(stats.n_adapters_ready == 0 && stats.adapter_bytes == 0);
+    weft_engine_free(&w->engine);
+    weft_engine_free(&w->plain);
+    free(w);
+}
+
+static void requests_are_refused_by_name(void **state)
+{
+    (void)state;
+    weft_engine *e = new_engine(0);
+    weft_error err = {0};
+    answer a;
+    stack s = {1, {0}, {1}};
+    assert_int_equal(submit(e, 0, &s, 0, CONTENTS, &a, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft_engine_adapter_add(e, "../x", place("c%d.gguf", 0), 1, 0, &err), WEFT_ARGUMENT);
+    assert_int_equal(weft_engine_adapter_add(e, "c0", place("c%d.gguf", 99), 1, 0, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft_engine_adapter_add(e, "c0", place("c%d.gguf", 99), 1, WEFT_ADAPTER_LAZY, &err), WEFT_OK);
+    assert_int_equal(submit(e, 0, &s, 0, CONTENTS, &a, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft_engine_adapter_add(e, "c0", place("c%d.gguf", 0), 1, WEFT_ADAPTER_REPLACE, &err), WEFT_OK);
+    s.scale[0] = INFINITY;
+    assert_int_equal(submit(e, 0, &s, 0, CONTENTS, &a, &err), WEFT_ARGUMENT);
+    s.scale[0] = NAN; /* the name's own */
+    ask(e, 0, &s, 0, CONTENTS, &a);
+    weft_engine_free(&e);
+}
+
+/* ---- the goldens ---- */
+
+static void compare_golden(const char *name)
+{
+    struct golden g;
+    weft_model *m = NULL;
+    weft_session *session = NULL;
+    weft_adapter_file *adapter = NULL;
+    weft_model_params params;
+    weft_session_params sp;
+    weft_error err = {0};
+    const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", name);
+    double error = 0, power = 0, bound = weft__cpu_tiers() == 1u << WEFT__TIER_REF ? 1e-8 : 1e-3;
+    if (!base || !path || !golden_read(name, &g)) skip_claim("%s: no golden; set WEFT_SHARED", name);
+    float *logits = malloc((size_t)g.n_prompt * GOLDEN_VOCAB * sizeof *logits);
+    weft_model_params_default(&params);
+    weft_session_params_default(&sp);
+    sp.kv_dtype = WEFT_F32;
+    sp.n_ctx = g.n_prompt;
+    if (weft_model_open(base, &params, &m, &err) || weft_adapter_file_open(path, weft_model_file(m), &adapter, &err) || weft_session_new(m, &sp, &session, &err))
+        fail_msg("%s", err.message);
+    const weft_adapter_use use = {adapter, 1};
+    if (weft_session_set_adapters(session, &use, 1, &err)) fail_msg("%s", err.message);
+    weft_adapter_file_close(&adapter);
+    if (weft_session_eval(session, g.prompt, g.n_prompt, 1, logits, &err)) fail_msg("%s", err.message);
+    assert_int_equal(weft_session_set_adapters(session, NULL, 0, &err), WEFT_STATE);
+    for (int i = 0; i < g.n_prompt * GOLDEN_VOCAB; i++) {
+        error += ((double)logits[i] - (double)g.logits[i]) * ((double)logits[i] - (double)g.logits[i]);
+        power += (double)g.logits[i] * (double)g.logits[i];
+    }
+    printf("           %-20s NMSE %.2e (at most %.1e)\n", name, error / power, bound);
+    if (!(error / power <= bound)) fail_msg("%s: NMSE %g is above %g", name, error / power, bound);
+    free(logits);
+    free(g.logits);
+    weft_session_free(&session);
+    weft_model_close(&m);
+}
+
+static void rank_8_on_q_and_v(void **state)
+{
+    (void)state;
+    compare_golden("tiny-llama.lora-a");
+}
+
+static void rank_16_on_all_seven(void **state)
+{
+    (void)state;
+    compare_golden("tiny-llama.lora-b");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(neighbours_change_no_bit),
+        cmocka_unit_test(prefixes_are_of_one_content),
+        cmocka_unit_test(a_request_keeps_its_version),
+        cmocka_unit_test(requests_are_refused_by_name),
+    };
+    const struct CMUnitTest material[] = {
+        cmocka_unit_test(rank_8_on_q_and_v),
+        cmocka_unit_test(rank_16_on_all_seven),
+    };
+    if (!tier_is_here()) return 77;
+    int failed = claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL) : cmocka_run_group_tests(tests, open_world, close_world);
+    return claims_status(failed);
+}
