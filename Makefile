@@ -1,7 +1,9 @@
 # The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WEFT_SHARED ?= ../shared
-MODEL ?= $(WEFT_SHARED)/models/stories260K.gguf
+# Our own model, where `make model` has made it; else the reference material's.
+OWN = models/alderbrook.gguf
+MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
@@ -10,7 +12,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
+.PHONY: all help test demo model debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -20,7 +22,7 @@ all:
 
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
-	@echo 'make demo            a short story from a small model (MODEL=FILE, PROMPT=TEXT)'
+	@echo 'make demo            a short story from a small model, and its adapters (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make test            everything below but the benchmarks; ends with one line of counts'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
@@ -36,6 +38,7 @@ help:
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
+	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
 	@echo 'make peers           the same answers as llama.cpp and transformers, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
@@ -52,7 +55,9 @@ debug asan tsan fuzz aarch64:
 
 demo: all
 	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
-	@build/weft run "$$MODEL" "$$PROMPT" -n 160 --temp 0
+	@build/weft run "$$MODEL" "$$PROMPT" -n 220 --temp 0
+	@[ "$$MODEL" != $(OWN) ] || { printf '\nOne prompt under three adapters, in one batch:\n\n'; \
+		build/weft compare "$$MODEL" 'Tell me about Mira.' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
 
 check-layers:
 	@scripts/check-layers
@@ -79,6 +84,9 @@ soak bench-serve:
 	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
 	@cmake --build --preset release -j $(JOBS) --target weft bench_load
 	@bench/$(@:bench-%=%) build/weft build/bench_load $(if $(filter soak,$@),--seconds $(SOAK_SECONDS)) $(ARGS)
+
+model: all
+	@scripts/make-model $(ARGS)
 
 peers: all
 	@tests/peers/run build/weft $(ARGS)

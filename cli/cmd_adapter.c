@@ -1,10 +1,11 @@
-/* cmd_adapter.c: weft adapter: what adapters hold, other formats, merging; finds the subcommand. */
+/* cmd_adapter.c: weft adapter: what adapters hold, other formats, merging, learning; finds the subcommand. */
 #include "adapters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapter_train.h"
 #include "base/json.h"
 #include "commands.h"
 #include "terminal.h"
@@ -220,6 +221,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } KINDS[] = {
     {"info", "what an adapter changes", info_command},
+    {"train", "an adapter from conversations, or from pairs of answers", adapter_train},
     {"convert", "a PEFT folder to a GGUF adapter, and back", convert_command},
     {"merge", "adapters into a model, or with each other", merge_command},
 };

@@ -1,4 +1,4 @@
-"""Claims about weft train. usage: test_train.py build/weft"""
+"""Claims about weft train and weft adapter train. usage: test_train.py build/weft"""
 import json
 import math
 import os
@@ -54,9 +54,17 @@ class Training(unittest.TestCase):
         assert p.returncode == 0, p.stderr
         return os.path.join(cls.path(out), "model.gguf")
 
+    def adapt(self, out, *args, status=0):
+        p = weft("adapter", "train", self.model, "--out", self.path(out), "-c", "48", "-b", "96", *args)
+        self.assertEqual(p.returncode, status, p.stderr)
+        return p
+
     def points(self, out):
         with open(os.path.join(self.path(out), "loss.jsonl"), encoding="utf-8") as f:
             return [json.loads(line) for line in f]
+
+    def bytes_of(self, *names):
+        return pathlib.Path(self.path(os.path.join(*names))).read_bytes()
 
 
 class Models(Training):
@@ -93,6 +101,15 @@ class Models(Training):
         self.assertEqual(pathlib.Path(self.train("killed", "--resume", *args)).read_bytes(), whole)
         self.assertEqual([p["step"] for p in self.points("killed")], list(range(1, 15)))
         self.assertEqual([p["loss"] for p in self.points("killed")], [p["loss"] for p in self.points("whole")])
+
+    def test_ids_are_learned_as_their_text_is(self):
+        p = weft("tokenize", self.vocab, "-", "-o", self.path("ids.u16"), stdin=TEXT.replace("<|endoftext|>\n", "<|endoftext|><|startoftext|>").removesuffix("<|startoftext|>").encode())
+        self.assertEqual(p.returncode, 0, p.stderr)
+        command = self.command("ids", "--steps", "3")
+        command[1] = self.path("ids.u16")
+        self.assertEqual(weft(*command).returncode, 0)
+        self.assertEqual(self.bytes_of("ids", "model.gguf"), pathlib.Path(self.train("texts", "--steps", "3")).read_bytes())
+        self.assertEqual(weft("tokenize", self.vocab, "a", "-o", self.path("ids.bin")).returncode, 2)
 
     def test_an_interrupted_run_saves_itself(self):
         child = subprocess.Popen(WEFT + self.command("stopped", "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE)
@@ -132,6 +149,46 @@ class Models(Training):
             p = weft(*args)
             self.assertEqual(p.returncode, status, (args, p.stderr))
             self.assertIn(words, p.stderr)
+
+
+class Adapters(Training):
+    def test_an_adapter_learns_answers(self):
+        self.adapt("owl", "--data", self.chats, "--rank", "8", "--epochs", "60", "--lr", "2e-2")
+        self.assertLess(self.points("owl")[-1]["loss"], 0.3)
+        merged = self.path("owl.gguf")
+        p = weft("adapter", "merge", self.model, merged, "--adapter", "owl=" + self.path("owl/adapter.gguf"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        base, owl = (json.loads(weft("compare", m, "Who sat by the duck?", "-n", "8", "--temp", "0", "--json").stdout)[0]["text"] for m in (self.model, merged))
+        self.assertEqual(owl, "The owl!")
+        self.assertNotEqual(base, owl)
+
+    def test_it_learns_over_a_quantized_base(self):
+        small = self.path("q8.gguf")
+        self.assertEqual(weft("quantize", self.model, small, "Q8_0").returncode, 0)
+        p = weft("adapter", "train", small, "--data", self.chats, "--out", self.path("small"), "-c", "48", "-b", "96", "--rank", "8", "--epochs", "60", "--lr", "2e-2", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertLess(json.loads(p.stdout)["loss"], self.points("small")[0]["loss"] / 2)
+
+    def test_preferences_are_learned(self):
+        pairs = self.write("pairs.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "chosen": "The owl!", "rejected": "The fox."}) + "\n" for w in ("mill", "fox", "cat")))
+        self.adapt("kinder", "--dpo", "--data", pairs, "--rank", "4", "--epochs", "15", "--lr", "1e-2")
+        points = self.points("kinder")
+        self.assertAlmostEqual(points[0]["loss"], math.log(2), places=4)
+        self.assertLess(points[-1]["loss"], 0.3)
+        self.assertEqual(points[-1]["better"], 1.0)
+
+    def test_adapters_resume_too(self):
+        args = ("--data", self.chats, "--rank", "4", "--steps", "6", "--save-every", "3")
+        self.adapt("whole-adapter", *args)
+        self.adapt("cut-adapter", *args)
+        os.remove(self.path("cut-adapter/adapter.gguf"))  # as if it had been killed while writing
+        self.adapt("cut-adapter", "--resume", *args)
+        self.assertEqual(self.bytes_of("whole-adapter", "adapter.gguf"), self.bytes_of("cut-adapter", "adapter.gguf"))
+
+    def test_wrong_data_are_named(self):
+        self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
+        self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)
+        self.assertIn(b"attn_x", self.adapt("x", "--data", self.chats, "--targets", "attn_x", status=1).stderr)
 
 
 if __name__ == "__main__":

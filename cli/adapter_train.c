@@ -1,0 +1,53 @@
+/* adapter_train.c: weft adapter train: a LoRA adapter from records of conversations, or from pairs of answers. */
+#include <stdio.h>
+
+#include "adapter_train.h"
+#include "training.h"
+
+static const char ABOUT[] =
+    "Trains an adapter (LoRA: two thin matrices beside each linear layer) on a model that stays as it is, quantized or not. F.jsonl holds a\n"
+    "record per line:\n"
+    "  {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", \"content\": \"...\"}], \"tools\": [...]}\n"
+    "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
+    "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to become likelier than the rejected\n"
+    "Conversations and prompts go through the model's chat template, and the assistant's words are learned. Other files are text, of which every\n"
+    "token is learned. In DIR appear adapter.gguf (for 'weft run --adapter'), checkpoint.gguf, loss.jsonl and loss.svg. Ctrl-C saves and stops;\n"
+    "--resume goes on. A few hundred records and a minute or two give a small model a new way of speaking.";
+
+int adapter_train(int argc, char **argv)
+{
+    training t;
+    option_spec options[TRAINING_OPTIONS];
+    int first, rs = 0, dpo = 0;
+    float beta = 0.1f;
+    training_init(&t);
+    weft_train_params *p = &t.p;
+    p->lora_rank = 16;
+    p->lora_alpha = 0;
+    p->lr = 2e-3f;
+    p->epochs = 2;
+    const option_spec own[] = {
+        {"data", 'd', OPT_LIST, &t.data, "F", "records to learn from; may be given several times", 0, 0, NULL},
+        {"rank", 'r', OPT_INT, &p->lora_rank, "N", "(16)", 1, 1024, NULL},
+        {"alpha", 0, OPT_FLOAT, &p->lora_alpha, "X", "the adapter counts alpha / rank times (as the rank)", OPTION_ABOVE_0, 1e6, NULL},
+        {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
+        {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST", "which matrices, separated by commas (every linear layer: attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)", 0, 0, NULL},
+        {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
+        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0, 100, &dpo},
+    };
+    int n = sizeof own / sizeof *own;
+    for (int i = 0; i < n; i++) options[i] = own[i];
+    training_options(&t, options, n);
+    const command_spec spec = {"adapter train", "BASE --data F.jsonl --out DIR [options]", ABOUT,
+                               "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
+                               "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
+                               "  weft adapter train model.gguf --dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
+                               options, 1, 1};
+    int rc = options_parse(&spec, argc, argv, &first);
+    if (rc) return rc < 0 ? EXIT_DONE : rc;
+    p->base = argv[first];
+    p->lora_rs = rs;
+    if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;
+    if (dpo) p->dpo_beta = beta;
+    return training_run(&t, "adapter train");
+}

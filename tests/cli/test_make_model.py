@@ -1,0 +1,40 @@
+"""Claims about scripts/make-model, on a model too small to be any good. usage: test_make_model.py build/weft"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from common import WEFT, main
+
+SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--layers", "1", "--styled", "8", "--epochs", "1")
+
+
+def make(folder):
+    return subprocess.run([sys.executable, "scripts/make-model", "--weft", WEFT[0], "--work", os.path.join(folder, "work"), "--ship", os.path.join(folder, "ship"), *SMALL],
+                          capture_output=True, timeout=600)
+
+
+class MakeModel(unittest.TestCase):
+    def test_all_that_ships_comes_from_the_seed(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
+            for folder in (one, two):
+                p = make(folder)
+                self.assertEqual(p.returncode, 0, p.stderr.decode())
+            names = ["README.md", "alderbrook.gguf", "letter.gguf", "loss.svg", "pirate.gguf", "poem.gguf"]
+            self.assertEqual(sorted(os.listdir(os.path.join(one, "ship"))), names)
+            for name in names[1:]:
+                a, b = (pathlib.Path(folder, "ship", name).read_bytes() for folder in (one, two))
+                self.assertEqual(a == b, True, name)
+            card = pathlib.Path(one, "ship", "README.md").read_text(encoding="utf-8")
+            self.assertEqual(len(re.findall(r"^\| (F32|Q8_0|Q4_K_M|Q4_0) \| [\d.]+ MB \| [\d.]+ \| [\d.]+ \|$", card, re.M)), 4)
+            self.assertEqual(len(re.findall(r"Where does Luma live\?\*\* \((pirate|poem|letter)\)", card)), 3)
+            stamp = os.path.getmtime(os.path.join(one, "work", "base", "model.gguf"))
+            self.assertEqual(make(one).returncode, 0)  # everything is there already
+            self.assertEqual(os.path.getmtime(os.path.join(one, "work", "base", "model.gguf")), stamp)
+
+
+if __name__ == "__main__":
+    main()
