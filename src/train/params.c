@@ -59,12 +59,16 @@ static void all_weights(weft__trainer *t)
 
 /* ---- LoRA ---- */
 
-/* "attn_q" of "blk.3.attn_q.weight", "output" of "output.weight": [*n] bytes at the result. */
+/* "attn_q" of "blk.3.attn_q.weight"; "output" of the matrix behind the layers, whatever it is: [*n] bytes at the result. */
 static const char *middle(const weft_node *node, const char *name, size_t *n)
 {
     size_t len = strlen(name), suffix = strlen(".weight");
+    if (node->layer < 0) {
+        *n = strlen("output");
+        return "output";
+    }
     if (len > suffix && !strcmp(name + len - suffix, ".weight")) len -= suffix;
-    if (node->layer >= 0 && !strncmp(name, "blk.", 4)) {
+    if (!strncmp(name, "blk.", 4)) {
         const char *dot = strchr(name + 4, '.');
         if (dot && (size_t)(dot - name) < len) {
             len -= (size_t)(dot + 1 - name);

@@ -1,0 +1,633 @@
+/* train_run.c: training as a run: the same bits for every number of threads, with recomputation, after a resume; optimizers against
+ * double; losses that fall over quantized bases; checkpoints that a killed process leaves whole; what is refused, and how. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "folder.h"
+#include "train/fresh.h"
+#include "train_model.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED)
+enum { KILLS = 3, FAILS_EVERY = 7, LEARN_STEPS = 12 };
+#else
+enum { KILLS = 12, FAILS_EVERY = 1, LEARN_STEPS = 30 };
+#endif
+
+static weft__train_options lora_options(void)
+{
+    weft__train_options o = tiny_options();
+    o.lora_rank = 4;
+    o.lora_alpha = 8;
+    o.lr = 2e-2f;
+    return o;
+}
+
+/* `n` steps of two batches each, from batch `first` on. */
+static void steps(weft__trainer *t, int first, int n)
+{
+    for (int i = first; i < first + n; i++) {
+        for (int half = 0; half < 2; half++) {
+            tiny_batch b;
+            tiny_fill(&b, 100 + 2 * (uint64_t)i + (uint64_t)half);
+            assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK);
+        }
+        assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
+    }
+}
+
+static void assert_same_params(const weft__trainer *a, const weft__trainer *b, const char *what)
+{
+    for (size_t i = 0; i < weft__trainer_n_params(a); i++) {
+        weft__train_param p = weft__trainer_param(a, i), q = weft__trainer_param(b, i);
+        if (memcmp(p.data, q.data, (size_t)(p.d[0] * p.d[1]) * sizeof *p.data)) fail_msg("%s: %s has other bits", what, p.name);
+    }
+}
+
+/* ---- the same answer ---- */
+
+static void same_bits(void **state)
+{
+    static const struct { const char *what; int32_t threads, max_rows; int recompute; } ways[] = {
+        {"one thread", 1, TINY_ROWS, 0}, {"three threads", 3, TINY_ROWS, 0}, {"recomputed", 2, TINY_ROWS, 1}, {"more room", 2, TINY_ROWS + 70, 1}};
+    (void)state;
+    for (int i = 0; i < 2 * N_TINY_KINDS; i++) {
+        tiny *m = tiny_new(&TINY_KINDS[i % N_TINY_KINDS], WEFT_F32, 24, 40);
+        weft__train_options o = i < N_TINY_KINDS ? tiny_options() : lora_options();
+        weft__trainer *t = tiny_trainer(m, &o), *other;
+        steps(t, 0, 2);
+        for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+            o.n_threads = ways[w].threads;
+            o.max_rows = ways[w].max_rows;
+            o.recompute = ways[w].recompute;
+            other = tiny_trainer(m, &o);
+            steps(other, 0, 2);
+            assert_same_params(t, other, ways[w].what);
+            weft__trainer_destroy(&other);
+        }
+        weft__trainer_destroy(&t);
+        tiny_free(m);
+    }
+}
+
+/* Segments packed together give what they give alone: the loss exactly, row by row. */
+static void packing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_TINY_KINDS; i++) {
+        tiny *m = tiny_new(&TINY_KINDS[i], WEFT_F32, 24, 40);
+        weft__train_options o = tiny_options();
+        weft__trainer *t = tiny_trainer(m, &o);
+        tiny_batch b;
+        float together[TINY_ROWS], alone[TINY_ROWS];
+        int32_t zeros[TINY_ROWS] = {0};
+        tiny_fill(&b, 9);
+        assert_int_equal(weft__trainer_loss(t, &b.b, 1, together, NULL, NULL), WEFT_OK);
+        for (int32_t r = 0, n; r < TINY_ROWS; r += n) {
+            for (n = 1; r + n < TINY_ROWS && b.segment[r + n] == b.segment[r];) n++;
+            weft__train_batch one = {n, b.token + r, zeros, b.target + r, NULL};
+            assert_int_equal(weft__trainer_loss(t, &one, 1, alone + r, NULL, NULL), WEFT_OK);
+        }
+        assert_memory_equal(together, alone, sizeof alone);
+        weft__trainer_destroy(&t);
+        tiny_free(m);
+    }
+}
+
+/* ---- optimizers ---- */
+
+/* One parameter of a run, followed in double. */
+static void optimizer_case(int kind, float clip)
+{
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = tiny_options();
+    o.optimizer = kind;
+    o.clip_norm = clip;
+    o.lr = 3e-2f;
+    o.weight_decay = 0.1f;
+    weft__trainer *t = tiny_trainer(m, &o);
+    size_t matrix = 2; /* the first matrix inside a layer */
+    weft__train_param p = weft__trainer_param(t, matrix);
+    size_t n = (size_t)(p.d[0] * p.d[1]);
+    assert_true(p.n_dims == 2);
+    double *x = weft__alloc_zero(3 * n, sizeof *x), *v = x + n, *s = v + n;
+    for (size_t i = 0; i < n; i++) x[i] = (double)p.data[i];
+    for (int step = 1; step <= 5; step++) {
+        tiny_batch b;
+        weft__train_loss l[2];
+        weft__train_step info;
+        for (int half = 0; half < 2; half++) {
+            tiny_fill(&b, 40 + 2 * (uint64_t)step + (uint64_t)half);
+            assert_int_equal(weft__trainer_add(t, &b.b, &l[half], NULL), WEFT_OK);
+        }
+        double weight = l[0].weight + l[1].weight, sum = 0;
+        for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
+            weft__train_param q = weft__trainer_param(t, i);
+            for (uint64_t j = 0; j < q.d[0] * q.d[1]; j++) sum += (double)q.gradient[j] * (double)q.gradient[j];
+        }
+        double norm = sqrt(sum) / weight, by = (clip > 0 && norm > (double)clip ? (double)clip / norm : 1) / weight, lr = (double)o.lr;
+        for (size_t i = 0; i < n; i++) {
+            double g = (double)p.gradient[i] * by;
+            if (kind == WEFT__SGD) {
+                v[i] = (double)o.momentum * v[i] + g;
+                x[i] -= lr * (v[i] + (double)o.weight_decay * x[i]);
+            } else {
+                v[i] = (double)o.beta1 * v[i] + (1 - (double)o.beta1) * g;
+                s[i] = (double)o.beta2 * s[i] + (1 - (double)o.beta2) * g * g;
+                double a = v[i] / (1 - pow((double)o.beta1, step)), c = s[i] / (1 - pow((double)o.beta2, step));
+                x[i] -= lr * (a / (sqrt(c) + (double)o.eps) + (double)o.weight_decay * x[i]);
+            }
+        }
+        assert_int_equal(weft__trainer_step(t, &info, NULL), WEFT_OK);
+        assert_int_equal(info.step, step);
+        assert_true(fabs(info.grad_norm - norm) <= 1e-6 * norm && info.lr == lr);
+        for (size_t i = 0; i < n; i++)
+            if (!(fabs((double)p.data[i] - x[i]) <= 2e-6 * (fabs(x[i]) + lr))) fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i], x[i]);
+    }
+    weft__free(x);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
+static void optimizers(void **state)
+{
+    (void)state;
+    for (int kind = WEFT__ADAMW; kind <= WEFT__SGD; kind++) {
+        optimizer_case(kind, 0);
+        optimizer_case(kind, 0.05f);
+    }
+}
+
+static void schedules(void **state)
+{
+    (void)state;
+    weft__train_options o = {.lr = 2, .schedule = WEFT__LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
+    const struct { int32_t schedule; int64_t step; double lr; } known[] = {
+        {WEFT__LR_COSINE, 1, 0.2}, {WEFT__LR_COSINE, 10, 2}, {WEFT__LR_COSINE, 60, 1.25}, {WEFT__LR_COSINE, 110, 0.5}, {WEFT__LR_COSINE, 500, 0.5},
+        {WEFT__LR_CONSTANT, 5, 1}, {WEFT__LR_CONSTANT, 11, 2}, {WEFT__LR_CONSTANT, 1000, 2},
+        {WEFT__LR_ONE_CYCLE, 33, 2}, {WEFT__LR_ONE_CYCLE, 110, 2e-4}, {WEFT__LR_ONE_CYCLE, 0, 0.08}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        o.schedule = known[i].schedule;
+        double lr = weft__train_lr(&o, known[i].step);
+        if (!(fabs(lr - known[i].lr) <= 1e-6)) fail_msg("schedule %d, step %d: %g instead of %g", known[i].schedule, (int)known[i].step, lr, known[i].lr);
+    }
+}
+
+/* ---- learning ---- */
+
+static double mean_loss(weft__trainer *t, const tiny_batch *b)
+{
+    weft__train_loss l;
+    assert_int_equal(weft__trainer_loss(t, &b->b, 1, NULL, &l, NULL), WEFT_OK);
+    return l.loss / l.weight;
+}
+
+static void learning(void **state)
+{
+    static const uint32_t formats[] = {WEFT_Q4_0, WEFT_Q8_0};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        tiny *m = tiny_new(&TINY_KINDS[0], formats[i], 32, 64);
+        weft__train_options o = lora_options();
+        weft__trainer *t = tiny_trainer(m, &o);
+        tiny_batch b;
+        weft__train_loss base;
+        tiny_fill(&b, 1);
+        double before = mean_loss(t, &b);
+        for (int s = 0; s < LEARN_STEPS; s++) {
+            assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK);
+            assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
+        }
+        double after = mean_loss(t, &b);
+        if (!(after < 0.7 * before)) fail_msg("over %s the loss went from %.3f to %.3f", weft_dtype_describe(formats[i]).name, before, after);
+        assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &base, NULL), WEFT_OK); /* the base is as it was */
+        assert_true(base.loss / base.weight == before);
+        weft__trainer_destroy(&t);
+        tiny_free(m);
+    }
+}
+
+/* Chosen answers become likelier than rejected ones, and the steps of rows and of pairs do not mix. */
+static void preferring(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_Q8_0, 32, 64);
+    weft__train_options o = lora_options();
+    weft__trainer *t = tiny_trainer(m, &o);
+    tiny_batch b;
+    weft__pair_loss first = {0}, last = {0};
+    tiny_fill(&b, 2);
+    for (int s = 0; s < LEARN_STEPS; s++) {
+        assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, s ? &last : &first, NULL), WEFT_OK);
+        if (s == 0) assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_STATE);
+        assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
+    }
+    assert_true(fabs(first.loss / 2 - log(2)) < 1e-6 && first.margin == 0 && first.n_better == 0);
+    assert_true(last.loss < 0.5 * first.loss && last.n_better == 2 && last.n_pairs == 2);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
+/* ---- checkpoints ---- */
+
+static void resume_case(const tiny *m, const weft__train_options *o)
+{
+    weft__trainer *whole = tiny_trainer(m, o), *first = tiny_trainer(m, o), *second = tiny_trainer(m, o);
+    static const char state[] = "position 17";
+    void *back;
+    size_t n;
+    steps(whole, 0, 6);
+    steps(first, 0, 3);
+    assert_int_equal(weft__trainer_save(first, path, state, sizeof state, NULL), WEFT_OK);
+    steps(second, 50, 1); /* what was there before the load does not count */
+    assert_int_equal(weft__trainer_load(second, path, &back, &n, NULL), WEFT_OK);
+    assert_int_equal(n, sizeof state);
+    assert_memory_equal(back, state, n);
+    assert_int_equal(weft__trainer_steps(second), 3);
+    weft__free(back);
+    steps(second, 3, 3);
+    assert_same_params(whole, second, "resumed");
+    weft__trainer_destroy(&second);
+    weft__trainer_destroy(&first);
+    weft__trainer_destroy(&whole);
+}
+
+static void resuming(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[1], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    resume_case(m, &o);
+    o = tiny_options();
+    resume_case(m, &o);
+    o.optimizer = WEFT__SGD;
+    resume_case(m, &o);
+    assert_int_equal(files_in_folder(), 1);
+    tiny_free(m);
+}
+
+static void flip(long at)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    fseek(f, at, SEEK_SET);
+    int c = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(c ^ 0x10, f);
+    fclose(f);
+}
+
+/* A bit anywhere: refused, and the trainer is as before; or it was in padding or in a name that nobody reads, and nothing differs. */
+static void damaged(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    weft__trainer *t = tiny_trainer(m, &o), *other = tiny_trainer(m, &o);
+    void *back;
+    size_t n;
+    struct stat size;
+    int refused = 0, n_flips = 0;
+    steps(t, 0, 1);
+    assert_int_equal(weft__trainer_save(t, path, "abc", 3, NULL), WEFT_OK);
+    assert_int_equal(stat(path, &size), 0);
+    steps(t, 1, 1);
+    steps(other, 0, 2);
+    for (long at = 0; at < size.st_size; at += 1 + size.st_size / 300, n_flips++) {
+        weft_error err = {0};
+        flip(at);
+        if (weft__trainer_load(t, path, &back, &n, &err)) {
+            refused++;
+            assert_null(back);
+            assert_true(err.message[0]);
+            assert_same_params(t, other, "refused");
+            assert_int_equal(weft__trainer_steps(t), 2);
+        } else {
+            weft__free(back);
+            steps(t, 1, 1);
+            assert_same_params(t, other, "accepted");
+        }
+        flip(at);
+    }
+    assert_true(refused > n_flips * 9 / 10);
+    tiny_free(m);
+    weft__trainer_destroy(&t);
+    weft__trainer_destroy(&other);
+}
+
+static void other_training(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40), *wider = tiny_new(&TINY_KINDS[0], WEFT_F32, 32, 40), *qwen = tiny_new(&TINY_KINDS[3], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    weft__trainer *t = tiny_trainer(m, &o);
+    assert_int_equal(weft__trainer_save(t, path, NULL, 0, NULL), WEFT_OK);
+    const struct { const tiny *m; int32_t rank; float alpha; const char *targets; int optimizer; const char *says; } others[] = {
+        {m, 5, 8, NULL, 0, "rank"}, {m, 4, 9, NULL, 0, "scale"}, {m, 4, 8, "attn_q", 0, "targets"}, {m, 4, 8, NULL, WEFT__SGD, "optimizer"},
+        {m, 0, 8, NULL, 0, "rank"}, {wider, 4, 8, NULL, 0, "shape"}, {qwen, 4, 8, NULL, 0, "architecture"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        weft_error err = {0};
+        void *back;
+        size_t n;
+        o.lora_rank = others[i].rank;
+        o.lora_alpha = others[i].alpha;
+        o.lora_targets = others[i].targets;
+        o.optimizer = others[i].optimizer;
+        weft__trainer *x = tiny_trainer(others[i].m, &o);
+        assert_int_equal(weft__trainer_load(x, path, &back, &n, &err), WEFT_ARGUMENT);
+        if (!strstr(err.message, others[i].says)) fail_msg("'%s' does not name the %s", err.message, others[i].says);
+        weft__trainer_destroy(&x);
+    }
+    weft__trainer_destroy(&t);
+    tiny_free(qwen);
+    tiny_free(wider);
+    tiny_free(m);
+}
+
+/* A process that does nothing but step and save; 0 when it was killed, as it should be. */
+static void save_for_ever(void)
+{
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    o.n_threads = 1;
+    weft__trainer *t = tiny_trainer(m, &o);
+    for (int i = 0;; i++) {
+        steps(t, i, 1);
+        uint64_t step = (uint64_t)weft__trainer_steps(t);
+        if (weft__trainer_save(t, path, &step, sizeof step, NULL)) _exit(1);
+    }
+}
+
+static void killed(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    weft__rng rng;
+    weft__rng_seed(&rng, 8);
+    unlink(path);
+    for (int i = 0; i < KILLS; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) save_for_ever();
+        struct stat there;
+        for (int wait = 0; wait < 2000 && stat(path, &there); wait++) usleep(10000); /* the first checkpoint */
+        usleep((useconds_t)weft__rng_below(&rng, 30000));
+        kill(child, SIGKILL);
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+        weft__trainer *t = tiny_trainer(m, &o), *again = tiny_trainer(m, &o);
+        void *back;
+        size_t n;
+        weft_error err = {0};
+        if (weft__trainer_load(t, path, &back, &n, &err)) fail_msg("behind kill %d: %s", i, err.message);
+        assert_int_equal(n, sizeof(uint64_t));
+        uint64_t step;
+        memcpy(&step, back, n);
+        assert_int_equal(step, weft__trainer_steps(t));
+        steps(again, 0, (int)step);
+        assert_same_params(t, again, "behind a kill");
+        weft__free(back);
+        weft__trainer_destroy(&again);
+        weft__trainer_destroy(&t);
+        char command[160]; /* what the dead left beside it, and the file, for the next round */
+        snprintf(command, sizeof command, "rm -f %s/*", folder);
+        assert_int_equal(system(command), 0);
+    }
+    tiny_free(m);
+}
+
+/* ---- other files ---- */
+
+static void adapter_file(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = lora_options();
+    o.lora_rs = 1;
+    weft__trainer *t = tiny_trainer(m, &o);
+    steps(t, 0, 1);
+    assert_int_equal(weft__trainer_write_adapter(t, path, "mine", NULL), WEFT_OK);
+    weft__gguf *g;
+    weft__gguf_str type;
+    float alpha;
+    assert_int_equal(weft__gguf_open(path, &g, NULL), WEFT_OK);
+    assert_int_equal(weft__gguf_string(g, "adapter.type", &type, NULL), WEFT_OK);
+    assert_true(type.len == 4 && !memcmp(type.data, "lora", 4));
+    assert_int_equal(weft__gguf_f32(g, "adapter.lora.alpha", &alpha, NULL), WEFT_OK);
+    assert_true(fabsf(alpha / 4 - 8 / sqrtf(4)) < 1e-6f);
+    assert_int_equal(weft__gguf_tensors(g)->n, weft__trainer_n_params(t));
+    assert_int_equal(weft__trainer_n_params(t), 2 * 7 * TINY_LAYERS);
+    for (size_t i = 0; i < weft__trainer_n_params(t); i++) {
+        weft__train_param p = weft__trainer_param(t, i);
+        const weft__tensor_desc *d;
+        assert_int_equal(weft__gguf_tensor(g, p.name, &d, NULL), WEFT_OK);
+        assert_true(d->dtype == WEFT_F32 && d->d[0] == p.d[0] && d->d[1] == p.d[1]);
+        assert_memory_equal(weft__tensor_data(d), p.data, d->n_bytes);
+    }
+    weft__gguf_close(&g);
+    assert_int_equal(weft__trainer_write_model(t, m->meta, path, NULL), WEFT_STATE);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
+/* A fresh model is trained, written, and read again: it gives the same losses. */
+static void model_file(void **state)
+{
+    (void)state;
+    weft__fresh_shape shape = {.n_vocab = TINY_VOCAB, .n_ctx = TINY_CTX, .n_layers = 2, .d_model = 32, .d_ff = 48, .n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .seed = 3};
+    for (shape.tied = 0; shape.tied < 2; shape.tied++) {
+        weft__fresh *f;
+        weft__source src;
+        weft__trainer *t, *again;
+        weft__gguf *g;
+        tiny_batch b;
+        float before[TINY_ROWS], after[TINY_ROWS];
+        weft__train_options o = tiny_options();
+        assert_int_equal(weft__fresh_create(&shape, NULL, &f, NULL), WEFT_OK);
+        weft__fresh_source(f, &src);
+        assert_int_equal(weft__trainer_create(&src, &o, &t, NULL), WEFT_OK);
+        tiny_fill(&b, 1);
+        double first = mean_loss(t, &b);
+        assert_true(fabs(first - log(TINY_VOCAB)) < 0.1); /* knows nothing */
+        for (int i = 0; i < LEARN_STEPS; i++) {
+            assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK);
+            assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
+        }
+        assert_int_equal(weft__trainer_loss(t, &b.b, 1, before, NULL, NULL), WEFT_OK);
+        assert_true(mean_loss(t, &b) < first - 0.2);
+        assert_int_equal(weft__trainer_write_model(t, weft__fresh_meta(f), path, NULL), WEFT_OK);
+        assert_int_equal(weft__gguf_open(path, &g, NULL), WEFT_OK);
+        weft__source_gguf(g, path, &src);
+        assert_int_equal(weft__trainer_create(&src, &o, &again, NULL), WEFT_OK);
+        assert_int_equal(weft__trainer_loss(again, &b.b, 1, after, NULL, NULL), WEFT_OK);
+        assert_memory_equal(before, after, sizeof before);
+        assert_int_equal(weft__trainer_write_adapter(again, path, "x", NULL), WEFT_STATE);
+        weft__trainer_destroy(&again);
+        weft__gguf_close(&g);
+        weft__trainer_destroy(&t);
+        weft__fresh_destroy(&f);
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void refused_batches(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = tiny_options();
+    weft__trainer *t = tiny_trainer(m, &o);
+    weft_error err = {0};
+    tiny_batch b;
+    for (int i = 0; i < 9; i++) {
+        tiny_fill(&b, 1);
+        if (i == 0) b.b.n_rows = 0;
+        if (i == 1) b.b.n_rows = TINY_ROWS + 1;
+        if (i == 2) b.token[5] = -1;
+        if (i == 3) b.token[5] = TINY_VOCAB;
+        if (i == 4) b.target[129] = TINY_VOCAB;
+        if (i == 5) b.target[0] = -2;
+        if (i == 6) b.segment[0] = 1;
+        if (i == 7) b.segment[129] = 5;
+        if (i == 8) b.weight[7] = NAN;
+        assert_int_equal(weft__trainer_add(t, &b.b, NULL, &err), WEFT_ARGUMENT);
+        assert_int_equal(weft__trainer_loss(t, &b.b, 1, NULL, NULL, &err), WEFT_ARGUMENT);
+    }
+    assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);
+    tiny_fill(&b, 1);
+    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, NULL, &err), WEFT_STATE); /* no LoRA */
+    for (int r = 0; r < TINY_ROWS; r++) b.target[r] = -1;
+    assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_OK); /* nothing to learn is no error */
+    assert_int_equal(weft__trainer_step(t, NULL, &err), WEFT_STATE);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
+/* A loss or a gradient that is not finite is told, nothing moves, and training goes on. */
+static void not_finite(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    weft__train_options o = tiny_options();
+    weft__trainer *t = tiny_trainer(m, &o), *clean = tiny_trainer(m, &o);
+    tiny_batch b;
+    tiny_fill(&b, 1);
+    weft__train_param p = weft__trainer_param(t, 2);
+    float *keep = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep), *spoiled = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep);
+    memcpy(keep, p.data, (size_t)(p.d[0] * p.d[1]) * sizeof *keep);
+    memcpy(spoiled, keep, (size_t)(p.d[0] * p.d[1]) * sizeof *keep);
+    spoiled[3] = NAN;
+    weft__trainer_set_param(t, 2, spoiled);
+    assert_int_equal(weft__trainer_add(t, &b.b, NULL, NULL), WEFT_LIMIT);
+    assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_STATE);
+    weft__trainer_set_param(t, 2, keep);
+    steps(t, 0, 1);
+    steps(clean, 0, 1);
+    assert_same_params(t, clean, "after a spoiled batch");
+    weft__free(spoiled);
+    weft__free(keep);
+    weft__trainer_destroy(&clean);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
+static void refused_options(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40), *tied = tiny_new(&TINY_KINDS[1], WEFT_F32, 24, 40);
+    for (int i = 0; i < 9; i++) {
+        weft__train_options o = lora_options();
+        weft__trainer *t;
+        weft_error err = {0};
+        if (i == 0) o.lr = NAN;
+        if (i == 1) o.max_rows = 0;
+        if (i == 2) o.lora_rank = 1 << 20;
+        if (i == 3) o.beta1 = 1;
+        if (i == 4) o.schedule = WEFT__LR_COSINE, o.n_steps = 0;
+        if (i == 5) o.optimizer = 7;
+        if (i == 6) o.lora_targets = "attn_q,attn_z";
+        if (i == 7) o.lora_targets = "";
+        if (i == 8) o.lora_targets = "output";
+        weft_status st = weft__trainer_create(i == 8 ? &tied->src : &m->src, &o, &t, &err);
+        assert_int_equal(st, i == 8 ? WEFT_UNSUPPORTED : WEFT_ARGUMENT);
+        assert_null(t);
+        assert_true(err.message[0]);
+        if (i == 6) assert_non_null(strstr(err.message, "attn_z"));
+    }
+    tiny_free(tied);
+    tiny_free(m);
+}
+
+static int whole_run(void *arg)
+{
+    const tiny *m = arg;
+    weft__train_options o = lora_options();
+    o.n_threads = 1;
+    weft__trainer *t;
+    tiny_batch b;
+    void *back = NULL;
+    size_t n;
+    tiny_fill(&b, 1);
+    int ok = weft__trainer_create(&m->src, &o, &t, NULL) == WEFT_OK;
+    if (!ok) return 0;
+    ok = weft__trainer_add(t, &b.b, NULL, NULL) == WEFT_OK && weft__trainer_step(t, NULL, NULL) == WEFT_OK &&
+         weft__trainer_save(t, path, "x", 1, NULL) == WEFT_OK && weft__trainer_load(t, path, &back, &n, NULL) == WEFT_OK &&
+         weft__trainer_write_adapter(t, path, "x", NULL) == WEFT_OK;
+    weft__free(back);
+    weft__trainer_destroy(&t);
+    return ok;
+}
+
+/* Every FAILS_EVERY-th allocation in turn. */
+static void allocations(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    for (size_t i = 0;; i += FAILS_EVERY) {
+        fail_at f = {0, i};
+        size_t before = weft__alloc_live();
+        weft__alloc_set_gate(fail_at_gate, &f);
+        int ok = whole_run(m);
+        weft__alloc_set_gate(NULL, NULL);
+        assert_int_equal(weft__alloc_live(), before);
+        if (f.seen <= i) {
+            assert_true(ok);
+            break;
+        }
+        assert_false(ok);
+    }
+    tiny_free(m);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return folder_make("run.ckpt");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed), /* first: it forks, before there are threads */
+        cmocka_unit_test(same_bits),
+        cmocka_unit_test(packing),
+        cmocka_unit_test(optimizers),
+        cmocka_unit_test(schedules),
+        cmocka_unit_test(learning),
+        cmocka_unit_test(preferring),
+        cmocka_unit_test(resuming),
+        cmocka_unit_test(damaged),
+        cmocka_unit_test(other_training),
+        cmocka_unit_test(adapter_file),
+        cmocka_unit_test(model_file),
+        cmocka_unit_test(refused_batches),
+        cmocka_unit_test(not_finite),
+        cmocka_unit_test(refused_options),
+        cmocka_unit_test(allocations),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
