@@ -1,6 +1,7 @@
 /* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves until SIGTERM; a second one ends the
- * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition.  --fields: prints the tables of fields. */
+ * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation.  --fields: prints the tables of fields. */
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,17 @@ static void on_signal(int number)
 
 enum { LIST_MAX = 16 };
 
+/* --fail-every N: once it serves, each N-th allocation is refused. */
+static atomic_ulong n_asked;
+
+static int refuse_some(void *arg, size_t n_bytes)
+{
+    (void)n_bytes;
+    return (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
+}
+
+static int32_t fail_every;
+
 static int set_number(weft_server_params *p, const char *name, const char *value)
 {
     const struct {
@@ -28,7 +40,7 @@ static int set_number(weft_server_params *p, const char *name, const char *value
         int32_t *to;
     } all[] = {{"port", &p->port}, {"threads", &p->n_threads}, {"workers", &p->n_workers}, {"connections", &p->max_connections},
                {"per-ip", &p->max_per_ip}, {"headers", &p->max_headers}, {"idle", &p->idle_s}, {"slow", &p->slow_s}, {"ping", &p->ping_s},
-               {"drain", &p->drain_s}};
+               {"drain", &p->drain_s}, {"fail-every", &fail_every}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -97,7 +109,9 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     printf("%s\n", weft_server_address(server));
     fflush(stdout);
+    if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every);
     int32_t left = weft_server_run(server);
+    weft__alloc_set_gate(NULL, NULL);
     signal(SIGTERM, SIG_IGN);
     weft_server_free(&server);
     weft_engine_free(&engine);

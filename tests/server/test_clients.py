@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, request, user
+from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, Server, request, user
 
 
 class Places(Case):
@@ -188,6 +188,51 @@ class Limits(Case):
         self.assertEqual(server.get("/health").status, 503)
         for s in held:
             s.close()
+
+
+class Memory(Case):
+    def test_refused_allocations(self):
+        """Whatever allocation fails, an answer is right, or an error, or the connection ends; nothing leaks, and it goes on."""
+        asks = [("POST", CHAT, {"messages": user("[say Good day.]"), "n": 2, "logprobs": True}), ("POST", CHAT, {"messages": user("[say Good day.]"), "stream": True}),
+                ("POST", TEXT, {"prompt": ["[say a]", "[say b]"], "echo": True, "logprobs": 1, "logit_bias": {"1": 1}, "stop": "x"}),
+                ("POST", LLAMA, {"prompt": "[say abc]", "n_probs": 2, "id_slot": 1}), ("POST", "/tokenize", {"content": "hello", "with_pieces": True}),
+                ("POST", "/slots/1?action=save", {"filename": "x"}), ("POST", "/v1/embeddings", {"input": ["a", "b"]}),
+                ("GET", "/metrics", None), ("GET", "/props", None), ("GET", "/slots", None), ("GET", "/v1/models", None)]
+        plain = Server(FAKE)
+        right = [self.comparable(plain.ask(*ask)) for ask in asks]
+        plain.stop()
+        for every in (2, 3, 5, 7, 11, 13, 17, 29, 53, 97, 151):
+            server = self.own("--fail-every", every)
+            good = bad = 0
+            for round in range(1 if every < 7 else 6):
+                for ask, want in zip(asks, right):
+                    try:
+                        answer = server.ask(*ask)
+                    except (OSError, http.client.HTTPException):
+                        bad += 1
+                        continue
+                    if answer.status == 200 and self.comparable(answer) is not None:
+                        self.assertEqual(self.comparable(answer), want, (every, ask))
+                        good += 1
+                    else:
+                        if answer.status != 200 and answer.body:
+                            self.assertIn("error", answer.json)
+                        bad += 1
+            self.assertGreater(bad, 0)
+            self.assertGreater(good, 0 if every > 50 else -1)
+            status, err = server.stop()
+            self.assertEqual(status, 0, err)
+
+    def comparable(self, answer):
+        """What of an answer depends on the request alone; None when it tells of an error, or was cut short."""
+        if "event-stream" in answer.headers.get("content-type", ""):
+            if not answer.events or answer.events[-1] != "[DONE]":
+                return None
+            return "".join(c["choices"][0]["delta"].get("content", "") for c in answer.events[:-1] if c["choices"])
+        if "json" not in answer.headers.get("content-type", ""):
+            return "text"
+        body = answer.json
+        return body.get("choices", body.get("content", body.get("tokens"))) if isinstance(body, dict) else "list"
 
 
 class Ending(Case):
