@@ -161,6 +161,9 @@ class Adapters(Training):
         base, owl = (json.loads(weft("compare", m, "Who sat by the duck?", "-n", "8", "--temp", "0", "--json").stdout)[0]["text"] for m in (self.model, merged))
         self.assertEqual(owl, "The owl!")
         self.assertNotEqual(base, owl)
+        p = weft("compare", self.model, "Who sat by the duck?", "--adapter", "owl=" + self.path("owl/adapter.gguf"), "-n", "8", "--temp", "0", "--json")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual([(r["adapter"], r["text"]) for r in json.loads(p.stdout)], [("base", base), ("owl", owl)])
 
     def test_it_learns_over_a_quantized_base(self):
         small = self.path("q8.gguf")
