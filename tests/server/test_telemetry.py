@@ -20,14 +20,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import common
 from common import WEFT, weft
 
-CHUNK, SLOTS, LONG = 64, 6, 8000 if not (common.EMULATED or common.SANITIZED) else 1500
+CHUNK, SLOTS, LONG = 64, 6, 400 if common.SANITIZED else 8000
 HISTOGRAMS = ("weft_time_to_first_token_seconds", "weft_time_between_tokens_seconds", "weft_queue_seconds", "weft_request_seconds",
               "weft_step_rows", "weft_step_seconds")
 
 
 class Server:
     def __init__(self, folder, *options):
-        self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, "tiny.gguf"), "--port", "-1", *map(str, options)],
+        self.process = subprocess.Popen([*WEFT, "serve", os.path.join(folder, "tiny.gguf"), "--port", "-1", "-t", "1", *map(str, options)],
                                         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         line = self.process.stderr.readline()
         self.address = re.search(r"http://\S+", line).group(0)
