@@ -29,26 +29,35 @@ static void on_signal(int number)
     weft_server_stop(running);
 }
 
-/* Those of the folder by their names without .gguf; none is read before it is asked for. */
+/* NAME.gguf, or a folder with an adapter in it; 0: it is neither. */
+static int adapter_name(const char *folder, const char *entry, char *path, size_t size, char *name, size_t name_size)
+{
+    size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
+    snprintf(path, size, "%s/%s/adapter_config.json", folder, entry);
+    if (entry[0] == '.' || (!tail && access(path, F_OK))) return 0;
+    snprintf(path, size, "%s/%s", folder, entry);
+    snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
+    return 1;
+}
+
+/* Those of the folder, in alphabetical order, by their names without .gguf; none is read before it is asked for. */
 static weft_status add_folder(weft_engine *engine, const char *folder, weft_error *err)
 {
     char path[4096], name[256];
+    struct dirent **entries;
     weft_status st = WEFT_OK;
-    DIR *d = opendir(folder);
-    if (!d) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", folder);
-    for (struct dirent *e; !st && (e = readdir(d));) {
-        size_t n = strlen(e->d_name), tail = n > 5 && !strcmp(e->d_name + n - 5, ".gguf") ? 5 : 0;
-        snprintf(path, sizeof path, "%s/%s/adapter_config.json", folder, e->d_name);
-        if (e->d_name[0] == '.' || (!tail && access(path, F_OK))) continue;
-        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        snprintf(name, sizeof name, "%.*s", (int)(n - tail), e->d_name);
-        st = weft_engine_adapter_add(engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
+    int n = scandir(folder, &entries, NULL, alphasort);
+    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", folder);
+    for (int i = 0; i < n; i++) {
+        if (!st && adapter_name(folder, entries[i]->d_name, path, sizeof path, name, sizeof name))
+            st = weft_engine_adapter_add(engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
         if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
             fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
             st = WEFT_OK;
         }
+        free(entries[i]);
     }
-    closedir(d);
+    free(entries);
     return st;
 }
 
