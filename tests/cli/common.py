@@ -21,6 +21,13 @@ def repeated(in_full, seldom, least):
     return least if EMULATED or THREADS_WATCHED else seldom if SANITIZED else in_full
 
 
+def skip_emulated(why):
+    """Ends a program of tests as skipped, with the reason, where the processor is emulated."""
+    if EMULATED:
+        print(f"SKIP: not run emulated: {why}")
+        sys.exit(77)
+
+
 def shared(*parts):
     return os.path.join(SHARED, *parts)
 

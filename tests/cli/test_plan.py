@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from common import EMULATED, SANITIZED, TINY_LLAMA, WEFT, leave_out, main, needs, needs_models, shared, weft
+from common import SANITIZED, TINY_LLAMA, WEFT, leave_out, main, needs, needs_models, shared, skip_emulated, weft
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
 try:
@@ -142,7 +142,6 @@ class HuggingFace(Folder):
 
 
 class Refused(Folder):
-    @leave_out(EMULATED, "there is one tier only")
     def test_other_tiers(self):
         plan = self.compiled(self.tiny())
         layout = json.loads(done("info", plan, "--json").stdout)["metadata"]["weft.plan.layout"]
@@ -213,7 +212,7 @@ def mapped(pid, path):
     return sums
 
 
-@leave_out(SANITIZED or EMULATED, "sanitizers and emulators have memory of their own")
+@leave_out(SANITIZED, "sanitizers have memory of their own")
 @needs(shutil.disk_usage(tempfile.gettempdir()).free > 3 << 30, "3 GB of disk for a model of 620 MB and its plan")
 class LargeModel(unittest.TestCase):
     """TinyLlama's shape in Q4_0: 620 MB."""
@@ -291,4 +290,5 @@ class LargeModel(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    skip_emulated("opening a model dozens of times takes many minutes; tests/unit/plan_file.c and tests/model/plan.c are")
     main()

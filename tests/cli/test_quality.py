@@ -7,7 +7,7 @@ import struct
 import tempfile
 import unittest
 
-from common import HAVE_MODELS, STORIES, TINY_LLAMA, main, needs, needs_models, repeated, shared, weft
+from common import HAVE_MODELS, STORIES, TINY_LLAMA, main, needs, needs_models, repeated, shared, skip_emulated, weft
 
 TEXT = shared("golden", "stories.txt")
 BASE = shared("golden", "stories260K.klbase")
@@ -249,4 +249,5 @@ class Quantize(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    skip_emulated("encoding models in 19 types takes many minutes; tests/unit/quant_*.c are")
     main()
