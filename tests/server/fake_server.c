@@ -24,11 +24,12 @@ enum { LIST_MAX = 16 };
 
 /* --fail-every N: once it serves, each N-th allocation is refused. */
 static atomic_ulong n_asked;
+static atomic_int serving;
 
 static int refuse_some(void *arg, size_t n_bytes)
 {
     (void)n_bytes;
-    return (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
+    return !atomic_load(&serving) || (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
 }
 
 static int32_t fail_every;
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
     }
     weft_engine_params ep;
     weft_engine_params_default(&ep);
+    if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every); /* before there are threads */
     weft_model *model = fake_model_new();
     weft_status st = weft_engine_new(model, &ep, &engine, &err);
     if (!st) st = weft_server_new(model, engine, &p, &server, &err);
@@ -109,9 +111,9 @@ int main(int argc, char **argv)
     signal(SIGTERM, on_signal);
     printf("%s\n", weft_server_address(server));
     fflush(stdout);
-    if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every);
+    atomic_store(&serving, 1);
     int32_t left = weft_server_run(server);
-    weft__alloc_set_gate(NULL, NULL);
+    atomic_store(&serving, 0);
     signal(SIGTERM, SIG_IGN);
     weft_server_free(&server);
     weft_engine_free(&engine);
