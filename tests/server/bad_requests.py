@@ -1,5 +1,5 @@
 """Requests that must be refused, each with its own status and message."""
-from common import CHAT, LLAMA, TEXT, user
+from servers import CHAT, LLAMA, TEXT, user
 
 DEEP = b"[" * 100000 + b"]" * 100000
 NESTED = b'{"prompt":"x","a":' + b"[" * 300 + b"]" * 300 + b"}"

@@ -10,7 +10,7 @@ import threading
 import time
 
 import real
-from common import EMULATOR, TEXT
+from servers import EMULATOR, TEXT
 
 TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 5
 STORY = "Once upon a time there was a little girl named Lily. She liked to play in the park with her mom and her big red ball. "

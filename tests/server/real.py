@@ -9,7 +9,7 @@ import struct
 import sys
 import tempfile
 
-from common import PROGRAM, SLOWER, EMULATOR, Server
+from servers import PROGRAM, SLOWER, EMULATOR, Server
 
 SHARED = os.environ.get("WEFT_SHARED") or "../shared"
 STORIES = os.path.join(SHARED, "models", "stories260K.gguf")

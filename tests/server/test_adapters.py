@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-import common as base
+import servers as base
 
 LOAD, UNLOAD, LIST = "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/lora-adapters"
 

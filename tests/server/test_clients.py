@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, Server, request, user
+from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, Server, request, user
 
 
 class Places(Case):

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 import real
-from common import ROOT, SLOWER
+from servers import ROOT, SLOWER
 
 if not shutil.which("curl"):
     print("skipped: there is no curl; scripts/setup test installs it")

@@ -19,7 +19,7 @@ import unittest
 
 import real
 from bad_requests import Facts, bad_requests
-from common import CHAT, LLAMA, SLOWER, TEXT, request, user
+from servers import CHAT, LLAMA, SLOWER, TEXT, request, user
 
 STORY = "Once upon a time there was a little girl named Lily. " * 5
 ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from common import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, user
+from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, user
 from bad_requests import BIG, Facts, bad_requests
 
 

@@ -19,7 +19,7 @@ except ImportError:
     print("skipped: Python has no package openai; `make clients` installs it into build/clients")
     sys.exit(77)
 
-from common import FAKE, PROGRAM, SLOWER, Server
+from servers import FAKE, PROGRAM, SLOWER, Server
 
 REAL = os.path.basename(PROGRAM) == "weft"
 if REAL:

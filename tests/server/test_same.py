@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import real
-from common import LLAMA, SLOWER, TEXT
+from servers import LLAMA, SLOWER, TEXT
 
 N = 40 if SLOWER == 1 else 12
 WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()

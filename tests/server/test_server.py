@@ -10,7 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from common import CHAT, FAKE, LLAMA, ROOT, TEXT, Case, Server, request, user
+from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Case, Server, request, user
 
 
 class OpenAI(Case):
