@@ -212,6 +212,33 @@ static size_t code_points(const char *s, size_t n)
     return count;
 }
 
+/* A token as a name: what is no UTF-8 alone is spelled "bytes:\\xe2\\x80", as OpenAI does, so that different ones stay apart. */
+static void put_name(weft__text *out, const weft__gen *g, int32_t token)
+{
+    size_t n;
+    const char *bytes = bytes_of(g, token, &n);
+    if (weft__utf8_valid(bytes, n)) {
+        weft__json_write_string(out, bytes, n);
+        return;
+    }
+    weft__text_puts(out, "\"bytes:");
+    for (size_t i = 0; i < n; i++) weft__text_printf(out, "\\\\x%02x", (unsigned char)bytes[i]);
+    weft__text_putc(out, '"');
+}
+
+/* 1: a likelier token than the k-th spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
+static int named_before(const weft__choice *c, const weft__entry *e, int32_t k)
+{
+    const weft_token_prob *tops = c->tops + e->first_top;
+    size_t n, n_other;
+    const char *bytes = bytes_of(c->gen, tops[k].token, &n);
+    for (int32_t i = 0; i < k; i++) {
+        const char *other = bytes_of(c->gen, tops[i].token, &n_other);
+        if (n == n_other && !memcmp(bytes, other, n)) return 1;
+    }
+    return 0;
+}
+
 static void put_top_object(weft__text *out, const weft__choice *c, const weft__entry *e)
 {
     if (isnan(e->logprob) || c->gen->ask.n_top == 0) {
@@ -221,8 +248,9 @@ static void put_top_object(weft__text *out, const weft__choice *c, const weft__e
     weft__text_putc(out, '{');
     for (int32_t k = 0; k < e->n_top; k++) {
         const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
+        if (named_before(c, e, k)) continue;
         if (k) weft__text_putc(out, ',');
-        put_token(out, c->gen, p->token);
+        put_name(out, c->gen, p->token);
         weft__text_putc(out, ':');
         put_logprob(out, p->logprob);
     }
@@ -238,7 +266,7 @@ static void put_spans(weft__text *out, const weft__choice *c, const struct span 
             const weft__entry *e = &spans[s].entries[i];
             if (!first) weft__text_putc(out, ',');
             first = 0;
-            if (!strcmp(name, "tokens")) put_token(out, c->gen, e->token);
+            if (!strcmp(name, "tokens")) put_name(out, c->gen, e->token);
             else if (!strcmp(name, "token_logprobs")) put_logprob(out, e->logprob);
             else put_top_object(out, c, e);
         }

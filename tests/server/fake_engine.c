@@ -1,7 +1,7 @@
 /* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h that the server calls, over a model that
  * says what its prompt tells it to.
  *
- * Tokens 0..255 are bytes; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. A prompt holds orders:
+ * Tokens 0..255 are bytes, but 127 reads as 126; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. A prompt holds orders:
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
  *   [delay MS]   before each token                                [queue MS]   before the first
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
@@ -95,6 +95,7 @@ weft_model *fake_model_new(void)
         else snprintf(m->tokenizer.texts[i], sizeof m->tokenizer.texts[i], "<%d>", i);
         m->tokenizer.lengths[i] = i < 256 ? 1 : strlen(m->tokenizer.texts[i]);
     }
+    m->tokenizer.texts[127][0] = '~'; /* as vocabularies have a letter both as a token and as a byte */
     return m;
 }
 
