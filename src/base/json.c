@@ -131,7 +131,9 @@ weft_status weft__json_parse(const char *text, size_t n, weft__json **out, weft_
         root = NULL;
         status = weft_fail(err, WEFT_NO_MEMORY, "JSON text of %zu bytes: out of memory", n);
     } else if (!root) {
-        status = weft_fail(err, WEFT_FORMAT, "line %d, column %d: %s", why.line, why.column, why.text);
+        int integer = strstr(why.text, "too big") != NULL; /* jansson says neither of what nor for what */
+        status = weft_fail(err, WEFT_FORMAT, "line %d, column %d: %s", why.line, why.column,
+                           integer ? "an integer out of range: it must fit in 64 bits, signed" : why.text);
     }
     weft__free(reserve.begin);
     reserve.begin = NULL;

@@ -52,6 +52,19 @@ static int has_range(const weft__field *f)
     return f->min != 0 || f->max != 0;
 }
 
+/* A bound of integers. 2^63 stands for the largest one, which a double cannot hold. */
+static int64_t whole(double bound)
+{
+    return bound >= 0x1p63 ? INT64_MAX : (int64_t)bound;
+}
+
+static int int_in_range(const weft__field *f, int64_t value, weft__fault *fault)
+{
+    int64_t min = whole(f->min), max = whole(f->max);
+    if (!has_range(f) || (value >= min && value <= max)) return 1;
+    return weft__fault_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min, (long long)max, (long long)value);
+}
+
 static int in_range(const weft__field *f, double value, weft__fault *fault)
 {
     if (!has_range(f) || (value >= f->min && value <= f->max)) return 1;
@@ -104,7 +117,7 @@ static int read_field(weft__ask *ask, const weft__field *f, const weft__json *v,
         break;
     case WEFT__FIELD_INT:
         if (!weft__json_int(v, &integer)) return wrong_type(f, v, fault);
-        if (!in_range(f, (double)integer, fault)) return 0;
+        if (!int_in_range(f, integer, fault)) return 0;
         memcpy(to, &integer, sizeof integer);
         break;
     case WEFT__FIELD_NUMBER:
@@ -191,7 +204,9 @@ static void write_field(weft__text *out, const weft__field *f)
     const char *type = f->kind == WEFT__FIELD_JSON ? f->type : f->kind == WEFT__FIELD_ONLY ? "constant" : types[f->kind];
     weft__text_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
     int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
-    if (is_number && has_range(f)) weft__text_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
+    if (f->kind == WEFT__FIELD_INT && has_range(f))
+        weft__text_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min), (long long)whole(f->max));
+    else if (is_number && has_range(f)) weft__text_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
     if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__text_printf(out, ", \"maxLength\": %.17g", f->max);
     if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL) weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
     if (!isnan(f->fallback) && is_number) weft__text_printf(out, ", \"default\": %.17g", f->fallback);

@@ -86,7 +86,7 @@ typedef struct weft__field {
     int required;
     size_t offset;    /* in weft__ask */
     double fallback;  /* NAN: none */
-    double min, max;  /* numbers; both 0: any */
+    double min, max;  /* numbers; both 0: any; 0x1p63 as max of integers: all of 64 bits */
     const char *type; /* for documents, where the kind does not tell: "string or array of strings" */
     /* 1, or 0 with the fault filled. Never called with null. */
     int (*read)(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);

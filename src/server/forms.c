@@ -424,7 +424,6 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 #define PROMPT "string, array of strings, array of token ids, or array of those"
 #define LORAS "array of objects with id and scale"
 #define MAX_INT 2147483647.0
-#define MAX_WHOLE 9007199254740991.0 /* 2^53 - 1 */
 #define MAX_NAME 256
 #define MAX_GRAMMAR (1 << 18)
 
@@ -432,7 +431,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 #define OPENAI_SAMPLING                                                                                                          \
     INT("n", n, 1, 1, WEFT__MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
-        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -MAX_WHOLE, MAX_WHOLE, NULL, read_seed},                                     \
+        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, read_seed},                                     \
         READ("logit_bias", "object of token ids and numbers", read_bias), READ("stop", TEXTS, read_stop),                        \
         BOOL("stream", stream, 0), READ("stream_options", "object", read_stream_options),                                        \
         READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME), STRING("model", model, MAX_NAME), \
@@ -503,7 +502,7 @@ static const weft__field completion_fields[] = {
     INT("repeat_last_n", penalty_last_n, 64, -1, MAX_INT),
     NUMBER("presence_penalty", presence_penalty, 0, -100, 100),
     NUMBER("frequency_penalty", frequency_penalty, 0, -100, 100),
-    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -1, MAX_WHOLE, NULL, read_seed_llama},
+    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -1, 0x1p63, NULL, read_seed_llama},
     READ("logit_bias", "array of [token, number] or object", read_bias_llama),
     READ("stop", TEXTS, read_stop),
     BOOL("stream", stream, 0),

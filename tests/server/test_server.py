@@ -98,6 +98,31 @@ class OpenAI(Case):
         a = self.post(TEXT, {"prompt": "hé[say xy]", "logprobs": 0}).json["choices"][0]
         self.assertEqual((a["text"], a["logprobs"]["text_offset"], a["logprobs"]["top_logprobs"]), ("xy", [10, 11], [None, None]))
 
+    def test_token_names_stay_apart(self):
+        """Tokens that are no UTF-8 alone, or spell the same, do not share a key of top_logprobs."""
+        def once(pairs):
+            self.assertEqual(len(dict(pairs)), len(pairs), pairs)
+            return dict(pairs)
+
+        def names(text):
+            body = self.post(TEXT, {"prompt": "[say %s]" % text, "logprobs": 3, "max_tokens": 2}).body
+            p = json.loads(body, object_pairs_hook=once)["choices"][0]["logprobs"]
+            return p["tokens"], [list(top) for top in p["top_logprobs"]]
+        tokens, tops = names("é")
+        self.assertEqual(tokens, ["bytes:\\xc3", "bytes:\\xa9"])
+        self.assertEqual(tops, [["bytes:\\xc3", "bytes:\\xc4", "bytes:\\xc5"], ["bytes:\\xa9", "bytes:\\xaa", "bytes:\\xab"]])
+        self.assertEqual(names("~")[1][0], ["~", "bytes:\\x80"])  # 126 and 127 both read "~"
+
+    def test_seeds_of_64_bits(self):
+        for seed in (2 ** 53 + 1, 2 ** 63 - 1, -2 ** 63, 0):
+            a = self.post(TEXT, {"prompt": "[seed]", "seed": seed, "max_tokens": 30}).json["choices"][0]["text"]
+            self.assertEqual(int(a), seed % 2 ** 64)
+        a = self.post(LLAMA, {"prompt": "[seed]", "seed": 2 ** 53 + 1}).json["generation_settings"]
+        self.assertEqual(a["seed"], 2 ** 53 + 1)
+        for path, seed, words in ((TEXT, 2 ** 63, "out of range: it must fit in 64 bits"), (TEXT, -2 ** 63 - 1, "out of range: it must fit in 64 bits"),
+                                  (LLAMA, -2, "'seed' must be from -1 to 9223372036854775807, not -2")):
+            self.assertIn(words, self.post(path, {"prompt": "x", "seed": seed}, 400).json["error"]["message"])
+
     def test_echo_alone(self):
         a = self.post(TEXT, {"prompt": "abc", "echo": True, "max_tokens": 0, "logprobs": 1}).json["choices"][0]
         self.assertEqual((a["text"], len(a["logprobs"]["tokens"])), ("abc", 4))
