@@ -43,9 +43,17 @@ class Corpus(unittest.TestCase):
             self.assertTrue(make(d, "--size", "0.5")["train.txt"].startswith(self.files["train.txt"]))
 
     def test_nothing_held_out_is_trained_on(self):
-        train, heldout = (set(self.files[f].split(END)) - {""} for f in ("train.txt", "heldout.txt"))
+        heldout = self.files["heldout.txt"].split(END)[:-1]
         self.assertGreater(len(heldout), 30)
-        self.assertEqual(train & heldout, set())
+        self.assertEqual([text for text in heldout if text in self.files["train.txt"]], [])
+        with tempfile.TemporaryDirectory() as d:
+            files = make(d, "--size", "1", "--styled", "600")
+        self.assertEqual([text for text in files["heldout.txt"].split(END)[:-1] if text in files["train.txt"]], [])
+        for style in ("pirate", "poem", "letter"):
+            records = [json.loads(line) for line in files[style + ".heldout.jsonl"].splitlines()]
+            self.assertEqual(len({json.dumps(r) for r in records}), 50)
+            trained = "".join(markup(json.loads(line)) for line in files[style + ".jsonl"].splitlines())
+            self.assertEqual([r for r in records if markup(r) in trained], [], style)
 
     def test_every_record_is_one(self):
         for name in ("chat", "pirate", "poem", "letter", "pirate.heldout"):
