@@ -56,10 +56,12 @@ weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err)
     return WEFT_OK;
 }
 
-/* A line without its comment and the space around it. */
+/* A line without its comment and the space around it. A comment begins where a word could: a key may have '#' within it. */
 static char *trim(char *line)
 {
-    line[strcspn(line, "#\r\n")] = 0;
+    char *p = line;
+    while (*p && !(*p == '#' && (p == line || isspace((unsigned char)p[-1])))) p++;
+    *p = 0;
     while (isspace((unsigned char)*line)) line++;
     for (size_t n = strlen(line); n && isspace((unsigned char)line[n - 1]); n--) line[n - 1] = 0;
     return line;
@@ -73,6 +75,10 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
     FILE *f = fopen(path, "r");
     if (!f) return weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
     for (int number = 1; !st && fgets(line, sizeof line, f); number++) {
+        if (!strchr(line, '\n') && !feof(f)) { /* its rest would be read as a line: a key that nobody chose */
+            st = weft_fail(err, WEFT_ARGUMENT, "%s, line %d: longer than %zu bytes, or with a NUL byte", path, number, sizeof line - 2);
+            break;
+        }
         char *key = trim(line);
         if (!*key) continue;
         st = weft__keys_add(keys, key, err);

@@ -211,5 +211,6 @@ void weft__http_count(weft__http *h, weft__http_counts *out)
 {
     pthread_mutex_lock(&h->lock);
     *out = h->counts;
+    out->n_body_bytes = atomic_load(&h->n_bodies);
     pthread_mutex_unlock(&h->lock);
 }

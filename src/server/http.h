@@ -43,6 +43,7 @@ typedef struct weft__http_config {
     int n_threads;         /* that move bytes */
     int n_workers;         /* that run handlers */
     size_t max_body, max_head; /* bytes */
+    size_t max_bodies;     /* bytes of all bodies that are held at once */
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own */
     size_t max_buffer;     /* bytes that wait for a reader at most */
@@ -51,6 +52,8 @@ typedef struct weft__http_config {
     int ping_s;            /* a stream without bytes gets a comment; 0: never */
     const char *const *allow_hosts; /* further names for the Host header, "*": any; NULL-terminated or NULL */
     const char *const *origins;     /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
+    /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. On the threads that move bytes. NULL: all are. */
+    int (*admit)(void *arg, const weft__http_request *r);
     void (*handle)(void *arg, weft__http_request *r);
     /* Body of a refusal, allocated through alloc.h; NULL: none. Content type application/json. */
     char *(*refusal)(void *arg, const weft__http_refusal *refusal, size_t *n);
@@ -73,6 +76,7 @@ void weft__http_stop(weft__http **http);
 typedef struct weft__http_counts {
     uint64_t n_connections_total, n_requests_total, n_refused_full, n_cut_slow, n_gone;
     int n_connections, n_requests; /* now */
+    size_t n_body_bytes;           /* held now */
 } weft__http_counts;
 void weft__http_count(weft__http *http, weft__http_counts *out);
 

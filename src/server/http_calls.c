@@ -126,10 +126,11 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     return r;
 }
 
-/* Time for a body: what the limit on idling gives, and a second per 16 KiB. */
-static uint64_t body_deadline(const weft__http *h)
+/* Time for a body: what the limit on idling gives, and for one that is wanted a second per 16 KiB. */
+static uint64_t body_deadline(const weft__http_request *r)
 {
-    return weft__clock_ns() + ((uint64_t)h->config.idle_s + h->config.max_body / 16384) * SECOND_NS;
+    const weft__http_config *c = &r->http->config;
+    return weft__clock_ns() + ((uint64_t)c->idle_s + (r->unwanted ? 0 : c->max_body / 16384)) * SECOND_NS;
 }
 
 /* The head is complete. */
@@ -141,7 +142,8 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
     int status = weft__http_check_head(r, &message);
     if (!status && !strcmp(method, "OPTIONS") && r->cors) status = 204;
     if (!status) {
-        weft__http_set_deadline(r, body_deadline(r->http));
+        r->unwanted = r->http->config.admit && !r->http->config.admit(r->http->config.arg, r);
+        weft__http_set_deadline(r, body_deadline(r));
         return MHD_YES;
     }
     weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS);
@@ -156,15 +158,27 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
     return queue_answer(r);
 }
 
+/* Keeps these bytes, unless all bodies together become too many. */
+static void keep(weft__http_request *r, const char *bytes, size_t n)
+{
+    weft__http *h = r->http;
+    if (atomic_fetch_add(&h->n_bodies, n) + n > h->config.max_bodies) {
+        atomic_fetch_sub(&h->n_bodies, n);
+        r->no_room = 1;
+        return;
+    }
+    size_t before = r->body.len;
+    weft__text_put(&r->body, bytes, n);
+    atomic_fetch_sub(&h->n_bodies, before + n - r->body.len); /* memory ran out */
+}
+
 static enum MHD_Result take_body(weft__http_request *r, const char *bytes, size_t *n)
 {
     r->n_in += *n;
-    if (r->too_long || r->n_in > r->http->config.max_body) {
-        r->too_long = 1;
-        weft__text_free(&r->body);
-        if (r->n_in > r->http->config.max_body + SWALLOW) return MHD_NO;
-    } else
-        weft__text_put(&r->body, bytes, *n);
+    if (r->n_in > r->http->config.max_body) r->too_long = 1;
+    if (r->n_in > r->http->config.max_body + SWALLOW) return MHD_NO;
+    if (!r->too_long && !r->no_room && !r->unwanted) keep(r, bytes, *n);
+    if (r->too_long || r->no_room) weft__http_drop_body(r);
     *n = 0;
     return MHD_YES;
 }
@@ -207,8 +221,9 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
     int answer = 0;
     pthread_mutex_lock(&r->lock);
     if (r->gone) result = MHD_NO;
-    else if (!r->handed && !r->answered && (r->too_long || r->body.failed)) {
-        set_refusal(r, r->too_long ? 413 : 503, r->too_long ? "the body is too long" : "no memory for the body");
+    else if (!r->handed && !r->answered && (r->too_long || r->no_room || r->body.failed)) {
+        set_refusal(r, r->too_long ? 413 : 503, r->too_long ? "the body is too long" : r->no_room ? "too many bodies at once" : "no memory for the body");
+        if (!r->too_long) weft__text_put(&r->extra, "Retry-After\0001", 14);
         answer = 1;
     } else if (!r->handed && !r->answered)
         hand_over(r);

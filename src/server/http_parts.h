@@ -61,6 +61,7 @@ struct weft__http_request {
     uint64_t n_in;
     int bad_target;  /* %00 in it */
     int head_done, handed, too_long;
+    int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
     const char *cors; /* origin that may read the answer */
 
     pthread_mutex_t lock;
@@ -95,10 +96,13 @@ struct weft__http {
     weft__http_request *requests, *jobs, **jobs_end;
     int n_live; /* requests not freed */
     atomic_int quiet, stopping; /* written under the lock */
+    atomic_size_t n_bodies;     /* bytes of bodies held */
     weft__http_counts counts;
 };
 
 /* ---- http_request.c ---- */
+/* Lets go of what there is of the body. */
+void weft__http_drop_body(weft__http_request *r);
 void weft__http_unref(weft__http_request *r);
 /* Lets its connection go on; under the request's lock. */
 void weft__http_wake(weft__http_request *r);

@@ -4,11 +4,17 @@
 #include <string.h>
 #include <strings.h>
 
+void weft__http_drop_body(weft__http_request *r)
+{
+    atomic_fetch_sub(&r->http->n_bodies, r->body.len);
+    weft__text_free(&r->body);
+}
+
 static void request_free(weft__http_request *r)
 {
     weft__http *h = r->http;
     weft__text_free(&r->head);
-    weft__text_free(&r->body);
+    weft__http_drop_body(r);
     weft__text_free(&r->out);
     weft__text_free(&r->extra);
     weft__free(r->whole);

@@ -153,6 +153,7 @@ static void put_http(weft_server *s, weft__text *out)
     counter(out, "weft_http_gone_total", "Answers that their clients did not wait for.", c.n_gone);
     gauge(out, "weft_http_connections", "Connections open.", c.n_connections);
     gauge(out, "weft_http_requests", "Requests in progress.", c.n_requests);
+    gauge(out, "weft_http_body_bytes", "Bytes of requests' bodies that are held.", (double)c.n_body_bytes);
 }
 
 /* Names that dashboards for llama.cpp's server look for. */

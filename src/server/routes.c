@@ -421,6 +421,13 @@ static int identify(const weft_server *s, const weft__http_request *r, int open,
     return weft__keys_check(&s->keys, key, tenant) || weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
 }
 
+int weft__admit(void *arg, const weft__http_request *r)
+{
+    weft__fault fault = {0};
+    char tenant[32];
+    return identify(arg, r, 0, tenant, &fault);
+}
+
 void weft__route(void *arg, weft__http_request *r)
 {
     weft_server *s = arg;

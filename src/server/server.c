@@ -181,6 +181,8 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
     return WEFT_OK;
 }
 
+enum { BODIES_MIN = 64 << 20 };
+
 static weft_status start_http(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     char *cert = NULL, *key = NULL;
@@ -205,11 +207,13 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .ping_s = or_default(p->ping_s, 15),
         .allow_hosts = (const char *const *)s->hosts.items,
         .origins = (const char *const *)s->origins.items,
+        .admit = weft__admit,
         .handle = weft__route,
         .refusal = refusal,
         .record = record,
         .arg = s,
     };
+    c.max_bodies = c.max_body > BODIES_MIN / 4 ? 4 * c.max_body : BODIES_MIN;
     if (!st) st = weft__http_start(&c, &s->http, err);
     weft__free(cert);
     weft__free(key);

@@ -252,6 +252,8 @@ void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *ten
 
 /* ---- routes (routes.c) ---- */
 void weft__route(void *server, weft__http_request *r);
+/* 0: whoever sent this head will be refused for want of a key, whatever the body. Any thread. */
+int weft__admit(void *server, const weft__http_request *r);
 /* For counters: an index in [0, WEFT__ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
  * and NULL stands behind it. */
 int weft__route_index(const char *path);

@@ -4,6 +4,7 @@ usage: test_hostile.py build/fake_server"""
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 
 from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, user
@@ -59,6 +60,30 @@ class Refusals(Case):
         self.assertTrue(out.startswith(b"HTTP/1.1 413 "), out[:100])
         out = self.server.raw(b"POST /completion HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx")
         self.assertTrue(out.startswith(b"HTTP/1.1 413 "), out[:100])
+
+    def test_bodies_together(self):
+        """All bodies that are held have a limit of their own (64 MB here): who is beyond it is told to come again, and what is let go counts no more."""
+        size, clients = 4 << 20, []
+        for _ in range(17):
+            s = self.server.connect()
+            self.addCleanup(s.close)
+            s.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+            clients.append(s)
+        held, before = self.server.metric("weft_http_body_bytes"), -1
+        while held != before:
+            time.sleep(0.3 * SLOWER)
+            held, before = self.server.metric("weft_http_body_bytes"), held
+        self.assertTrue(15 * (size - 1) <= held <= 64 << 20, held)
+        answers = []
+        for s in clients:
+            s.sendall(b"x")
+            answers.append(s.recv(65536))
+            s.close()
+        refused = [a for a in answers if a.startswith(b"HTTP/1.1 503 ")]
+        self.assertIn(len(refused), (1, 2))
+        self.assertIn(b"\r\nRetry-After: 1\r\n", refused[0])
+        self.assertEqual(sum(a.startswith(b"HTTP/1.1 400 ") for a in answers), 17 - len(refused))
+        self.assertEqual(self.server.wait_metric("weft_http_body_bytes", 0), 0)
 
     def test_bad_heads(self):
         """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
@@ -157,6 +182,40 @@ class Access(Case):
             self.assertEqual(self.server.get(path).status, 401)
             self.assertEqual(self.server.get(path).headers["www-authenticate"], "Bearer")
         self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_bodies_want_a_key(self):
+        """Nothing is kept of a body whose head has no key that counts; its sender still reads why."""
+        key = b"Authorization: Bearer correct-horse-battery\r\n"
+        good = {"Authorization": "Bearer correct-horse-battery"}
+        def held():
+            return float(re.search(rb"^weft_http_body_bytes (\S+)$", self.server.get("/metrics", headers=good).body, re.M).group(1))
+        for head, kept in ((b"", 0), (b"X-Api-Key: rubbish-rubbish\r\n", 0), (key, (1 << 20) - 1)):
+            for path in (b"/tokenize", b"/nowhere", b"/health"):
+                with self.server.connect() as s:
+                    s.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n" % (path, head, 1 << 20) + b"x" * ((1 << 20) - 1))
+                    until = time.time() + (5 * SLOWER if kept else 0.2)
+                    while time.time() < until and held() != (kept or -1):  # nothing is nothing for a while
+                        time.sleep(0.02)
+                    self.assertEqual(held(), kept)
+                    s.sendall(b"x")
+                    status = s.recv(65536).split()[1]
+                    self.assertEqual(status, b"404" if path == b"/nowhere" else b"405" if path == b"/health" else b"400" if kept else b"401")
+
+    def test_key_files(self):
+        """What is read as a key is what stands there as one."""
+        def file(text):
+            f = tempfile.NamedTemporaryFile("w")
+            self.addCleanup(f.close)
+            f.write(text)
+            f.flush()
+            return f.name
+        server = self.own("--api-key-file", file("#a-comment\n  # another-one\nkey#with-a-hash # and a comment\nlast-key-of-all"))
+        for key, status in (("key#with-a-hash", 200), ("last-key-of-all", 200), ("key", 401), ("a-comment", 401), ("another-one", 401), ("#a-comment", 401)):
+            self.assertEqual(server.get("/props", headers={"X-Api-Key": key}).status, status, key)
+        for text in ("good-key-here\n# " + "x" * 1021 + "tail-of-the-comment\n", "good-key-here\n\0" + "x" * 1022 + "tail-behind-a-nul\n"):
+            p = subprocess.run([*FAKE, "--api-key-file", file(text)], capture_output=True, text=True, timeout=30 * SLOWER)
+            self.assertEqual(p.returncode, 1, p)
+            self.assertIn("line 2: longer than 1022 bytes", p.stderr)
 
     def test_slots_belong_to_their_tenant(self):
         with tempfile.NamedTemporaryFile("w") as f:
