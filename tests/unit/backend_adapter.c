@@ -119,6 +119,46 @@ static void test_refusals(void **state)
     stage_close(&s);
 }
 
+/* Finite values whose products, or whose packed type, have no finite number for them. */
+static void test_products_are_finite(void **state)
+{
+    (void)state;
+    static const uint32_t types[] = {WEFT_Q4_0, WEFT_Q8_0, WEFT_BF16, WEFT_F32};
+    static const int which[] = {TABLE, UP, GATES};
+    stage s;
+    store t;
+    weft_adapter *a;
+    values *v = values_new(8);
+    model(&s);
+    store_open(&t, s.g, "cpu", "threads=1", 1, WEFT_F32, N_CTX, ROWS);
+    for (int i = 0; i < 12; i++) {
+        weft_adapter_spec spec = spec_of(v->lora);
+        weft_lora *l = &v->lora[which[i / 4]];
+        char says[2][2 * WEFT_NAME_MAX];
+        const float b = v->b[2], a_was = v->a[3];
+        spec.dtype = types[i % 4];
+        snprintf(says[0], sizeof says[0], "%s, times its scale of 1e+30", s.g->weights[which[i / 4]].name);
+        snprintf(says[1], sizeof says[1], "A of the adapter for %s holds", s.g->weights[which[i / 4]].name);
+        *l = entry(v);
+        v->b[2] = 1e30f;
+        l->scale = 1e30f;
+        assert_refused(WEFT_ARGUMENT, says[0], weft__plan_adapter_new(t.plan, &spec, &a, err));
+        assert_null(a);
+        l->scale = 1e-30f;
+        assert_ok(weft__plan_adapter_new(t.plan, &spec, &a, err));
+        weft__plan_adapter_free(&a);
+        v->b[2] = b;
+        l->scale = 1;
+        v->a[3] = 3.4e38f; /* rounds to infinity in 16 bits; blocks have no scale for it */
+        if (spec.dtype != WEFT_F32) assert_refused(WEFT_ARGUMENT, says[1], weft__plan_adapter_new(t.plan, &spec, &a, err));
+        v->a[3] = a_was;
+        *l = (weft_lora){0};
+    }
+    store_close(&t);
+    weft__free(v);
+    stage_close(&s);
+}
+
 /* A step whose numbers do not fit its adapters. */
 static void test_bad_steps(void **state)
 {
@@ -292,7 +332,7 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_products_are_finite), cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
         cmocka_unit_test(test_image),    cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

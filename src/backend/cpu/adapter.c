@@ -1,5 +1,6 @@
 /* adapter.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the program's nodes,
  * so that what one node needs is one stretch of memory. Invariant: immutable once made; nothing of the program is changed. Reentrant. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ static const weft__matmul *kernel_of_a(const weft_backend *b, uint32_t dtype, in
 
 /* ---- places ---- */
 
-/* Gives out memory from `base` on; with base 0, only sizes matter. */
+/* Gives out memory from `base` on, which is never 0: NULL means that there is no place yet. */
 typedef struct layout {
     weft_adapter *a;
     const weft_adapter_spec *spec;
@@ -146,11 +147,35 @@ static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, c
     return st ? weft_fail_within(err, st, "B of the adapter for %s", w->name) : WEFT_OK;
 }
 
-static int all_finite(const float *x, int64_t n)
+static int all_within(const float *x, int64_t n, float factor, float most)
 {
     int ok = 1;
-    for (int64_t i = 0; i < n; i++) ok &= isfinite(x[i]) != 0;
+    for (int64_t i = 0; i < n; i++) ok &= fabsf(x[i] * factor) <= most;
     return ok;
+}
+
+/* The largest magnitude that a kind of values keeps: blocks have a scale in 16 bits and codes up to 127 or 8; bfloat16, and codes with a scale in
+ * it, may round up, but not from a half of its range. */
+static float most_of(uint32_t dtype, int blocks)
+{
+    if (dtype == WEFT_F32) return FLT_MAX;
+    if (blocks && dtype == WEFT_Q8_0) return 65504.f * 127;
+    if (blocks && dtype == WEFT_Q4_0) return 65504.f * 8;
+    return FLT_MAX / 2;
+}
+
+/* Are A and B, with the scale that packing multiplies B by, numbers that their types have? */
+static weft_status check_values(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, weft_error *err)
+{
+    int64_t n_a = w->shape.d[2] * w->shape.d[0] * lora->rank, n_b = w->shape.d[2] * w->shape.d[1] * lora->rank;
+    float most_a = pair->mm ? most_of(pair->mm->dtype, 1) : most_of(a->expand->dtype, 0), most_b = most_of(a->expand->dtype, 0);
+    if (!all_within(lora->a, n_a, 1, FLT_MAX) || !all_within(lora->b, n_b, 1, FLT_MAX))
+        return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s holds values that are no finite numbers", w->name);
+    if (!all_within(lora->a, n_a, 1, most_a))
+        return weft_fail(err, WEFT_ARGUMENT, "A of the adapter for %s holds values beyond %g, which its type does not have", w->name, (double)most_a);
+    if (!all_within(lora->b, n_b, lora->scale, most_b))
+        return weft_fail(err, WEFT_ARGUMENT, "B of the adapter for %s, times its scale of %g, is beyond %g; give a smaller scale", w->name, (double)lora->scale, (double)most_b);
+    return WEFT_OK;
 }
 
 /* Everything about one weight that has a place. */
@@ -158,12 +183,11 @@ static weft_status fill(const weft_adapter *a, weft_weight_id id, const weft_lor
 {
     const weft_weight *w = &a->program->graph->weights[id];
     const weft__cpu_pair *pair = &a->pair[id];
-    int64_t k = w->shape.d[0], n = w->shape.d[1], n_experts = w->shape.d[2];
+    int64_t n = w->shape.d[1], n_experts = w->shape.d[2];
     weft_status st = WEFT_OK;
     if (pair->gain) memcpy((float *)pair->gain, lora->gain, (size_t)n * sizeof(float));
-    if (pair->rank && (!all_finite(lora->b, n_experts * n * lora->rank) || !all_finite(lora->a, n_experts * k * lora->rank)))
-        return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s holds values that are no finite numbers", w->name);
-    if (pair->gain && !all_finite(pair->gain, n))
+    if (pair->rank && (st = check_values(a, w, lora, pair, err))) return st;
+    if (pair->gain && !all_within(pair->gain, n, 1, FLT_MAX))
         return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s has magnitudes that are no finite numbers", w->name);
     if (pair->a && (st = fill_a(w, lora, pair, scratch, err))) return st;
     for (int64_t e = 0; pair->b && e < n_experts; e++)
@@ -214,7 +238,7 @@ weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec
     a->program = p;
     a->expand = weft__expand_find(type_of(p->backend, spec->dtype), p->backend->tiers);
     a->row_dtype = a->expand->dtype == WEFT_F32 ? WEFT_F32 : WEFT_BF16;
-    layout l = {.a = a, .spec = spec};
+    layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
     place_all(&l);
     weft_buffer_spec memory = {.size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used, .flags = WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&memory, &a->memory, err))) {

@@ -33,7 +33,7 @@ static inline size_t ex_panel_bytes(uint32_t f, int64_t rank)
     }
 }
 
-/* Codes of one output, and its scale; b [rank] times factor. 8 bits: -127..127. 4 bits: -8..7, the largest magnitude being -8. */
+/* Codes of one output, and its scale; b [rank] times factor, products at most FLT_MAX / 2. 8 bits: -127..127. 4 bits: -8..7, the largest magnitude being -8. */
 static inline uint16_t ex_codes(uint32_t f, const float *b, float factor, int64_t rank, int8_t *codes)
 {
     float most = 0;
