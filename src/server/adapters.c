@@ -186,12 +186,19 @@ void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *
     answer(r, &out, &fault);
 }
 
+/* Without a folder for clients, what the operator loaded stays as it is. */
+static int may_change(const weft_server *s, const char *field, weft__fault *fault)
+{
+    if (s->adapter_dir) return 1;
+    return weft__fault_set(fault, 403, field, "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
+}
+
 /* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
 static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__fault *fault)
 {
     char joined[PATH_MAX];
     size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
-    if (!n) return weft__fault_set(fault, 403, "lora_path", "this server loads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
+    if (!may_change(s, "lora_path", fault)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
         (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) || (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
         return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
@@ -240,7 +247,7 @@ void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *ten
     size_t n;
     const char *body = weft__http_body(r, &n);
     (void)tenant;
-    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault)) {
+    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault) && may_change(s, "lora_name", &fault)) {
         if (weft_engine_adapter_remove(s->engine, ask.lora_name, &err)) weft__fault_set(&fault, 404, "lora_name", "%s", err.message);
         else weft__text_puts(&out, "{\"status\":\"ok\"}");
     }

@@ -113,11 +113,14 @@ class Adapters(unittest.TestCase):
             self.assertNotIn(self.folder, r.body.decode())
         self.assertEqual(self.server.get(LIST).json, [])
 
-    def test_without_a_folder_nothing_is_loaded(self):
+    def test_without_a_folder_nothing_is_loaded_or_unloaded(self):
         server = base.Server(base.FAKE)
         try:
             r = server.post(LOAD, {"lora_name": "a", "lora_path": "a.gguf"})
             self.assertEqual(r.status, 403)
+            self.assertIn("--adapter-dir", r.json["error"]["message"])
+            r = server.post(UNLOAD, {"lora_name": "a"})  # it may be one of the operator's
+            self.assertEqual((r.status, r.json["error"]["param"]), (403, "lora_name"))
             self.assertIn("--adapter-dir", r.json["error"]["message"])
         finally:
             server.stop()
