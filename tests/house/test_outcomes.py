@@ -1,12 +1,14 @@
 """Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
-tested is no pass. And about the Makefile's quoting. usage: test_outcomes.py"""
+tested is no pass. And about scripts/clients and the Makefile's quoting. usage: test_outcomes.py"""
 import importlib.machinery
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLI = os.path.join(ROOT, "tests", "cli")
@@ -87,6 +89,16 @@ class Runner(unittest.TestCase):
                 self.runner.check_complete("asan")
             self.assertEqual(self.runner.counts["failed"], failures, cache)
 
+    def test_why_there_are_no_clients(self):
+        with unittest.mock.patch.dict(os.environ):
+            for status, output, why in ((0, "", None), (77, "clients: skipped: there is no net (log)\n", "there is no net (log)")):
+                self.runner.run = lambda command, limit: (status, output)
+                self.runner.clients()
+                self.assertEqual(os.environ.get("WEFT_NO_CLIENTS"), why)
+                p = subprocess.run([sys.executable, "-S", os.path.join(ROOT, "tests", "server", "test_openai.py")], capture_output=True, text=True, timeout=60,
+                                   env={**os.environ, "WEFT_CLIENTS": "1"})
+                self.assertEqual((p.returncode, (why or "make clients") in p.stdout), (77, True), p.stdout + p.stderr)
+
     def test_reports_have_an_exit_status_of_their_own(self):
         seen = {}
         self.runner.suite = lambda preset, prefix=(), **environment: seen.update(environment)
@@ -95,6 +107,41 @@ class Runner(unittest.TestCase):
         self.assertEqual(sorted(seen), ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"])
         for options in seen.values():
             self.assertIn("exitcode=99", options.split(":"))
+
+
+class Clients(unittest.TestCase):
+    """scripts/clients with a python3 whose venv and pip do what the test says."""
+    PYTHON = """#!/bin/sh
+case "$*" in
+'-m venv '*) [ -z "$NO_VENV" ] && mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+'-m pip --version') ;;
+'-m pip install '*) echo "$*" >>calls; [ -z "$NO_INDEX" ] && touch installed ;;
+'-c import openai'*) [ -e installed ] ;;
+tests/*) exit 3 ;;
+esac
+"""
+
+    def test_what_cannot_run_is_no_success(self):
+        with tempfile.TemporaryDirectory() as d:
+            os.mkdir(os.path.join(d, "scripts"))
+            shutil.copy(os.path.join(ROOT, "scripts", "clients"), os.path.join(d, "scripts"))
+            with open(os.path.join(d, "python3"), "w") as f:
+                f.write(self.PYTHON)
+            os.chmod(os.path.join(d, "python3"), 0o755)
+
+            def run(*args, **more):
+                p = subprocess.run([os.path.join(d, "scripts", "clients"), *args], capture_output=True, text=True, timeout=60,
+                                   env={**os.environ, "PATH": d + ":" + os.environ["PATH"], **more})
+                return p.returncode, p.stdout.strip().split(" (")[0]
+            for args in ((), ("--make",)):
+                self.assertEqual(run(*args, NO_VENV="1"), (77, "clients: skipped: python3 -m venv does not work here"))
+                self.assertEqual(run(*args, NO_INDEX="1"), (77, "clients: skipped: pip reaches no package index"))
+                shutil.rmtree(os.path.join(d, "build"))
+            self.assertEqual(run("--make"), (0, ""))
+            os.remove(os.path.join(d, "calls"))
+            self.assertEqual(run("--make"), (0, ""))
+            self.assertEqual(run()[0], 3, "the status of the tests is its own")
+            self.assertFalse(os.path.exists(os.path.join(d, "calls")), "what is there is not fetched again")
 
 
 class Makefile(unittest.TestCase):
