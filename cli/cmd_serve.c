@@ -83,7 +83,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         sigaction(SIGINT, &action, NULL);
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
-            strcmp(o->server.host, "::1"))
+            strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) fprintf(stderr, "weft serve: %d requests were cancelled\n", left);

@@ -90,6 +90,20 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
     return st;
 }
 
+weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *err)
+{
+    unsigned char h[32];
+    if (strlen(user) <= 50) {
+        snprintf(tenant, 64, "user-%s", user);
+        return WEFT_OK;
+    }
+    weft_status st = hash(user, h, err);
+    if (st) return st;
+    int n = snprintf(tenant, 64, "user-sha256:");
+    for (int i = 0; i < 20; i++) n += snprintf(tenant + n, 64 - (size_t)n, "%02x", h[i]);
+    return WEFT_OK;
+}
+
 void weft__keys_free(weft__keys *keys)
 {
     weft__free(keys->hashes);

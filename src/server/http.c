@@ -14,10 +14,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* ::ffff:127.0.0.1 is 127.0.0.1. */
 static int is_loopback(const struct sockaddr *a)
 {
     if (a->sa_family == AF_INET) return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-    return a->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+    if (a->sa_family != AF_INET6) return 0;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)a)->sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
 }
 
 static weft_status listen_unix(weft__http *h, weft_error *err)

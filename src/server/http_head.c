@@ -105,7 +105,7 @@ static size_t host_name(const char *host)
  * header tells. */
 static int host_allowed(const weft__http *h, const char *host)
 {
-    static const char *const own[] = {"localhost", "127.0.0.1", "[::1]", NULL};
+    static const char *const own[] = {"localhost", "127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", NULL};
     size_t n = host_name(host);
     if (!n) return 0;
     if (!h->loopback) return !h->config.allow_hosts || !h->config.allow_hosts[0] || in_list(h->config.allow_hosts, host, n);

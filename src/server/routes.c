@@ -72,8 +72,16 @@ static void start(weft_server *s, weft__http_request *r, const weft__writer *wri
         refuse(r, fault);
         return;
     }
-    /* Without keys, clients say themselves who they are. */
-    snprintf(own, sizeof own, "%s%.50s", s->keys.n || !ask->user ? tenant : "user-", !s->keys.n && ask->user ? ask->user : "");
+    weft_error err = {0};
+    weft_status st = WEFT_OK;
+    if (s->keys.n || !ask->user) snprintf(own, sizeof own, "%s", tenant);
+    else st = weft__tenant_of_user(ask->user, own, &err); /* without keys, clients say themselves who they are */
+    if (st) {
+        weft__fault none = {0};
+        weft__fault_of(&none, st, err.message);
+        start(s, r, writer, tenant, prefix, ask, prompts, 0, &none, embedding);
+        return;
+    }
     weft__gen_start(s, r, writer, own, prefix, ask, prompts, embedding);
 }
 

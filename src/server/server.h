@@ -26,6 +26,8 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
 void weft__keys_free(weft__keys *keys);
 /* 1 when `key` is one of them, in a time that does not tell which or how nearly; tenant receives a name for its owner. */
 int weft__keys_check(const weft__keys *keys, const char *key, char tenant[32]);
+/* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin alike. */
+weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *err);
 
 /* ---- slots (slots.c): what runs, and the tokens of what ran there last ---- */
 

@@ -1,5 +1,8 @@
 /* slots.c: slots as llama.cpp shows them: where a request runs, and the tokens of the one that ran there last, whose keys and values
- * can be saved under a name. Any thread; the engine's only under the lock for a moment. */
+ * can be saved under a name. Any thread; the engine's only under the lock for a moment.
+ *
+ * Whose a slot is: with API keys, the key's that filled it, and each key has names of its own in the store. Without keys all slots and
+ * names are everybody's, whatever `user` a request named: who calls with a tenant of "" may be any of them. */
 #include <ctype.h>
 #include <string.h>
 #include <stdio.h>
@@ -85,18 +88,26 @@ void weft__slots_write(weft_server *server, weft__text *out)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A name, never a path. */
-static int is_name(const char *s)
+enum { NAME_MAX_BYTES = 128 };
+
+/* A name of at most n_max bytes, never a path. */
+static int is_name(const char *s, size_t n_max)
 {
     size_t n = strlen(s);
-    if (!n || n > 128 || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
+    if (!n || n > n_max || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
     for (; *s; s++)
         if (!isalnum((unsigned char)*s) && !strchr("._-", *s)) return 0;
     return 1;
 }
 
-/* A copy of the slot's tokens for the tenant whose they are. */
-static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, weft__fault *fault)
+/* With the lock: does it hold something that this tenant may not touch? */
+static int is_others(const weft__slot *slot, const char *tenant)
+{
+    return *tenant && slot->n_tokens + slot->n_restored && strcmp(slot->tenant, tenant);
+}
+
+/* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
+static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, char owner[64], weft__fault *fault)
 {
     weft_status st = WEFT_OK;
     pthread_mutex_lock(&s->lock);
@@ -104,8 +115,9 @@ static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, i
     *n = slot->n_tokens;
     *tokens = NULL;
     if (slot->busy) st = WEFT_STATE;
-    else if (!slot->n_tokens || strcmp(slot->tenant, tenant)) st = WEFT_NOT_FOUND;
+    else if (!slot->n_tokens || is_others(slot, tenant)) st = WEFT_NOT_FOUND;
     else {
+        memcpy(owner, slot->tenant, sizeof slot->tenant);
         *tokens = weft__alloc_array((size_t)*n, sizeof **tokens);
         if (*tokens) memcpy(*tokens, slot->tokens, (size_t)*n * sizeof **tokens);
         else st = WEFT_NO_MEMORY;
@@ -124,41 +136,58 @@ static void put_result(weft__text *out, int32_t id, const char *filename, const 
                       (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
 }
 
-static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, weft__text *out, weft__fault *fault)
+static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored, weft__text *out,
+                        weft__fault *fault)
 {
     weft_error err = {0};
+    char owner[64];
     int32_t *tokens, n, n_saved = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
-    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, fault);
+    weft_status st = copy_tokens(&server->slots, id, tenant, &tokens, &n, owner, fault);
     if (st) return st;
-    st = weft_engine_save(server->engine, tenant, tokens, n, filename, &n_saved, &n_bytes, &err);
+    st = weft_engine_save(server->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
     weft__free(tokens);
     if (st) weft__fault_of(fault, st, err.message);
     else put_result(out, id, filename, "n_saved", n_saved, "n_written", n_bytes, "save_ms", began);
     return st;
 }
 
-static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, weft__text *out, weft__fault *fault)
+/* With the lock: the fault of a slot that may not be written over, or WEFT_OK. */
+static weft_status check_free(const weft__slot *slot, int32_t id, const char *tenant, const char *action, weft__fault *fault)
+{
+    int busy = slot->busy, other = is_others(slot, tenant);
+    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to %s", id, action);
+    return busy || other ? WEFT_STATE : WEFT_OK;
+}
+
+static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored, weft__text *out,
+                           weft__fault *fault)
 {
     weft__slots *s = &server->slots;
     weft_error err = {0};
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
-    weft_status st = weft_engine_restore(server->engine, filename, &n, &n_bytes, &err);
+    weft__slot *slot = &s->all[id];
+    pthread_mutex_lock(&s->lock);
+    weft_status st = check_free(slot, id, tenant, "restore over", fault);
+    pthread_mutex_unlock(&s->lock);
+    if (st) return st;
+    st = weft_engine_restore(server->engine, stored, &n, &n_bytes, &err);
     if (st) {
         weft__fault_of(fault, st, err.message);
         return st;
     }
     pthread_mutex_lock(&s->lock);
-    weft__slot *slot = &s->all[id];
-    if (!slot->busy) {
+    st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
+    if (!st) {
         slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
         slot->n_restored = n;
         snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
     }
     pthread_mutex_unlock(&s->lock);
-    put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
-    return WEFT_OK;
+    if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
+    return st;
 }
 
 static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__text *out, weft__fault *fault)
@@ -166,23 +195,25 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
     pthread_mutex_lock(&s->lock);
     weft__slot *slot = &s->all[id];
     int32_t n = slot->n_tokens + slot->n_restored;
-    int busy = slot->busy, other = n && strcmp(slot->tenant, tenant);
-    if (!busy && !other) slot->n_tokens = slot->n_prompt = slot->n_decoded = slot->n_restored = 0;
+    weft_status st = check_free(slot, id, tenant, "erase", fault);
+    if (!st) slot->n_tokens = slot->n_prompt = slot->n_decoded = slot->n_restored = 0;
     pthread_mutex_unlock(&s->lock);
-    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
-    else weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
-    return busy || other ? WEFT_STATE : WEFT_OK;
+    if (!st) weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
+    return st;
 }
 
 weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
                               weft__fault *fault)
 {
     if (!strcmp(action, "erase")) return erase(&server->slots, id, tenant, out, fault);
-    if (!is_name(filename)) {
-        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to 128 letters, digits, '.', '_' and '-', without a path");
+    /* The store's names have 128 bytes; those of a tenant begin with it. */
+    char stored[NAME_MAX_BYTES + 1];
+    size_t n_max = NAME_MAX_BYTES - (*tenant ? strlen(tenant) + 1 : 0);
+    if (!is_name(filename, n_max)) {
+        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path", (int)n_max);
         return WEFT_ARGUMENT;
     }
-    if (!strcmp(action, "save")) return save(server, id, tenant, filename, out, fault);
-    return restore(server, id, tenant, filename, out, fault);
+    snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
+    if (!strcmp(action, "save")) return save(server, id, tenant, filename, stored, out, fault);
+    return restore(server, id, tenant, filename, stored, out, fault);
 }

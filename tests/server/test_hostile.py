@@ -2,6 +2,7 @@
 
 usage: test_hostile.py build/fake_server"""
 import re
+import socket
 import subprocess
 import tempfile
 import time
@@ -227,6 +228,29 @@ class Access(Case):
         self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}, headers=second).status, 400)
         self.assertEqual(server.post("/slots/0?action=erase", {}, headers=second).status, 400)
         self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}, headers=first).status, 200)
+        # Nor is another's file found, written over, or put in another's slot.
+        self.assertEqual(server.post("/slots/1?action=restore", {"filename": "mine"}, headers=second).status, 404)
+        self.assertEqual(server.post(LLAMA, {"prompt": "[say abcdef]", "id_slot": 1}, headers=second).status, 200)
+        longer = server.post("/slots/1?action=save", {"filename": "mine"}, headers=second).json["n_saved"]
+        shorter = server.post("/slots/2?action=restore", {"filename": "mine"}, headers=first).json["n_restored"]
+        self.assertLess(shorter, longer)
+        answer = server.post("/slots/0?action=restore", {"filename": "mine"}, headers=second)
+        self.assertEqual((answer.status, answer.json["error"]["message"]), (400, "slot 0 holds nothing of yours to restore over"))
+        self.assertEqual(server.post("/slots/0?action=erase", {}, headers=first).json["n_erased"], shorter)
+        self.assertEqual(server.post("/slots/0?action=restore", {"filename": "mine"}, headers=second).json["n_restored"], longer)
+        for n, status in ((111, 404), (112, 400)):
+            self.assertEqual(server.post("/slots/3?action=restore", {"filename": "x" * n}, headers=first).status, status)
+
+    def test_mapped_loopback(self):
+        """127.0.0.1 written as an address of IPv6 is loopback all the same: pages that point their name at it stay out."""
+        try:
+            with socket.create_server(("::ffff:127.0.0.1", 0), family=socket.AF_INET6, dualstack_ipv6=True):
+                pass
+        except OSError as e:
+            self.skipTest(f"no IPv6 here: {e}")
+        server = self.own("--host", "::ffff:127.0.0.1")
+        for host, status in (("evil.example", 403), ("localhost", 200), ("127.0.0.1:80", 200), ("[::ffff:127.0.0.1]:80", 200)):
+            self.assertEqual(server.get("/health", headers={"Host": host}).status, status, host)
 
     def test_cors(self):
         origin = {"Origin": "https://app.example", "Access-Control-Request-Method": "POST"}

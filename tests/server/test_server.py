@@ -2,12 +2,14 @@
 
 usage: test_server.py build/fake_server"""
 import base64
+import hashlib
 import http.client
 import json
 import os
 import re
 import struct
 import subprocess
+import tempfile
 import unittest
 
 from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Case, Server, request, user
@@ -271,6 +273,37 @@ class Llama(Case):
         a = self.post("/slots/5?action=restore", {"filename": "talk.bin"}).json
         self.assertEqual((a["n_restored"], a["n_read"]), (13, 1300))
         self.post("/slots/5?action=restore", {"filename": "never"}, 404)
+
+    def test_slots_that_are_busy(self):
+        with self.server.connect() as s:
+            s.sendall(request({"prompt": "[delay 50][loop a]", "n_predict": 2000, "id_slot": 6, "stream": True}, LLAMA))
+            s.recv(1000)
+            for action in ("save", "restore", "erase"):
+                a = self.post("/slots/6?action=" + action, {"filename": "busy"}, 409)
+                self.assertEqual(a.json["error"]["message"], "slot 6 is running a request")
+        self.assertEqual(self.server.wait_metric("weft_running", 0), 0)
+
+    def test_slots_without_keys(self):
+        """`user` shares out time, not slots: without keys anybody may save, restore and erase any."""
+        n = self.post(TEXT, {"prompt": "[say abc]", "user": "alice"}).json["usage"]["total_tokens"]
+        at = max(self.server.get("/slots").json, key=lambda slot: slot["id_task"])
+        self.assertEqual(at["n_tokens"], n)
+        self.assertEqual(self.post("/slots/%d?action=save" % at["id"], {"filename": "alices"}).json["n_saved"], n)
+        self.assertEqual(self.post("/slots/%d?action=restore" % at["id"], {"filename": "alices"}).json["n_restored"], n)
+        self.assertEqual(self.post("/slots/%d?action=erase" % at["id"], None).json["n_erased"], n)
+
+    def test_users_that_begin_alike(self):
+        """Who is whom is decided by all of `user`."""
+        with tempfile.NamedTemporaryFile("r") as log:
+            server = self.own("--log", log.name)
+            users = ["bob", "x" * 50, "x" * 51, "x" * 256, "x" * 255 + "y"]
+            for name in users:
+                self.assertEqual(server.post(TEXT, {"prompt": "[say a]", "user": name}).status, 200)
+            server.stop()
+            tenants = [json.loads(line)["tenant"] for line in log]
+        self.assertEqual(tenants[:2], ["user-bob", "user-" + "x" * 50])
+        self.assertEqual(tenants[3], "user-sha256:" + hashlib.sha256(b"x" * 256).hexdigest()[:40])
+        self.assertEqual(len(set(tenants)), len(users))
 
     def test_slots_show_no_text(self):
         self.post(LLAMA, {"prompt": "[say secret]"})
