@@ -40,7 +40,7 @@ typedef struct weft__adapt {
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
     weft__adapt_id id;
-    uint64_t n_bytes; /* of values in float32 */
+    uint64_t n_bytes, max_bytes; /* of values in float32; at most so many may be read */
     weft__arena arena;
 } weft__adapt;
 
@@ -63,10 +63,11 @@ typedef struct weft__adapt_names {
 
 /* ---- reading and writing ---- */
 
-/* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
+/* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the experts that it has
+ * nothing for (beside them there are the bytes of the file). Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
  * halves missing, shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
- * WEFT_LIMIT (rank) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
-weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, weft__adapt **out, weft_error *err);
+ * WEFT_LIMIT (rank, max_bytes) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out, weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
 /* Writers; what is read back has the same id. GGUF: with general.architecture `arch`; alpha for all, and scales of their own for those that
@@ -103,7 +104,7 @@ typedef struct weft__adapt_mix {
     uint64_t seed;
 } weft__adapt_mix;
 
-/* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
+/* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
 weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out, weft_error *err);
 
 /* ---- what a program runs ---- */

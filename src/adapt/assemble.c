@@ -149,10 +149,26 @@ static int by_place(const void *x, const void *y)
 }
 
 /* The experts of a layer share one scale: what another has of it goes into B. */
-static void scale_rows(float *b, int64_t n, float from, float to)
+static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, float to, weft_error *err)
 {
-    if (from == to) return;
-    for (int64_t i = 0; i < n; i++) b[i] *= from / to;
+    int ok = 1;
+    if (f->scale == to) return WEFT_OK;
+    for (int64_t i = 0; i < n; i++) {
+        b[i] *= f->scale / to;
+        ok &= isfinite(b[i]) != 0;
+    }
+    return ok ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite", f->module, (double)f->scale, (double)to);
+}
+
+/* One expert in a file means room for all of the base, so that a file may need far more than it has. */
+static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_found *f, weft_error *err)
+{
+    uint64_t need = (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) + (f->magnitude ? (uint64_t)s->n * sizeof(float) : 0);
+    if (need > a->max_bytes - a->n_bytes)
+        return weft_fail(err, WEFT_LIMIT, "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for", f->place.name,
+                         (unsigned long long)a->max_bytes);
+    a->n_bytes += need;
+    return WEFT_OK;
 }
 
 /* The pair of items [0, n), which stand for one tensor. */
@@ -174,6 +190,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         if (items[i].magnitude && items[i].magnitude->n_elems > most) most = items[i].magnitude->n_elems;
         if (items[i].scale != 0 && p->scale == 0) p->scale = items[i].scale;
     }
+    if ((st = count_bytes(a, &whole, first, err))) return st;
     size_t n_a = (size_t)(whole.rank * whole.k), n_b = (size_t)(whole.n * whole.rank), e = (size_t)whole.n_experts;
     float *scratch = weft__alloc_array((size_t)most, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
           *pb = weft__arena_array(&a->arena, n_b * sizeof *pb, e);
@@ -187,7 +204,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         size_t at = items[i].place.expert >= 0 ? (size_t)items[i].place.expert : 0;
         measure(&items[i], &s, NULL);
         st = fill(&items[i], &s, scratch, pa + at * n_a, pb + at * n_b, whole.rank, err);
-        if (items[i].place.expert >= 0) scale_rows(pb + at * n_b, (int64_t)n_b, items[i].scale, p->scale);
+        if (!st && items[i].place.expert >= 0) st = scale_rows(&items[i], pb + at * n_b, (int64_t)n_b, p->scale, err);
     }
     if (!st) st = fill_magnitude(a, first, whole.n, scratch, p, err);
     weft__free(scratch);

@@ -31,6 +31,7 @@ weft_status weft__adapt_identify(weft__adapt *a, weft_error *err)
     weft__sha256 h = {0};
     char hex[65];
     weft_status st = weft__sha256_begin(&h, err);
+    a->n_bytes = 0;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = add_pair(&h, &a->pairs[i], &a->n_bytes, err);
     if (st) {
         weft__sha256_free(&h);

@@ -194,6 +194,14 @@ static weft_status mix_group(merging *m, const group *g, float *a, float *b, int
 
 /* ---- the whole ---- */
 
+static weft_status check_values(merging *m, const weft__adapt_pair *p)
+{
+    int ok = 1;
+    for (int64_t i = 0; i < p->n_experts * p->rank * p->k; i++) ok &= isfinite(p->a[i]) != 0;
+    for (int64_t i = 0; i < p->n_experts * p->rank * p->n; i++) ok &= isfinite(p->b[i]) != 0;
+    return ok ? WEFT_OK : weft_fail(m->err, WEFT_ARGUMENT, "%s: the merged values are not finite; give smaller weights", p->name);
+}
+
 static weft_status merge_group(merging *m, const group *g)
 {
     const weft__adapt_pair *first = g->first;
@@ -207,9 +215,9 @@ static weft_status merge_group(merging *m, const group *g)
     weft__adapt_pair *p = &out->pairs[out->n_pairs++];
     *p = (weft__adapt_pair){.k = first->k, .n = first->n, .n_experts = first->n_experts, .rank = (int32_t)rank, .scale = 1, .a_dtype = WEFT_F32, .b_dtype = WEFT_F32, .a = a, .b = b};
     snprintf(p->name, sizeof p->name, "%s", first->name);
-    if (m->mix->method != WEFT__ADAPT_CAT) return mix_group(m, g, a, b, rank);
-    concatenate(m, g, a, b, rank);
-    return WEFT_OK;
+    if (m->mix->method == WEFT__ADAPT_CAT) concatenate(m, g, a, b, rank);
+    else st = mix_group(m, g, a, b, rank);
+    return st ? st : check_values(m, p);
 }
 
 /* The least name that is left in any of the sorted lists; their heads move on. 0: none is left. */

@@ -77,7 +77,7 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
     return st;
 }
 
-weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, weft__adapt **out, weft_error *err)
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out, weft_error *err)
 {
     char shown[WEFT__SHOW * 2];
     struct stat info;
@@ -90,6 +90,7 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, w
         weft__free(a);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to open an adapter");
     }
+    a->max_bytes = max_bytes;
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         a->peft = 1;
         st = read_folder(a, path, names, err);

@@ -30,7 +30,7 @@ void weft__adapt_founds_free(weft__adapt_founds *all);
  *   1 (GGUF): a {r, V}, b {r, D};  2 (PEFT): a {V, r}, b {r, D}. */
 weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_founds *all, weft_error *err);
 
-/* read_gguf.c, read_peft.c: adds all that a file's bytes hold. */
+/* read_gguf.c, read_peft.c: adds all that a file's bytes hold; a->label and a->max_bytes are set. */
 weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
 /* config: adapter_config.json's text; weights: adapter_model.safetensors's bytes. */
 weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,

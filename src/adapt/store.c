@@ -13,6 +13,8 @@
 #include "format/names.h"
 #include "hub/sha256.h"
 
+enum { SHRINK = 8 }; /* float32 to 4 bits: what has more bytes than so many budgets fits none */
+
 typedef struct entry {
     char *name, *path;
     int32_t index, version;
@@ -159,7 +161,7 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 
 static weft_status read_checked(const weft__adapt_store *s, const char *path, weft__adapt **out, weft_error *err)
 {
-    weft_status st = weft__adapt_open(path, s->names, out, err);
+    weft_status st = weft__adapt_open(path, s->names, s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : s->max_bytes * SHRINK, out, err);
     if (!st && (st = weft__adapt_check(*out, s->base, err))) weft__adapt_close(out);
     return st;
 }

@@ -66,9 +66,11 @@ static int is_table(const weft__adapt_pair *p)
     return !strcmp(p->name, "token_embd.weight");
 }
 
+/* 0 where float32 has none: then every pair says its own scale. */
 static float alpha_of(const weft__adapt *a)
 {
-    return (float)((double)a->pairs[0].scale * a->pairs[0].rank);
+    float alpha = (float)((double)a->pairs[0].scale * a->pairs[0].rank);
+    return isfinite(alpha) ? alpha : 0;
 }
 
 /* Is the pair's scale what a reader makes of alpha? */
@@ -266,11 +268,16 @@ static weft_status each_module(saving *s)
     return st;
 }
 
-/* All or none of the pairs have magnitudes: the configuration has one word for all. */
-static weft_status check_dora(const weft__adapt *a, weft_error *err)
+/* All or none of the pairs have magnitudes: the configuration has one word for all. Its alphas are read as float32. */
+static weft_status check_said(const weft__adapt *a, weft_error *err)
 {
     int n = 0;
-    for (int32_t i = 0; i < a->n_pairs; i++) n += a->pairs[i].magnitude != NULL;
+    for (int32_t i = 0; i < a->n_pairs; i++) {
+        const weft__adapt_pair *p = &a->pairs[i];
+        double alpha = (double)p->scale * p->rank;
+        n += p->magnitude != NULL;
+        if (!isfinite((float)alpha)) return weft_fail(err, WEFT_UNSUPPORTED, "%s: its alpha would be %g, which a PEFT folder cannot say", p->name, alpha);
+    }
     return n == 0 || n == a->n_pairs ? WEFT_OK : weft_fail(err, WEFT_UNSUPPORTED, "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
 }
 
@@ -326,7 +333,7 @@ weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names
 {
     saving s = {.a = a, .names = names, .err = err};
     char path[4096];
-    weft_status st = check_dora(a, err);
+    weft_status st = check_said(a, err);
     if (st) return st;
     if (strlen(folder) + 32 > sizeof path) return weft_fail(err, WEFT_ARGUMENT, "the folder's path is too long");
     if (mkdir(folder, 0777) && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", folder, strerror(errno));

@@ -59,6 +59,8 @@ weft_status weft__model_base(weft_model *m, weft_error *err)
 
 /* ---- files ---- */
 
+#define MAX_BYTES ((uint64_t)16 << 30) /* of values in float32 */
+
 /* The base without its weights: shapes alone. */
 static weft_status check_shapes(const weft__adapt *a, const weft__source *src, const char *arch, weft_error *err)
 {
@@ -96,7 +98,7 @@ weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft
         weft__file_source(base, &src);
         if ((st = weft__base_names_read(&src, names, err))) goto done;
     }
-    st = weft__adapt_open(path, names ? &names->names : NULL, &f->a, err);
+    st = weft__adapt_open(path, names ? &names->names : NULL, MAX_BYTES, &f->a, err);
     if (!st && base) st = check_shapes(f->a, &src, names->hp.arch, err);
 done:
     weft__free(names);

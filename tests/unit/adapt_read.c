@@ -40,7 +40,7 @@ static weft__adapt *open_made(const recipe *r)
     weft__adapt *a;
     weft_error err = {0};
     assert_true(made_gguf(file, r));
-    if (weft__adapt_open(file, NULL, &a, &err)) fail_msg("%s", err.message);
+    if (weft__adapt_open(file, NULL, UINT64_MAX, &a, &err)) fail_msg("%s", err.message);
     return a;
 }
 
@@ -49,7 +49,7 @@ static void refuse_gguf(const recipe *r, weft_status want, const char *says)
     weft__adapt *a;
     weft_error err = {0};
     assert_true(made_gguf(file, r));
-    weft_status st = weft__adapt_open(file, NULL, &a, &err);
+    weft_status st = weft__adapt_open(file, NULL, UINT64_MAX, &a, &err);
     if (st != want || !strstr(err.message, says)) fail_msg("status %d, \"%s\"; wanted %d with \"%s\"", st, err.message, want, says);
     assert_null(a);
     assert_non_null(strstr(err.message, "a.gguf"));
@@ -161,13 +161,13 @@ static void what_is_no_file_is_refused(void **state)
     weft__adapt *a;
     weft_error err = {0};
     (void)state;
-    assert_int_equal(weft__adapt_open("/nowhere/a.gguf", NULL, &a, &err), WEFT_NOT_FOUND);
-    assert_int_equal(weft__adapt_open("/dev/zero", NULL, &a, &err), WEFT_UNSUPPORTED);
-    assert_int_equal(weft__adapt_open(folder, NULL, &a, &err), WEFT_ARGUMENT); /* a folder's names need a base */
-    assert_int_equal(weft__adapt_open(folder, &made_names, &a, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_open("/nowhere/a.gguf", NULL, UINT64_MAX, &a, &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft__adapt_open("/dev/zero", NULL, UINT64_MAX, &a, &err), WEFT_UNSUPPORTED);
+    assert_int_equal(weft__adapt_open(folder, NULL, UINT64_MAX, &a, &err), WEFT_ARGUMENT); /* a folder's names need a base */
+    assert_int_equal(weft__adapt_open(folder, &made_names, UINT64_MAX, &a, &err), WEFT_NOT_FOUND);
     FILE *f = fopen(file, "wb");
     assert_true(f && !fclose(f));
-    assert_int_equal(weft__adapt_open(file, NULL, &a, &err), WEFT_FORMAT);
+    assert_int_equal(weft__adapt_open(file, NULL, UINT64_MAX, &a, &err), WEFT_FORMAT);
 }
 
 static void another_base_is_told_apart(void **state)
@@ -202,7 +202,7 @@ static weft__adapt *open_peft(const char *config, const made *tensors, size_t n)
     weft__adapt *a;
     weft_error err = {0};
     assert_true(made_peft(peft, config, tensors, n));
-    if (weft__adapt_open(peft, &made_names, &a, &err)) fail_msg("%s", err.message);
+    if (weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err)) fail_msg("%s", err.message);
     return a;
 }
 
@@ -211,7 +211,7 @@ static void refuse_peft(const char *config, const made *tensors, size_t n, weft_
     weft__adapt *a;
     weft_error err = {0};
     assert_true(made_peft(peft, config, tensors, n));
-    weft_status st = weft__adapt_open(peft, &made_names, &a, &err);
+    weft_status st = weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err);
     if (st != want || !strstr(err.message, says)) fail_msg("%s: status %d, \"%s\"; wanted %d with \"%s\"", config, st, err.message, want, says);
     assert_null(a);
 }
@@ -260,6 +260,73 @@ static void experts_come_together(void **state)
     }
     for (size_t r = 0; r < N; r++)
         for (size_t j = 0; j < 4; j++) assert_true(p->b[(2 * N + r) * 4 + j] == (j < 2 ? 2 * made_value(made_seed(t[1].name), r * 2 + j) : 0));
+    weft__adapt_close(&a);
+}
+
+/* One expert of a layer needs the room of all. */
+static void room_is_counted_before_it_is_taken(void **state)
+{
+    (void)state;
+    const made t[] = {{EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}, PEFT_Q[0], PEFT_Q[1]};
+    enum { ONE = 4 * (K + N) * sizeof(float) };
+    weft__adapt *a;
+    weft_error err = {0};
+    assert_true(made_peft(peft, CONFIG "}", t, 4));
+    assert_int_equal(weft__adapt_open(peft, &made_names, (EXPERTS + 1) * ONE - 1, &a, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "blk.0.ffn_up_exps.weight: its matrices"));
+    assert_null(a);
+    assert_int_equal(weft__adapt_open(peft, &made_names, (EXPERTS + 1) * ONE, &a, &err), WEFT_OK);
+    assert_int_equal(a->n_bytes, (EXPERTS + 1) * ONE);
+    weft__adapt_close(&a);
+}
+
+/* ---- finite files, whose combination is not ---- */
+
+static void experts_scales_stay_finite(void **state)
+{
+    (void)state;
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "2.w3.lora_B.weight", 2, {4, N}},
+                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
+    refuse_peft(CONFIG ",\"alpha_pattern\":{\"0.w3\":1e-30,\"2.w3\":1e30}}", t, 4, WEFT_FORMAT, "experts.2.w3: its scale is 2.5e+29");
+}
+
+static void merged_values_stay_finite(void **state)
+{
+    (void)state;
+    static const weft__adapt_method methods[] = {WEFT__ADAPT_CAT, WEFT__ADAPT_LINEAR, WEFT__ADAPT_TIES, WEFT__ADAPT_DARE};
+    float big[4 * N];
+    for (size_t i = 0; i < 4 * N; i++) big[i] = 1e30f;
+    const made t[] = {{Q_A, 2, {K, 4}, big}, {Q_B, 2, {4, N}, big}};
+    recipe r = {"adapter", "lora", "llama", 8, t, 2};
+    weft__adapt *a = open_made(&r), *merged;
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        weft__adapt_use uses[] = {{a, 3e38f}, {a, 1}};
+        const weft__adapt_mix mix = {.method = methods[i], .density = 0.5, .seed = 1};
+        weft_error err = {0};
+        assert_int_equal(weft__adapt_merge(uses, 2, &mix, &merged, &err), WEFT_ARGUMENT);
+        assert_non_null(strstr(err.message, "blk.0.attn_q.weight: the merged values"));
+        assert_null(merged);
+        uses[0].scale = 3;
+        assert_int_equal(weft__adapt_merge(uses, 2, &mix, &merged, &err), WEFT_OK);
+        weft__adapt_close(&merged);
+    }
+    weft__adapt_close(&a);
+}
+
+/* A scale whose alpha, scale * rank, float32 does not have. */
+static void what_is_written_can_be_read(void **state)
+{
+    (void)state;
+    const float scale = 3e38f;
+    const made t[] = {Q_PAIR[0], Q_PAIR[1], {"blk.0.attn_q.weight.lora_scale", 1, {1}, &scale}};
+    recipe r = {"adapter", "lora", "llama", 8, t, 3};
+    weft__adapt *a = open_made(&r), *again;
+    weft_error err = {0};
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err)) fail_msg("%s", err.message);
+    assert_memory_equal(&a->id, &again->id, sizeof a->id);
+    weft__adapt_close(&again);
+    assert_int_equal(weft__adapt_write_peft(a, &made_names, peft, &err), WEFT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "blk.0.attn_q.weight: its alpha would be 1.2e+39"));
     weft__adapt_close(&a);
 }
 
@@ -329,9 +396,9 @@ static int open_both(void *arg)
 {
     weft__adapt *a;
     (void)arg;
-    if (weft__adapt_open(file, NULL, &a, NULL)) return 0;
+    if (weft__adapt_open(file, NULL, UINT64_MAX, &a, NULL)) return 0;
     weft__adapt_close(&a);
-    if (weft__adapt_open(peft, &made_names, &a, NULL)) return 0;
+    if (weft__adapt_open(peft, &made_names, UINT64_MAX, &a, NULL)) return 0;
     weft__adapt_close(&a);
     return 1;
 }
@@ -357,6 +424,10 @@ int main(void)
         cmocka_unit_test(rows_of_heads_are_paired),
         cmocka_unit_test(scales_follow_the_patterns),
         cmocka_unit_test(experts_come_together),
+        cmocka_unit_test(room_is_counted_before_it_is_taken),
+        cmocka_unit_test(experts_scales_stay_finite),
+        cmocka_unit_test(merged_values_stay_finite),
+        cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(magnitudes_are_read),
         cmocka_unit_test(configurations_are_refused_by_name),

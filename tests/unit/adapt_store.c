@@ -59,7 +59,7 @@ static weft__adapt *open_adapter(const char *path)
 {
     weft__adapt *a;
     weft_error err = {0};
-    if (weft__adapt_open(path, NULL, &a, &err)) fail_msg("%s", err.message);
+    if (weft__adapt_open(path, NULL, UINT64_MAX, &a, &err)) fail_msg("%s", err.message);
     return a;
 }
 
@@ -339,6 +339,9 @@ static void a_file_that_changed_is_not_read_in_silence(void **state)
     s = new_store(999);
     add(s, "a", path, 0);
     assert_int_equal(no_lease(s, "a", "needs 1000 bytes"), WEFT_LIMIT);
+    weft__adapt_store_destroy(&s);
+    s = new_store(4 * (K + N) * sizeof(float) / 8 - 1); /* not even in 4 bits: it is not read */
+    assert_int_equal(weft__adapt_store_add(s, "a", path, 1, 0, NULL), WEFT_LIMIT);
     weft__adapt_store_destroy(&s);
 }
 
