@@ -20,7 +20,7 @@ typedef struct weft_server_params {
     const char *unix_path;        /* a socket's path instead of host and port */
     const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
     const char *const *api_keys;  /* none here and none in the file: everyone may call */
-    const char *api_key_file;     /* a key per line, or sha256:HEX of one; '#' begins a comment */
+    const char *api_key_file;     /* a key per line, or sha256:HEX of one; '#' after a blank or at the beginning: a comment */
     const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
     const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
     const char *const *aliases;   /* names that requests may give for the model, "*": any; the first is the one shown */
@@ -29,7 +29,7 @@ typedef struct weft_server_params {
     int32_t n_threads;            /* that move bytes: 2 */
     int32_t n_workers;            /* that read requests: 2 */
     int32_t max_connections;      /* 512 */
-    int32_t max_per_ip;           /* of them; none of its own */
+    int32_t max_per_ip;           /* of them; none of its own, and none on a unix socket */
     int32_t max_headers;          /* 100 */
     int32_t idle_s;               /* 60: how long a connection may bring nothing */
     int32_t slow_s;               /* 30: how long bytes may wait for a reader */

@@ -111,6 +111,17 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     return WEFT_OK;
 }
 
+static void make_locks(weft__http *h)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* a clock that is set must not end or stretch a wait */
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_cond_init(&h->job, &attr);
+    pthread_cond_init(&h->idle, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err)
 {
     *out = NULL;
@@ -119,9 +130,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     h->config = *config;
     h->listen_fd = h->epoll_fd = h->wake_fd = -1;
     h->jobs_end = &h->jobs;
-    pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->job, NULL);
-    pthread_cond_init(&h->idle, NULL);
+    make_locks(h);
     *out = h; /* before the threads that call the handlers, who find the server by it */
     weft_status st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);
@@ -153,11 +162,8 @@ void weft__http_quiesce(weft__http *h)
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(timeout_ms / 1000);
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    uint64_t at = weft__clock_ns() / 1000000 + timeout_ms;
+    struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
     pthread_mutex_lock(&h->lock);
     while (h->counts.n_requests && !pthread_cond_timedwait(&h->idle, &h->lock, &until))
         ;

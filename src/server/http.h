@@ -45,7 +45,7 @@ typedef struct weft__http_config {
     size_t max_body, max_head; /* bytes */
     size_t max_bodies;     /* bytes of all bodies that are held at once */
     int max_headers;
-    int max_connections, max_per_ip; /* per_ip 0: no limit of its own */
+    int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
     size_t max_buffer;     /* bytes that wait for a reader at most */
     int idle_s;            /* without a byte either way on a connection that is not waiting for us */
     int slow_s;            /* that bytes may wait for a reader */

@@ -313,7 +313,7 @@ static void opened(weft__http *h, struct MHD_Connection *c, void **context)
     pthread_mutex_lock(&h->lock);
     for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
     if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;
-    else if (h->config.max_per_ip && same >= h->config.max_per_ip) k->refuse = 429;
+    else if (h->config.max_per_ip && !h->config.unix_path && same >= h->config.max_per_ip) k->refuse = 429;
     h->counts.n_refused_full += k->refuse != 0;
     h->counts.n_connections++;
     h->counts.n_connections_total++;

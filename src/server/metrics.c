@@ -181,5 +181,6 @@ void weft__metrics_write(weft_server *s, weft__text *out)
     put_engine(&e, out);
     put_http(s, out);
     put_responses(&s->metrics, out);
+    counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
     put_llama(&s->metrics, &e, out);
 }

@@ -1,4 +1,5 @@
 /* reply.c: errors in the JSON of each dialect, and the request log. Any thread. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -126,6 +127,23 @@ static void put_member(weft__text *out, const char *name, const char *value)
     weft__json_write_string(out, value, strlen(value));
 }
 
+/* A line, with a newline in front that is for when the last one was cut short. A full disk must not stop the service: what is lost is
+ * counted, and told once; when there is room again the log goes on. */
+static void write_line(weft_server *s, const weft__text *out)
+{
+    pthread_mutex_lock(&s->log_lock);
+    size_t skip = !s->log_torn, n = out->failed ? 0 : out->len - skip;
+    ssize_t done = n ? write(s->log_fd, out->data + skip, n) : -1;
+    const char *why = out->failed ? "no memory" : done < 0 ? strerror(errno) : "the disk is full";
+    if (done > 0) s->log_torn = out->data[skip + (size_t)done - 1] != '\n';
+    if (!n || done != (ssize_t)n) {
+        s->metrics.log_lines_lost++;
+        if (!s->log_told) fprintf(stderr, "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n", why);
+        s->log_told = 1;
+    }
+    pthread_mutex_unlock(&s->log_lock);
+}
+
 void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note)
 {
     weft__text out = {0};
@@ -136,7 +154,7 @@ void weft__log_request(weft_server *s, const weft__http_record *record, const we
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000, (unsigned long long)record->id);
+    weft__text_printf(&out, "\n{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000, (unsigned long long)record->id);
     put_member(&out, "method", record->method);
     put_member(&out, "path", record->path);
     put_member(&out, "peer", record->peer);
@@ -151,8 +169,6 @@ void weft__log_request(weft_server *s, const weft__http_record *record, const we
                           note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
     }
     weft__text_puts(&out, "}\n");
-    pthread_mutex_lock(&s->log_lock);
-    if (!out.failed && write(s->log_fd, out.data, out.len) < 0) s->log_fd = -1; /* a full disk must not stop the service */
-    pthread_mutex_unlock(&s->log_lock);
+    write_line(s, &out);
     weft__text_free(&out);
 }

@@ -72,7 +72,7 @@ enum { WEFT__ROUTES_MAX = 32, WEFT__STATUSES_MAX = 24 };
 typedef struct weft__metrics {
     _Atomic uint64_t responses[WEFT__ROUTES_MAX][WEFT__STATUSES_MAX];
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, embedded, finished[5]; /* by weft_finish */
-    _Atomic uint64_t prompt_us, generate_us;
+    _Atomic uint64_t prompt_us, generate_us, log_lines_lost;
     weft__histogram first_token, between_tokens, queue, duration;
 } weft__metrics;
 
@@ -114,6 +114,7 @@ struct weft_server {
     int n_loras;
     pthread_mutex_t log_lock;
     int log_fd; /* -1: none */
+    int log_torn, log_told; /* under the lock: its last line has no end; it was told that lines are lost */
     int stop_fd;
     atomic_int draining;
     int32_t drain_s;

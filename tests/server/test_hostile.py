@@ -241,6 +241,16 @@ class Access(Case):
         for n, status in ((111, 404), (112, 400)):
             self.assertEqual(server.post("/slots/3?action=restore", {"filename": "x" * n}, headers=first).status, status)
 
+    def test_unix_sockets_have_no_addresses(self):
+        """Who comes by a unix socket comes from everywhere: a limit per address is none there."""
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.own("--unix", folder + "/s", "--per-ip", 2)
+            for s in [server.connect() for _ in range(4)]:
+                with s:
+                    s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    self.assertTrue(s.recv(1000).startswith(b"HTTP/1.1 200 "))
+            server.stop()
+
     def test_mapped_loopback(self):
         """127.0.0.1 written as an address of IPv6 is loopback all the same: pages that point their name at it stay out."""
         try:

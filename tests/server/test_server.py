@@ -7,9 +7,12 @@ import http.client
 import json
 import os
 import re
+import resource
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Case, Server, request, user
@@ -304,6 +307,29 @@ class Llama(Case):
         self.assertEqual(tenants[:2], ["user-bob", "user-" + "x" * 50])
         self.assertEqual(tenants[3], "user-sha256:" + hashlib.sha256(b"x" * 256).hexdigest()[:40])
         self.assertEqual(len(set(tenants)), len(users))
+
+    def test_a_log_without_room(self):
+        """Lines for which there is no room are counted, and told once; when there is room the log goes on, on a line of its own."""
+        with tempfile.NamedTemporaryFile("r") as log:
+            server = Server([*FAKE, "--log", log.name], preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+            self.addCleanup(lambda: server.process.stdout.closed or server.stop())
+            server.get("/props")
+            while not log.read().endswith("\n"):
+                time.sleep(0.01)
+            limits = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (os.path.getsize(log.name) + 10, limits[1]))
+            for _ in range(3):
+                server.get("/props")
+            while server.metric("weft_log_lines_lost_total") < 3:
+                time.sleep(0.01)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+            server.get("/v1/models")
+            status, err = server.stop()
+            log.seek(0)
+            lines = log.read().splitlines()
+        self.assertEqual((status, err.count("a line of the request log is lost")), (0, 1), err)
+        self.assertEqual([i for i, line in enumerate(lines) if not line.endswith("}")], [1])
+        self.assertIn("/v1/models", [json.loads(line)["path"] for line in lines[2:]])
 
     def test_slots_show_no_text(self):
         self.post(LLAMA, {"prompt": "[say secret]"})
