@@ -127,6 +127,7 @@ static int tell(void *arg, const weft_train_event *e)
 {
     telling *x = arg;
     if (e->kind == WEFT_TRAIN_PLANNED) show_plan(x->t, e);
+    if (e->kind == WEFT_TRAIN_MEASURED) fprintf(stderr, "held out %.4f before the first step\n", e->heldout);
     if (e->kind == WEFT_TRAIN_STEP) {
         show_step(x->t, e);
         x->last = *e;

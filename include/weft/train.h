@@ -52,7 +52,8 @@ enum weft_train_schedule {
 enum weft_train_kind {
     WEFT_TRAIN_PLANNED = 0, /* everything is open and checked; step is where it begins */
     WEFT_TRAIN_STEP = 1,
-    WEFT_TRAIN_SAVED = 2    /* a checkpoint of this step */
+    WEFT_TRAIN_SAVED = 2,   /* a checkpoint of this step */
+    WEFT_TRAIN_MEASURED = 3 /* the held-out loss before the first step */
 };
 
 /* NAN: not measured. What it points to lives for the call. */

@@ -1,6 +1,6 @@
 /* curve.h: how a training went: a line of JSON per step, appended as it happens, and a picture (SVG) of the loss.
  *
- * Invariant: the file of lines holds the points of the steps that were made, in order; a run that resumes at step s drops what came after
+ * Invariant: the file of lines holds the points of the steps that were made, in order (step 0: before the first); a run that resumes at step s drops what came after
  * s, and a line that a crash cut short. One thread. */
 #ifndef WEFT_TRAIN_CURVE_H
 #define WEFT_TRAIN_CURVE_H

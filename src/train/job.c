@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 
-enum { BAD_ROW = 10 }; /* batches in a row whose losses are not finite before training is given up */
+enum { BAD_MOST = 10 }; /* batches of a step, or steps in a row, that are not finite before training is given up */
 
 /* What was added up for one step. */
 typedef struct sums {
@@ -39,7 +40,8 @@ static weft_status add_batch(weft__job *j, const weft__train_batch *b, sums *s, 
     return WEFT_OK;
 }
 
-/* Adds batches until there are enough for a step. Those whose loss is not finite are left out, unless there are too many. */
+/* Adds batches until there are enough for a step. One whose loss is not finite is left out, unless there are too many; with it goes
+ * what was added before it, since the trainer dropped that too. */
 static weft_status add_batches(weft__job *j, sums *s, weft_error *err)
 {
     int bad = 0;
@@ -47,9 +49,8 @@ static weft_status add_batches(weft__job *j, sums *s, weft_error *err)
         weft__train_batch b;
         weft_status st = weft__dataset_next(j->data, &b, err);
         if (!st) st = add_batch(j, &b, s, err);
-        if (st == WEFT_LIMIT && ++bad < BAD_ROW) continue;
-        if (st) return st;
-        bad = 0;
+        if (st == WEFT_LIMIT && ++bad < BAD_MOST) *s = (sums){0};
+        else if (st) return st;
     }
     return WEFT_OK;
 }
@@ -65,7 +66,7 @@ static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft
         s->seconds = (double)(weft__clock_ns() - start) / 1e9;
         j->seconds += s->seconds;
         j->n_rows += s->n_rows;
-        if (st == WEFT_LIMIT && ++bad < BAD_ROW) continue;
+        if (st == WEFT_LIMIT && ++bad < BAD_MOST) continue;
         return st;
     }
 }
@@ -98,6 +99,13 @@ static int due(const weft__job *j, int64_t step, int64_t n)
 
 /* ---- files ---- */
 
+/* A picture that cannot be drawn ends no training. */
+static void draw(weft__job *j)
+{
+    weft_error why = {0};
+    if (weft__curve_draw(&j->curve, &why)) weft__log(WEFT__LOG_WARN, "the loss curve is not drawn: %s", why.message);
+}
+
 static weft_status save(weft__job *j, weft_error *err)
 {
     weft__job_state s = {.magic = WEFT__JOB_MAGIC,
@@ -107,7 +115,8 @@ static weft_status save(weft__job *j, weft_error *err)
                          .n_rows = j->n_rows,
                          .seconds = j->seconds};
     weft_status st = weft__trainer_save(j->trainer, j->checkpoint, &s, sizeof s, err);
-    return st ? st : weft__curve_draw(&j->curve, err);
+    if (!st) draw(j);
+    return st;
 }
 
 static weft_status write_result(weft__job *j, weft_error *err)
@@ -169,6 +178,29 @@ static weft_status record(weft__job *j, const weft_train_event *e, weft_error *e
 
 /* ---- the run ---- */
 
+static weft_status save_and_tell(weft__job *j, weft_error *err)
+{
+    weft_status st = save(j, err);
+    if (st) return st;
+    weft_train_event e = event_of(j, WEFT_TRAIN_SAVED);
+    tell(j, &e);
+    return WEFT_OK;
+}
+
+/* What comes before the first step of a run: what the held-out loss is without it. */
+static weft_status begin(weft__job *j, int *stop, weft_error *err)
+{
+    weft_train_event e = event_of(j, WEFT_TRAIN_PLANNED);
+    *stop = tell(j, &e);
+    if (*stop) return save_and_tell(j, err);
+    if (!j->heldout || weft__trainer_steps(j->trainer) > 0) return WEFT_OK;
+    e = event_of(j, WEFT_TRAIN_MEASURED);
+    weft_status st = measure_heldout(j, &e.heldout, err);
+    if (!st) st = record(j, &e, err);
+    if (!st && (*stop = tell(j, &e))) st = save_and_tell(j, err);
+    return st;
+}
+
 /* A step and all that goes with it; *stop: the caller wants no more. */
 static weft_status go_on(weft__job *j, int *stop, weft_error *err)
 {
@@ -187,10 +219,7 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
     if ((st = record(j, &e, err))) return st;
     *stop = tell(j, &e);
     if (!*stop && !due(j, step.step, j->p->save_every)) return WEFT_OK;
-    if ((st = save(j, err))) return st;
-    e = event_of(j, WEFT_TRAIN_SAVED);
-    tell(j, &e);
-    return WEFT_OK;
+    return save_and_tell(j, err);
 }
 
 weft_status weft_train(const weft_train_params *p, weft_error *err)
@@ -198,10 +227,7 @@ weft_status weft_train(const weft_train_params *p, weft_error *err)
     weft__job j = {0};
     int stop = 0;
     weft_status st = weft__job_open(&j, p, err);
-    if (!st) {
-        weft_train_event e = event_of(&j, WEFT_TRAIN_PLANNED);
-        stop = tell(&j, &e);
-    }
+    if (!st) st = begin(&j, &stop, err);
     while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = go_on(&j, &stop, err);
     if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)
         st = weft_fail(err, WEFT_CANCELLED, "stopped after step %lld of %lld", (long long)weft__trainer_steps(j.trainer),

@@ -1,5 +1,7 @@
 /* job_open.c: see job.h: parameters are checked, files opened, data read, and a checkpoint taken up, before the first step. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,17 +109,56 @@ static int exists(const char *path)
     return stat(path, &s) == 0;
 }
 
+/* Makes the folder, and its name last; a file system that cannot is let pass. */
+static weft_status make_folder(const char *out, weft_error *err)
+{
+    if (mkdir(out, 0777)) return errno == EEXIST ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: %s", out, strerror(errno));
+    char *parent = path_in(out, "..");
+    if (!parent) return weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    weft__free(parent);
+    return WEFT_OK;
+}
+
+/* 1 for "NAME.tmp-" and 16 hexadecimal digits (format/out_file.h), NAME one that a run writes. */
+static int is_leftover(const char *name)
+{
+    static const char *const written[] = {"checkpoint.gguf", "model.gguf", "adapter.gguf", "loss.jsonl", "loss.svg"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        size_t n = strlen(written[i]);
+        if (!strncmp(name, written[i], n) && !strncmp(name + n, ".tmp-", 5))
+            return strlen(name) == n + 21 && strspn(name + n + 5, "0123456789abcdef") == 16;
+    }
+    return 0;
+}
+
+/* Removes what a run that was killed while it wrote left behind. */
+static void remove_leftovers(const char *out)
+{
+    DIR *d = opendir(out);
+    if (!d) return;
+    for (const struct dirent *e; (e = readdir(d));)
+        if (is_leftover(e->d_name)) unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+}
+
 static weft_status open_folder(weft__job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    if (mkdir(p->out, 0777) && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
+    weft_status st = make_folder(p->out, err);
+    if (st) return st;
     if (access(p->out, W_OK | X_OK)) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
     j->checkpoint = path_in(p->out, "checkpoint.gguf");
     j->result = path_in(p->out, p->lora_rank ? "adapter.gguf" : "model.gguf");
     if (!j->checkpoint || !j->result) return weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
     if (p->resume && !exists(j->checkpoint))
         return weft_fail(err, WEFT_NOT_FOUND, "%s holds no checkpoint to go on from", p->out);
-    if (!p->resume && (exists(j->checkpoint) || exists(j->result)))
+    if (p->resume) remove_leftovers(p->out);
+    else if (exists(j->checkpoint) || exists(j->result))
         return weft_fail(err, WEFT_EXISTS, "%s holds a run already: go on with it (--resume), or give another folder", p->out);
     return WEFT_OK;
 }

@@ -4,12 +4,14 @@ import math
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
 import xml.dom.minidom
 
+import gguf_maker
 from common import WEFT, main, weft
 
 STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
@@ -122,6 +124,43 @@ class Models(Training):
         self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
         self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
 
+    def test_an_interruption_before_the_first_step_saves_too(self):
+        out, long = self.path("early"), self.write("long.txt", TEXT * 1500)
+        command = self.command("early", "--steps", "2")
+        command[1] = long
+        child = subprocess.Popen(WEFT + command, stderr=subprocess.PIPE)
+        while not os.path.exists(out):
+            time.sleep(0.002)
+        child.send_signal(signal.SIGINT)  # the texts are not read yet
+        _, stderr = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 1, stderr)
+        self.assertIn(b"--resume goes on", stderr)
+        self.assertEqual(self.points("early"), [])
+        p = weft(*command, "--resume")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual([p["step"] for p in self.points("early")], [1, 2])
+
+    def test_what_a_killed_run_left_half_written_goes(self):
+        args = ("--steps", "4", "--save-every", "2")
+        self.train("left", *args)
+        for name in ("checkpoint.gguf.tmp-0123456789abcdef", "model.gguf.tmp-00000000000000aa", "checkpoint.gguf.tmp-mine", "mine.tmp-0123456789abcdef"):
+            self.write("left/" + name, "half")
+        self.train("left", "--resume", *args)
+        self.assertEqual(sorted(os.listdir(self.path("left"))), ["checkpoint.gguf", "checkpoint.gguf.tmp-mine", "loss.jsonl", "loss.svg", "mine.tmp-0123456789abcdef", "model.gguf"])
+
+    def test_a_curve_that_cannot_be_drawn_ends_no_run(self):
+        os.makedirs(self.path("undrawn/loss.svg"))
+        p = weft(*self.command("undrawn", "--steps", "2"))
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertIn(b"the loss curve is not drawn", p.stderr)
+        self.assertTrue(os.path.exists(self.path("undrawn/model.gguf")))
+
+    def test_the_heldout_loss_is_measured_before_the_first_step_too(self):
+        self.train("before", "--steps", "2", "--heldout", self.text, "--heldout-every", "0")
+        points = self.points("before")
+        self.assertEqual([(p["step"], "loss" in p, "heldout" in p) for p in points], [(0, False, True), (1, True, False), (2, True, True)])
+        self.assertAlmostEqual(points[0]["heldout"], math.log(320), delta=0.2)  # a fresh model knows nothing
+
     def test_the_heldout_loss_is_that_of_the_documents(self):
         self.train("held", "--steps", "2", "--heldout", self.text, "--heldout-tokens", "0")
         p = weft("eval", "documents", self.path("held/model.gguf"), "-f", self.text, "-c", "48", "--json", env={**os.environ, "WEFT_EXACT": "1"})
@@ -187,6 +226,31 @@ class Adapters(Training):
         os.remove(self.path("cut-adapter/adapter.gguf"))  # as if it had been killed while writing
         self.adapt("cut-adapter", "--resume", *args)
         self.assertEqual(self.bytes_of("whole-adapter", "adapter.gguf"), self.bytes_of("cut-adapter", "adapter.gguf"))
+
+    def test_a_spoiled_batch_takes_its_step_s_others_with_it(self):
+        model = gguf_maker.Model()
+        data = bytearray(bytes(model))
+        at = len(data) - sum(t.size() for t in model.tensors) + (3 + ord("Q")) * gguf_maker.D * 4  # the embedding comes first
+        data[at:at + 4] = struct.pack("<f", math.nan)
+        base = self.path("odd.gguf")
+        pathlib.Path(base).write_bytes(data)
+
+        def run(out, spoiled, *args):
+            texts = ["ABCDEFGHIJKLM"[:n] for n in range(8, 14)]
+            records = self.write(out + ".jsonl", "".join(json.dumps({"text": t[:2] + ("Q" if i in spoiled else t[2]) + t[3:]}) + "\n" for i, t in enumerate(texts)))
+            p = weft("adapter", "train", base, "--data", records, "--out", self.path(out), "-c", "16", "-b", "16", "--rank", "2", *args)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return [{k: v for k, v in point.items() if k != "seconds"} for point in self.points(out)], self.bytes_of(out, "adapter.gguf")
+
+        tokens = [0] + [p["tokens"] for p in run("order", (), "--steps", "6")[0]]
+        lengths = [b - a for a, b in zip(tokens, tokens[1:])]
+        order = [sorted(lengths).index(n) for n in lengths]  # texts of different lengths, each a batch
+        self.assertEqual(sorted(order), list(range(6)))
+        second, both = (run(out, spoiled, "--steps", "1", "--accumulate", "2") for out, spoiled in (("second", order[1:2]), ("both", order[:2])))
+        self.assertEqual(second, both)
+        self.assertEqual(second[0][0]["tokens"], lengths[2] + lengths[3])
+        p = weft("adapter", "train", base, "--data", self.path("both.jsonl"), "--out", self.path("never"), "-c", "16", "-b", "16", "--rank", "2", "--steps", "1", "--accumulate", "9")
+        self.assertIn(b"not finite", p.stderr)  # of twelve batches in a row four are spoiled: no step comes about
 
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
