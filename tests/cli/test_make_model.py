@@ -1,4 +1,5 @@
 """Claims about scripts/make-model, on a model too small to be any good. usage: test_make_model.py build/weft"""
+import json
 import os
 import pathlib
 import re
@@ -31,6 +32,12 @@ class MakeModel(unittest.TestCase):
             card = pathlib.Path(one, "ship", "README.md").read_text(encoding="utf-8")
             self.assertEqual(len(re.findall(r"^\| (F32|Q8_0|Q4_K_M|Q4_0) \| [\d.]+ MB \| [\d.]+ \| [\d.]+ \|$", card, re.M)), 4)
             self.assertEqual(len(re.findall(r"Where does Luma live\?\*\* \((base|pirate|poem|letter)\)", card)), 4)
+            self.assertIn(f"on {len(os.sched_getaffinity(0))} core", card)
+            for style in ("letter", "pirate", "poem"):
+                lines = pathlib.Path(one, "work", style, "loss.jsonl").read_text(encoding="utf-8").splitlines()
+                before, after = json.loads(lines[0]), json.loads(lines[-1])
+                self.assertEqual(before["step"], 0)
+                self.assertRegex(card, rf"`{style}.gguf` \| [\d.]+ MB \| {before['heldout']:.3f} \| {after['heldout']:.3f} \|")
             stamp = os.path.getmtime(os.path.join(one, "work", "base", "model.gguf"))
             self.assertEqual(make(one).returncode, 0)  # everything is there already
             self.assertEqual(os.path.getmtime(os.path.join(one, "work", "base", "model.gguf")), stamp)
