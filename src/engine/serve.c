@@ -297,8 +297,9 @@ static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, 
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine accepts no more requests: it is shutting down");
     if (e->free_record < 0) {
-        if (retry_after_s) *retry_after_s = 1;
-        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in 1 s", e->params.max_queue);
+        double seconds = weft__sched_retry_after(e->sched, weft__clock_ns() / 1000);
+        if (retry_after_s) *retry_after_s = seconds;
+        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", e->params.max_queue, seconds < 1 ? 1 : seconds);
     }
     int32_t i = e->free_record, next = e->records[i].next;
     serve_request *r = &e->records[i];

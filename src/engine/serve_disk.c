@@ -103,8 +103,8 @@ static int advance(weft_engine *e, serve_request *r)
         finish_pending(e, r, WEFT_FINISH_CANCELLED);
         return 1;
     }
+    if (!weft__sched_has_room(e->sched, r->tenant)) return 0; /* it was accepted: it waits for its place here */
     weft_status st = weft__serve_schedule(r, NULL, &err);
-    if (st == WEFT_BUSY) return 0; /* it was accepted: it waits for its place here */
     if (st) {
         r->status = st;
         snprintf(r->message, sizeof r->message, "%.255s", err.message);

@@ -101,7 +101,7 @@ struct weft__sched {
     uint64_t left_us; /* last time, or when the queue began to fill */
     double leave_interval_us;
     int leave_known;
-    int64_t n_turned_away; /* since then, less those that left since */
+    int64_t n_turned_away; /* and have not had their turn: less those that left since, none once the queue is empty */
 
     weft__sched_stats stats;
 };
@@ -138,7 +138,6 @@ void weft__sched_queue_started(weft__sched *s, int32_t level);
 void weft__sched_prepay(weft__sched *s, int32_t i, int32_t n);
 /* Charges for a step's work on one request: prompt tokens, of which those prepaid are charged already, and generated ones. */
 void weft__sched_charge(weft__sched *s, int32_t i, int32_t n_prompt, int32_t n_generated);
-double weft__sched_retry_after(weft__sched *s);
 
 /* step.c */
 /* The order of s->readers. */

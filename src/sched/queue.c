@@ -3,6 +3,8 @@
  * tenant's counter and first request say now. Owner: the engine thread. */
 #include "sched/parts.h"
 
+enum { MAX_RETRY_S = 60 };
+
 /* ---- tenants ---- */
 
 static uint32_t bucket_of(const weft__sched *s, uint64_t key)
@@ -150,6 +152,7 @@ static void queue_left(weft__sched *s)
     s->leave_known = 1;
     s->left_us = s->now_us;
     if (s->n_turned_away > 0) s->n_turned_away--;
+    if (s->n_queued == 0) s->n_turned_away = 0; /* whoever comes finds room: those who never came back no longer count */
 }
 
 void weft__sched_queue_remove(weft__sched *s, int32_t i)
@@ -222,11 +225,14 @@ void weft__sched_charge(weft__sched *s, int32_t i, int32_t n_prompt, int32_t n_g
     s->virtual_time += (prompt + generated) / s->n_live_tenants;
 }
 
-double weft__sched_retry_after(weft__sched *s)
+double weft__sched_retry_after(weft__sched *s, uint64_t now_us)
 {
+    if (now_us > s->now_us) s->now_us = now_us;
     double interval = (double)(s->now_us - s->left_us);
     if (s->leave_known && s->leave_interval_us > interval) interval = s->leave_interval_us;
     if (!s->leave_known && interval < 1e6) interval = 1e6;
-    double seconds = interval * 1e-6 * (double)(1 + s->n_turned_away++);
-    return seconds < 0.1 ? 0.1 : seconds > 600 ? 600 : seconds;
+    double seconds = interval * 1e-6 * (double)(1 + s->n_turned_away);
+    if (seconds > MAX_RETRY_S) return MAX_RETRY_S; /* one more would wait no longer: what is counted stays what was told */
+    s->n_turned_away++;
+    return seconds < 0.1 ? 0.1 : seconds;
 }

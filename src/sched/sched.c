@@ -152,6 +152,11 @@ static int has_room(const weft__sched *s, int32_t tenant)
     return room > 0 && s->tenants[tenant].n_queued / QUEUE_SHARE < room;
 }
 
+int weft__sched_has_room(weft__sched *s, uint64_t tenant)
+{
+    return has_room(s, weft__sched_tenant_get(s, tenant));
+}
+
 static int32_t request_take(weft__sched *s, const weft__sched_request *q, int32_t tenant)
 {
     int32_t i = s->free_request, priority = q->priority;
@@ -184,7 +189,7 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uin
     if (st) return st;
     int32_t tenant = weft__sched_tenant_get(s, q->tenant);
     if (!has_room(s, tenant)) {
-        double seconds = weft__sched_retry_after(s);
+        double seconds = weft__sched_retry_after(s, now_us);
         if (retry_after_s) *retry_after_s = seconds;
         s->stats.refused++;
         return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", s->n_queued, seconds < 1 ? 1 : seconds);

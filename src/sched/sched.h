@@ -120,9 +120,15 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
 void weft__sched_destroy(weft__sched **sched);
 
 /* Puts a request into the queue; *id is never 0. WEFT_BUSY: no room, with an estimate of when there will be in *retry_after_s
- * (may be NULL; 0.1 .. 600). WEFT_LIMIT: it could never fit, WEFT_ARGUMENT: it makes no sense; both by name. */
+ * (may be NULL; see
+ * weft__sched_retry_after). WEFT_LIMIT: it could never fit, WEFT_ARGUMENT: it makes no sense; both by name. */
 weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *request, uint64_t now_us, uint64_t *id,
                                double *retry_after_s, weft_error *err);
+/* 1 when a request of that tenant would be accepted now, as far as room goes. */
+int weft__sched_has_room(weft__sched *s, uint64_t tenant);
+/* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60: each waits for
+ * a place of its own, at the pace at which places became free lately. When nobody waits, those turned away before are forgotten. */
+double weft__sched_retry_after(weft__sched *s, uint64_t now_us);
 /* The request has no row after the step that is being computed: it finishes with the next weft__sched_done or _next. Unknown
  * and finished ids are ignored, and so is all but the first reason to finish. */
 void weft__sched_cancel(weft__sched *s, uint64_t id);

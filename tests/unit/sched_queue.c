@@ -130,6 +130,33 @@ static void retry_after_is_worth_obeying(void **state)
     world_close(&w);
 }
 
+/* A flood of requests that are refused and never come back: nobody is told to wait for more than a minute, and once the queue was empty
+ * the estimate is the pace of the queue again. Those who wait elsewhere ask for room, and do not count. */
+static void a_flood_is_forgotten(void **state)
+{
+    (void)state;
+    world w;
+    plain_world(&w, 2, 64);
+    w.limits.max_queue = 4;
+    world_open(&w);
+    weft__sched_request q = {NULL, 1, 0, 4, 8, 0};
+    double first[2], last = 0;
+    uint64_t id;
+    for (int round = 0; round < 2; round++) {
+        while (weft__sched_has_room(w.sched, 1)) assert_int_equal(world_submit(&w, world_add(&w, 1, 0, 4, 8)), WEFT_OK);
+        for (int i = 0; i < 1000; i++) assert_false(weft__sched_has_room(w.sched, 1));
+        assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &first[round], NULL), WEFT_BUSY);
+        for (int i = 0; i < 5000; i++) assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &last, NULL), WEFT_BUSY);
+        assert_true(last > 10 && last <= 60 && weft__sched_retry_after(w.sched, w.now_us) <= 60);
+        world_run(&w);
+    }
+    assert_true(first[0] <= 1 && first[1] <= 1);
+    weft__sched_stats stats;
+    weft__sched_get_stats(w.sched, &stats);
+    assert_true(stats.refused == 10002);
+    world_close(&w);
+}
+
 /* ---- the end ---- */
 
 static void stale_ids_are_ignored(void **state)
@@ -201,6 +228,7 @@ int main(void)
         cmocka_unit_test(a_flood_leaves_room_in_the_queue),
         cmocka_unit_test(cancelled_and_late_requests_leave_the_queue),
         cmocka_unit_test(retry_after_is_worth_obeying),
+        cmocka_unit_test(a_flood_is_forgotten),
         cmocka_unit_test(stale_ids_are_ignored),
         cmocka_unit_test(a_store_that_lies_fails_requests),
         cmocka_unit_test(reports_each_failed_allocation),
