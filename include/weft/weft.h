@@ -543,6 +543,7 @@ typedef struct weft_engine_stats {
     uint64_t model_ns; /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
     uint64_t adapter_bytes, adapter_loads, adapter_evictions;
+    int32_t max_requests; /* of one tenant that an idle engine accepts together */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -76,6 +76,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;
+    out->max_requests = weft__sched_most(e->sched);
     out->n_running = s.n_prefilling + s.n_decoding;
     out->n_waiting = e->n_live - out->n_running;
     out->n_steps = s.steps;

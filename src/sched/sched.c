@@ -157,6 +157,11 @@ int weft__sched_has_room(weft__sched *s, uint64_t tenant)
     return has_room(s, weft__sched_tenant_get(s, tenant));
 }
 
+int32_t weft__sched_most(const weft__sched *s)
+{
+    return (QUEUE_SHARE * s->n_requests - 1) / (QUEUE_SHARE + 1) + 1; /* has_room until then, if all of them wait */
+}
+
 static int32_t request_take(weft__sched *s, const weft__sched_request *q, int32_t tenant)
 {
     int32_t i = s->free_request, priority = q->priority;

@@ -126,6 +126,8 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *reques
                                double *retry_after_s, weft_error *err);
 /* 1 when a request of that tenant would be accepted now, as far as room goes. */
 int weft__sched_has_room(weft__sched *s, uint64_t tenant);
+/* Requests of one tenant that are accepted together when there are no others, started or not. */
+int32_t weft__sched_most(const weft__sched *s);
 /* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60: each waits for
  * a place of its own, at the pace at which places became free lately. When nobody waits, those turned away before are forgotten. */
 double weft__sched_retry_after(weft__sched *s, uint64_t now_us);

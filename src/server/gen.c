@@ -1,7 +1,7 @@
 /* gen.c: one request from submit to its last byte: what the engine tells becomes text, and text a dialect's answer.
  *
- * Threads: weft__gen_start runs on a worker; on_event on the engine's thread, which owns the choices from submit to FINISHED;
- * gone on the HTTP façade's watcher. A gen lives until the worker, the façade and every submitted choice have let go. */
+ * Threads: weft__gen_start runs on a worker, weft__gen_compiled on the compiler's thread; on_event on the engine's thread, which owns the choices from submit to FINISHED;
+ * gone on the HTTP façade's watcher. A gen lives until the worker or the compiler, the façade and every submitted choice have let go. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -301,7 +301,7 @@ static int compile_grammar(weft__gen *g, weft__fault *fault)
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (g->ask.grammar) st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
-    else if (g->ask.json_object) st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_JSON, NULL, 0, &g->grammar, &err);
+    else st = weft__compiler_json(g->server, &g->grammar, &err);
     if (!st) return 1;
     const char *field = g->ask.grammar ? "grammar" : "response_format";
     return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
@@ -341,7 +341,10 @@ static int prepare(weft__gen *g, weft__fault *fault)
 {
     int64_t n = (int64_t)g->prompts.n * g->ask.n;
     if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N, (long long)n);
-    if (!check_length(g, fault) || !weft__adapters_choose(g->server, &g->ask, &g->adapters, fault) || !add_text_biases(g, fault) || !compile_grammar(g, fault)) return 0;
+    if (n > g->server->max_requests)
+        return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : g->embedding ? "input" : "prompt", "%lld answers at once: this server takes %d together, in its slots and its queue",
+                               (long long)n, g->server->max_requests);
+    if (!check_length(g, fault) || !weft__adapters_choose(g->server, &g->ask, &g->adapters, fault) || !add_text_biases(g, fault)) return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
@@ -455,6 +458,36 @@ static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__wri
     return g;
 }
 
+static int has_left(weft__gen *g)
+{
+    pthread_mutex_lock(&g->lock);
+    int left = g->gone;
+    pthread_mutex_unlock(&g->lock);
+    return left;
+}
+
+/* Submits; takes over the caller's share of it. */
+static void set_off(weft__gen *g)
+{
+    weft__fault fault = {0};
+    if (!submit_all(g, &fault)) weft__reply_fault(g->r, &fault);
+    else if (g->ask.stream) weft__http_begin(g->r);
+    if (has_left(g)) cancel_all(g); /* while we were submitting */
+    unref(g);
+}
+
+void weft__gen_compiled(weft__gen *g)
+{
+    weft__fault fault = {0};
+    if (has_left(g)) weft__fault_of(&fault, WEFT_CANCELLED, "the client left");
+    else if (compile_grammar(g, &fault)) {
+        set_off(g);
+        return;
+    }
+    weft__reply_fault(g->r, &fault);
+    unref(g);
+}
+
 void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix, weft__ask *ask,
                      weft__prompts *prompts, int embedding)
 {
@@ -483,11 +516,13 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     }
     atomic_fetch_add(&g->refs, 1);
     weft__http_on_gone(r, gone, drop, g);
-    if (!submit_all(g, &fault)) weft__reply_fault(r, &fault);
-    else if (g->ask.stream) weft__http_begin(r);
-    pthread_mutex_lock(&g->lock);
-    int left = g->gone; /* while we were submitting */
-    pthread_mutex_unlock(&g->lock);
-    if (left) cancel_all(g);
+    if (!g->ask.grammar && !g->ask.json_object) {
+        set_off(g);
+        return;
+    }
+    if (weft__compiler_put(s, g)) return;
+    weft__fault_set(&fault, 429, g->ask.grammar ? "grammar" : "response_format", "too many grammars wait to be compiled; try again in 2 s");
+    weft__http_add_header(r, "Retry-After", "2");
+    weft__reply_fault(r, &fault);
     unref(g);
 }

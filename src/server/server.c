@@ -130,6 +130,7 @@ static weft_status learn_model(weft_server *s, weft_error *err)
     weft_engine_get_stats(s->engine, &stats);
     s->n_ctx = stats.n_ctx;
     s->n_slots = stats.n_slots;
+    s->max_requests = stats.max_requests;
     st = weft_chat_open(s->model, NULL, 0, &s->chat, &why);
     if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
     if (st) s->chat_fault = weft__strdup(why.message);
@@ -265,6 +266,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st) st = open_log(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
+    if (!st) st = weft__compiler_begin(s, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);
     *out = s;
@@ -313,6 +315,7 @@ void weft_server_free(weft_server **p)
     if (!s) return;
     *p = NULL;
     weft__http_stop(&s->http);
+    weft__compiler_end(s);
     weft__slots_free(&s->slots);
     weft__keys_free(&s->keys);
     free_strings(&s->origins);

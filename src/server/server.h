@@ -93,13 +93,25 @@ typedef struct weft__adapters {
     int n;
 } weft__adapters;
 
+typedef struct weft__gen weft__gen;
+
+/* Grammars that wait to be compiled (compile.c). */
+typedef struct weft__compiler {
+    pthread_t thread;
+    pthread_mutex_t lock; /* all but json */
+    pthread_cond_t wake;
+    weft__gen *first, *last;
+    int n, stop, ready;
+    weft_grammar *json; /* the thread's; made when first asked for */
+} weft__compiler;
+
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
     const weft_tokenizer *tokenizer;
     weft_chat *chat; /* NULL: the model has no template */
     char *chat_source, *chat_fault;
-    int32_t n_vocab, n_ctx, n_slots;
+    int32_t n_vocab, n_ctx, n_slots, max_requests;
     int64_t longest_token; /* bytes */
     char name[128], bos[64], eos[64];
     time_t began;
@@ -108,6 +120,7 @@ struct weft_server {
     weft__keys keys;
     weft__slots slots;
     weft__metrics metrics;
+    weft__compiler compiler;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     pthread_mutex_t loras_lock;
     weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
@@ -165,7 +178,6 @@ typedef struct weft__entry {
     size_t begin, end; /* bytes of the answer's text before and with it */
 } weft__entry;
 
-typedef struct weft__gen weft__gen;
 typedef struct weft__choice {
     weft__gen *gen;
     int32_t index, slot;
@@ -215,6 +227,7 @@ struct weft__gen {
     weft__choice *choices;
     int n_choices;
     weft_grammar *grammar;
+    weft__gen *next_to_compile;
     weft__adapters adapters;
     char id[48], model[160], tenant[64];
     int64_t created;
@@ -226,6 +239,17 @@ struct weft__gen {
 /* Submits everything asked for and lets the answer come; takes ask and prompts. Frees itself after the last event. */
 void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
                      weft__ask *ask, weft__prompts *prompts, int embedding);
+
+/* ---- compile.c: grammars, on a thread of their own ---- */
+weft_status weft__compiler_begin(weft_server *s, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__compiler_end(weft_server *s);
+/* Hands a gen over until weft__gen_compiled is called with it; 0: too many wait, and it stays the caller's. */
+int weft__compiler_put(weft_server *s, weft__gen *g);
+/* The grammar of JSON, for the caller to free; on the compiler's thread. */
+weft_status weft__compiler_json(weft_server *s, weft_grammar **out, weft_error *err);
+/* gen.c: the compiler's thread has come to it: compiles its grammar and submits it. */
+void weft__gen_compiled(weft__gen *g);
 
 /* A JSON array of them. */
 void weft__put_floats(weft__text *out, const float *v, int32_t n);

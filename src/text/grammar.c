@@ -287,7 +287,7 @@ static int copy_rules(weft__automaton *a, const weft__gram *g)
 static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
 {
     weft__nfa nfa = {0};
-    size_t budget[2] = {(size_t)1 << 23, (size_t)1 << 25}, at = 0;
+    size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
     weft_status st = WEFT_OK;
     for (int32_t rule = a->root; rule >= 0;) {
         char label[WEFT__RULE_LABEL];

@@ -7,7 +7,7 @@
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
  *   [adapters]   generates the names and scales of its adapters
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
- * Without an order it says "Hello, world!". One thread owns the running requests, as in the engine. */
+ * Without an order it says "Hello, world!". A grammar with "slow" in it takes 0.1 s. One thread owns the running requests, as in the engine. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -67,7 +67,7 @@ struct weft_engine {
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
     struct request *requests;
-    int n_requests, n_running, stop, draining;
+    int n_requests, n_running, stop, draining, max_queue;
     uint64_t last_id;
     weft_engine_stats stats;
     char saved[MAX_SAVED][132];
@@ -311,6 +311,7 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     (void)t;
     *out = NULL;
     if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4))) return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
+    if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "slow")) nanosleep(&(struct timespec){0, 100000000}, NULL);
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);
@@ -397,7 +398,7 @@ static weft_status refuse(weft_engine *e, const struct request *r, double *retry
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine is shutting down");
     if (r->fail_after == -3) return weft_fail(err, WEFT_ARGUMENT, "the engine does not like this request");
-    if (r->fail_after != -2 && e->n_requests < MAX_QUEUE + N_SLOTS) return WEFT_OK;
+    if (r->fail_after != -2 && e->n_requests < e->max_queue + N_SLOTS) return WEFT_OK;
     if (retry_after_s) *retry_after_s = 6.5;
     e->stats.n_refused++;
     return weft_fail(err, WEFT_BUSY, "the queue is full; try again in 7 seconds");
@@ -575,9 +576,9 @@ void weft_engine_params_default(weft_engine_params *params)
 weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err)
 {
     weft_engine *e = weft__alloc_zero(1, sizeof *e);
-    (void)params;
     *out = e;
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
+    e->max_queue = params->max_queue ? params->max_queue : MAX_QUEUE;
     e->model = model;
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->wake, NULL);
@@ -632,6 +633,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->size = sizeof *out;
     out->n_slots = N_SLOTS;
     out->n_ctx = N_CTX;
+    out->max_requests = e->max_queue + N_SLOTS;
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
     out->kv_pages = 100;

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -42,6 +43,36 @@ class Refusals(Case):
         e = self.server.post(LLAMA, {"prompt": "z" * 3000}).json["error"]
         self.assertEqual((e["type"], e["n_prompt_tokens"], e["n_ctx"]), ("exceed_context_size_error", 3001, 2048))
         self.assertEqual(self.server.post(TEXT, {"prompt": "z" * 3000}).json["error"]["code"], "context_length_exceeded")
+
+    def test_more_answers_than_the_server_holds(self):
+        """What can never be held, however often it is tried, is no 429; what fits when nothing else runs is taken."""
+        server = self.own("--queue", 2)
+        for path, body, field in ((TEXT, {"prompt": "[say x]", "n": 11}, "n"), (CHAT, {"messages": user("[say x]"), "n": 11}, "n"), (TEXT, {"prompt": ["[say x]"] * 11}, "prompt"),
+                                  (TEXT, {"prompt": ["[say x]"] * 6, "n": 2}, "n"), ("/v1/embeddings", {"input": ["x"] * 11}, "input")):
+            answer = server.post(path, body)
+            self.assertEqual((answer.status, answer.json["error"]["param"]), (400, field), answer.body)
+            self.assertIn("takes 10 together", answer.json["error"]["message"])
+        self.assertEqual(len(server.post(TEXT, {"prompt": "[say x]", "n": 10}).json["choices"]), 10)
+
+    def test_slow_grammars_hold_up_nobody_else(self):
+        """Of a flood of grammars as many wait as there is room for; /health and requests without one are answered meanwhile."""
+        server, slow = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}
+        answers = []
+        flood = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow, timeout=60 * SLOWER))) for _ in range(80)]
+        for t in flood:
+            t.start()
+        for _ in range(10):
+            for ask in (lambda: server.get("/health"), lambda: server.get("/metrics"), lambda: server.post(TEXT, {"prompt": "[say quick]"})):
+                began = time.time()
+                self.assertEqual(ask().status, 200)
+                self.assertLess(time.time() - began, 0.5 * SLOWER)
+            time.sleep(0.1)
+        for t in flood:
+            t.join()
+        refused = [a for a in answers if a.status == 429]
+        self.assertEqual({a.status for a in answers}, {200, 429})
+        self.assertLess(len(refused), 20)
+        self.assertEqual({(a.headers["retry-after"], a.json["error"]["param"]) for a in refused}, {("2", "grammar")})
 
     def test_paths_and_methods(self):
         for method, path, status in (("GET", "/", 404), ("GET", "/v1/nope", 404), ("GET", CHAT, 405), ("POST", "/v1/models", 405), ("DELETE", "/v1/models/fake", 405), ("PUT", CHAT, 405),
