@@ -90,7 +90,8 @@ typedef enum weft__adapt_method {
      * must be equal, and a matrix that one lacks counts as zeros.
      * LINEAR: sums. */
     WEFT__ADAPT_LINEAR,
-    /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. */
+    /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. The weights give
+     * t alone: each counts with sqrt(|scale|). */
     WEFT__ADAPT_SLERP,
     /* Yadav et al. 2023: of each, the largest `density` of its values; by sign of their sum; the mean of the weighted ones of that sign. */
     WEFT__ADAPT_TIES,

@@ -15,7 +15,8 @@ enum { WEFT__ADAPT_NAME = 128, WEFT__ADAPT_STACK = 8 /* adapters of one request 
 
 typedef struct weft__adapt_store weft__adapt_store;
 
-/* How a woven stack becomes what programs read. Called by one thread at a time; unpack also beside pack. */
+/* How a woven stack becomes what programs read. pack is called by one thread at a time; unpack by any, also
+ * beside pack and itself. */
 typedef struct weft__adapt_packer {
     void *arg;
     weft_status (*pack)(void *arg, const weft__adapt_woven *woven, void **out, uint64_t *n_bytes, weft_error *err);
