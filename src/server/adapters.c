@@ -78,6 +78,13 @@ int weft__adapters_choose(weft_server *s, const weft__ask *ask, weft__adapters *
 
 /* ---- listing ---- */
 
+/* Is that real path beneath the folder for clients? */
+static int is_within(const weft_server *s, const char *real)
+{
+    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
+    return n && !strncmp(real, s->adapter_dir, n) && real[n] == '/';
+}
+
 /* Calls each for every adapter, in order. */
 static void each_adapter(const weft_server *s, void (*each)(const weft_server *s, const weft_engine_adapter *a, weft__text *out), weft__text *out)
 {
@@ -130,7 +137,7 @@ static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__
     weft__text_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
     put_string(out, a->name);
     weft__text_puts(out, ",\"path\":");
-    put_string(out, a->path);
+    put_string(out, is_within(s, a->path) ? a->path + strlen(s->adapter_dir) + 1 : a->path);
     weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index), a->version, a->n_requests,
                       (unsigned long long)a->n_bytes);
 }
@@ -193,11 +200,32 @@ static int may_change(const weft_server *s, const char *field, weft__fault *faul
     return weft__fault_set(fault, 403, field, "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
+/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
+static int members_are_within(const weft_server *s, const char *folder)
+{
+    static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
+    char joined[PATH_MAX], real[PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        if ((size_t)snprintf(joined, sizeof joined, "%s/%s", folder, names[i]) >= sizeof joined) return 0;
+        if (realpath(joined, real) && !is_within(s, real)) return 0;
+    }
+    return 1;
+}
+
+/* Clients read of files as they name them: without the way to the folder. */
+static void without_folder(const weft_server *s, char *text)
+{
+    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
+    for (char *at = text; n && (at = strstr(at, s->adapter_dir));) {
+        if (at[n] == '/') memmove(at, at + n + 1, strlen(at + n + 1) + 1);
+        else at += n;
+    }
+}
+
 /* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
 static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__fault *fault)
 {
     char joined[PATH_MAX];
-    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
     if (!may_change(s, "lora_path", fault)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
         (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) || (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
@@ -206,7 +234,7 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
         if (errno == ENOENT || errno == ENOTDIR) return weft__fault_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
         return weft__fault_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
-    if (strncmp(out, s->adapter_dir, n) || out[n] != '/') return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+    if (!is_within(s, out) || !members_are_within(s, out)) return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
@@ -215,6 +243,12 @@ static void put_loaded(const weft_server *s, const char *name, weft__text *out)
     weft_engine_adapter a = {.size = sizeof a};
     if (weft_engine_adapter_find(s->engine, name, &a, NULL)) weft__text_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
     else weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index, a.name, a.version);
+}
+
+/* The model's own name would always mean the model. */
+static int name_is_free(const weft_server *s, const char *name, weft__fault *fault)
+{
+    return strcmp(name, s->name) ? 1 : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
 }
 
 void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)
@@ -227,8 +261,9 @@ void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenan
     size_t n;
     const char *body = weft__http_body(r, &n);
     (void)tenant;
-    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && place_of(s, ask.lora_path, place, &fault)) {
+    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) && place_of(s, ask.lora_path, place, &fault)) {
         weft_status st = weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale, ask.load_inplace ? WEFT_ADAPTER_REPLACE : 0, &err);
+        without_folder(s, err.message);
         if (st == WEFT_EXISTS) weft__fault_set(&fault, 400, "lora_name", "%s", err.message);
         else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(&fault, st, err.message);
         else if (st) weft__fault_set(&fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);

@@ -673,7 +673,7 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tok
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
 }
 
-/* ---- adapters: any file may be one ---- */
+/* ---- adapters: any empty file may be one ---- */
 
 /* With the lock. */
 static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
@@ -688,7 +688,9 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     weft_status st = WEFT_OK;
     FILE *f = fopen(path, "rb");
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", path);
+    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: %s: it is malformed", path, path);
     fclose(f);
+    if (st) return st;
     if (!*name || strpbrk(name, "/: ")) return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name);
     pthread_mutex_lock(&e->lock);
     weft_engine_adapter *a = adapter_named(e, name);

@@ -100,6 +100,8 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 404)
         self.assertEqual(self.server.get(LIST).json, [])
         self.assertEqual(self.load("x/y", "a.gguf").status, 400)
+        r = self.load("fake", "a.gguf")  # nobody could ask for it
+        self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"))
         self.assertEqual(self.load("a", "nowhere.gguf").status, 404)
         for body in ({}, {"lora_name": "a"}, {"lora_path": "a.gguf"}, {"lora_name": 1, "lora_path": "a"}):
             self.assertEqual(self.server.post(LOAD, body).status, 400, body)
@@ -111,7 +113,26 @@ class Adapters(unittest.TestCase):
             r = self.load("x", path)
             self.assertEqual(r.status, 400, path)
             self.assertNotIn(self.folder, r.body.decode())
+        for member in ("adapter_config.json", "adapter_model.safetensors"):  # a folder within, whose files are not
+            peft = os.path.join(self.inside, member + ".peft")
+            os.makedirs(peft)
+            os.symlink("../../outside.gguf", os.path.join(peft, member))
+            r = self.load("x", os.path.basename(peft))
+            self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_path"), member)
         self.assertEqual(self.server.get(LIST).json, [])
+        os.makedirs(os.path.join(self.inside, "peft"))
+        os.symlink("../a.gguf", os.path.join(self.inside, "peft", "adapter_config.json"))
+        self.assertEqual(self.load("x", "peft").status, 200)
+
+    def test_nobody_learns_where_the_folder_is(self):
+        self.assertEqual(self.load("c", "deep/c.gguf").status, 200)
+        r = self.server.get(LIST)
+        self.assertEqual(r.json[0]["path"], "deep/c.gguf")
+        self.assertNotIn(self.folder, r.body.decode())
+        with open(os.path.join(self.inside, "bad.gguf"), "w") as f:
+            f.write("malformed")
+        r = self.load("x", "bad.gguf")
+        self.assertEqual((r.status, r.json["error"]["message"]), (400, "adapter bad.gguf: bad.gguf: it is malformed"))
 
     def test_without_a_folder_nothing_is_loaded_or_unloaded(self):
         server = base.Server(base.FAKE)
