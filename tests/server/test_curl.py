@@ -1,6 +1,7 @@
 """The llama.cpp endpoints as scripts call them: curl against the real program.
 
 usage: test_curl.py build/weft"""
+import hashlib
 import json
 import os
 import shutil
@@ -121,7 +122,8 @@ class Curl(unittest.TestCase):
         saved = self.json("/slots/2?action=save", {"filename": "lily.bin"})
         self.assertEqual((saved["id_slot"], saved["filename"]), (2, "lily.bin"))
         self.assertGreaterEqual(saved["n_saved"], first["tokens_evaluated"])
-        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "store", "s-lily.bin.kv")))
+        tenant = "key-" + hashlib.sha256(self.key.encode()).hexdigest()[:12]  # each key has names of its own
+        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "store", "s-%s.lily.bin.kv" % tenant)))
         erased = self.json("/slots/2?action=erase", {})
         self.assertEqual((erased["id_slot"], erased["n_erased"]), (2, saved["n_saved"] + 1))
         restored = self.json("/slots/1?action=restore", {"filename": "lily.bin"})
