@@ -187,6 +187,10 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(chat->c.model, source, n, &chat->c.chat, err);
     free(source);
+    if (st == WEFT_NOT_FOUND && chat->c.model && !o->template_file) {
+        weft_error why = *err;
+        return weft_fail(err, st, "%s; give one with --chat-template FILE", why.message);
+    }
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);

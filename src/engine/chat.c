@@ -26,7 +26,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
     if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
     weft__slice own = weft__tokenizer_chat_template(model->tokenizer->t);
     if (!source && !own.data)
-        return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template; give one with --chat-template FILE", model->source.label);
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given", model->source.label);
     weft_chat *c = weft__alloc_zero(1, sizeof *c);
     if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
     c->tokenizer = model->tokenizer->t;

@@ -19,7 +19,7 @@ import unittest
 
 import real
 from bad_requests import Facts, bad_requests
-from servers import CHAT, LLAMA, SLOWER, TEXT, request, user
+from servers import CHAT, LLAMA, SLOWER, TEXT, Server, request, user
 
 STORY = "Once upon a time there was a little girl named Lily. " * 5
 ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}
@@ -59,6 +59,15 @@ class Faults(unittest.TestCase):
                     self.assertEqual(error["param"], field)
         self.settled(server)
         self.assertEqual(self.answer(server), before)
+        real.checked_stop(server)
+
+    def test_without_a_chat_template(self):
+        """What is said names nothing that `weft serve` has not."""
+        server = Server([*real.EMULATOR, real.PROGRAM, "serve", real.STORIES, "--port", -1, "--threads", 2])
+        self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+        said = server.post(CHAT, {"messages": user("hi")})
+        self.assertEqual(said.status, 400)
+        self.assertRegex(said.json["error"]["message"], "the model has no chat template, and none was given$")
         real.checked_stop(server)
 
     def test_special_tokens_in_messages_stay_text(self):
