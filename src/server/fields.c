@@ -127,6 +127,7 @@ static int read_field(weft__ask *ask, const weft__field *f, const weft__json *v,
         break;
     case WEFT__FIELD_STRING: return read_string(ask, f, v, fault);
     case WEFT__FIELD_JSON: memcpy(to, &v, sizeof v); break;
+    case WEFT__FIELD_READ: break;
     case WEFT__FIELD_ONLY: return read_only(f, v, fault);
     case WEFT__FIELD_EMPTY: return read_empty(f, v, fault);
     case WEFT__FIELD_NOTE: return 1;
@@ -199,9 +200,9 @@ int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, s
 
 static void write_field(weft__text *out, const weft__field *f)
 {
-    static const char *const types[] = {"boolean", "integer", "number", "string", "", "", "empty", "any"};
+    static const char *const types[] = {"boolean", "integer", "number", "string", "", "", "", "empty", "any"};
     weft__json_write_string(out, f->name, strlen(f->name));
-    const char *type = f->kind == WEFT__FIELD_JSON ? f->type : f->kind == WEFT__FIELD_ONLY ? "constant" : types[f->kind];
+    const char *type = f->kind == WEFT__FIELD_JSON || f->kind == WEFT__FIELD_READ ? f->type : f->kind == WEFT__FIELD_ONLY ? "constant" : types[f->kind];
     weft__text_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
     int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
     if (f->kind == WEFT__FIELD_INT && has_range(f))

@@ -14,6 +14,7 @@ typedef enum weft__field_kind {
     WEFT__FIELD_NUMBER, /* double */
     WEFT__FIELD_STRING, /* const char *, without NUL in it; NULL when absent */
     WEFT__FIELD_JSON,   /* const weft__json *, looked at by `read` */
+    WEFT__FIELD_READ,   /* no place: `read` takes what it wants from it */
     WEFT__FIELD_ONLY,   /* no place: a number or boolean that must equal the default, since nothing else is supported */
     WEFT__FIELD_EMPTY,  /* no place: must be null, false, "", [] or {}, since nothing else is supported */
     WEFT__FIELD_NOTE    /* no place: any value, without effect on the answer */
@@ -110,6 +111,9 @@ extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_d
 extern const weft__form weft__form_load_adapter, weft__form_unload_adapter; /* vLLM's */
 /* All of them; NULL-terminated. */
 extern const weft__form *const weft__forms[];
+
+/* 1: a prompt is one: a string, or an array with a number in it; otherwise it is an array of prompts. */
+int weft__is_one_prompt(const weft__json *v);
 
 /* Reads llama.cpp's [{"id": 0, "scale": 0.5}, ...] into ask->loras. 1, or 0 with the fault filled. */
 int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault);

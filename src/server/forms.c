@@ -209,9 +209,9 @@ static int read_ids(weft__ask *ask, const char *name, const weft__json *v, weft_
     return check_ids(ask, name, v, 0, fault);
 }
 
-/* 1: an array that is one prompt, since a number stands in it. */
-static int is_one_prompt(const weft__json *v)
+int weft__is_one_prompt(const weft__json *v)
 {
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return 1;
     for (size_t i = 0; i < weft__json_size(v); i++) {
         int kind = weft__json_kind_of(weft__json_at(v, i));
         if (kind == WEFT__JSON_INT || kind == WEFT__JSON_DOUBLE) return 1;
@@ -226,7 +226,7 @@ static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, i
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
         return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
-    if (is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
+    if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
     if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *e = weft__json_at(v, i);
@@ -414,7 +414,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 #define NUMBER(name, member, fallback, min, max) {name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL}
 #define STRING(name, member, max) {name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL}
 #define JSON(name, required, member, type, read) {name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read}
-#define READ(name, type, read) JSON(name, 0, content, type, read) /* the reader takes all; `content` is only a place */
+#define READ(name, type, read) {name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read}
 #define ONLY(name, value) {name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL}
 #define EMPTY(name) {name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL}
 #define NOTE(name) {name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL}

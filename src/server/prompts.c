@@ -31,12 +31,23 @@ static int too_long(const weft_server *s, const char *field, size_t n, weft__fau
     return 1;
 }
 
+/* How prompts are read. */
+struct reading {
+    const weft_server *server;
+    const char *field;
+    uint32_t flags; /* of weft_tokenize */
+    int with_text, bounded;
+    weft__fault *fault;
+};
+
 /* Appends the tokens of text[0..n). */
-static int add_text(const weft_server *s, const char *field, const char *text, size_t n, uint32_t flags, weft__prompt *p, weft__fault *fault)
+static int add_text(const struct reading *r, const char *text, size_t n, uint32_t flags, weft__prompt *p)
 {
+    const weft_server *s = r->server;
+    weft__fault *fault = r->fault;
     weft_error err = {0};
     size_t capacity = n + 16, got = 0;
-    if (too_long(s, field, n, fault)) return 0;
+    if (r->bounded && too_long(s, r->field, n, fault)) return 0;
     for (int attempt = 0;; attempt++) {
         int32_t *grown = weft__realloc_array(p->ids, (size_t)p->n + capacity, sizeof *grown);
         if (!grown) return no_memory(fault);
@@ -45,7 +56,7 @@ static int add_text(const weft_server *s, const char *field, const char *text, s
         if (!st) break;
         if (st != WEFT_LIMIT || attempt || got <= capacity) {
             weft__fault_of(fault, st, err.message);
-            snprintf(fault->field, sizeof fault->field, "%s", field);
+            snprintf(fault->field, sizeof fault->field, "%s", r->field);
             return 0;
         }
         capacity = got;
@@ -86,56 +97,66 @@ static int make_text(const weft_server *s, weft__prompt *p, weft__fault *fault)
 }
 
 /* One prompt: a string, or an array of ids and strings. */
-static int read_one(const weft_server *s, const char *field, const weft__json *v, uint32_t flags, int with_text, weft__prompt *p, weft__fault *fault)
+static int read_one(const struct reading *r, const weft__json *v, weft__prompt *p)
 {
+    const weft_server *s = r->server;
     const char *text;
     size_t n, capacity = 0;
     int64_t id;
     if (weft__json_string(v, &text, &n)) {
-        if (!add_text(s, field, text, n, flags, p, fault)) return 0;
-        if (!with_text) return 1;
+        if (!add_text(r, text, n, r->flags, p)) return 0;
+        if (!r->with_text) return 1;
         p->text = weft__strndup(text, n);
         p->n_text = n;
-        return p->text ? 1 : no_memory(fault);
+        return p->text ? 1 : no_memory(r->fault);
     }
-    if (weft__json_size(v) > (size_t)s->n_ctx && too_long(s, field, (size_t)s->longest_token * (weft__json_size(v) + 1), fault)) return 0;
+    if (r->bounded && weft__json_size(v) > (size_t)s->n_ctx &&
+        too_long(s, r->field, (size_t)s->longest_token * (weft__json_size(v) + 1), r->fault))
+        return 0;
     for (size_t i = 0; i < weft__json_size(v); i++) {
         const weft__json *e = weft__json_at(v, i);
         if (weft__json_int(e, &id)) {
             if (capacity < (size_t)p->n) capacity = (size_t)p->n;
-            if (!add_id(p, &capacity, (int32_t)id)) return no_memory(fault);
+            if (!add_id(p, &capacity, (int32_t)id)) return no_memory(r->fault);
         } else if (weft__json_string(e, &text, &n)) {
-            if (!add_text(s, field, text, n, p->n ? flags & ~(uint32_t)WEFT_TOKENIZE_BOS : flags, p, fault)) return 0;
+            if (!add_text(r, text, n, p->n ? r->flags & ~(uint32_t)WEFT_TOKENIZE_BOS : r->flags, p)) return 0;
             capacity = (size_t)p->n;
         }
     }
-    return !with_text || make_text(s, p, fault);
+    return !r->with_text || make_text(s, p, r->fault);
 }
 
-static int is_one(const weft__json *v)
+static int read_all(const struct reading *r, const weft__json *v, weft__prompts *out)
 {
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return 1;
-    for (size_t i = 0; i < weft__json_size(v); i++) {
-        int kind = weft__json_kind_of(weft__json_at(v, i));
-        if (kind == WEFT__JSON_INT || kind == WEFT__JSON_DOUBLE) return 1;
+    int one = weft__is_one_prompt(v);
+    size_t n = one ? 1 : weft__json_size(v);
+    *out = (weft__prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
+    if (!out->items) {
+        out->n = 0;
+        return no_memory(r->fault);
     }
-    return 0;
+    for (size_t i = 0; i < n; i++)
+        if (!read_one(r, one ? v : weft__json_at(v, i), &out->items[i])) return 0;
+    return 1;
+}
+
+static uint32_t flags_of(int special, int parse)
+{
+    return (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
 }
 
 int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text, weft__prompts *out,
                        weft__fault *fault)
 {
-    uint32_t flags = (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
-    int one = is_one(v);
-    size_t n = one ? 1 : weft__json_size(v);
-    *out = (weft__prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
-    if (!out->items) {
-        out->n = 0;
-        return no_memory(fault);
-    }
-    for (size_t i = 0; i < n; i++)
-        if (!read_one(s, field, one ? v : weft__json_at(v, i), flags, with_text, &out->items[i], fault)) return 0;
-    return 1;
+    struct reading r = {s, field, flags_of(special, parse), with_text, 1, fault};
+    return read_all(&r, v, out);
+}
+
+int weft__texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text, weft__prompts *out,
+                     weft__fault *fault)
+{
+    struct reading r = {s, field, flags_of(special, parse), with_text, 0, fault};
+    return read_all(&r, v, out);
 }
 
 int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault)

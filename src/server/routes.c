@@ -176,7 +176,7 @@ static void tokenize(weft_server *s, weft__http_request *r, const char *tenant)
     weft__text out = {0};
     (void)tenant;
     if (!parse(s, r, &weft__form_tokenize, &ask)) return;
-    int ok = weft__prompts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
+    int ok = weft__texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
     if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
     weft__prompts_free(&prompts);
     weft__ask_free(&ask);
@@ -192,7 +192,7 @@ static void detokenize(weft_server *s, weft__http_request *r, const char *tenant
     weft__text out = {0};
     (void)tenant;
     if (!parse(s, r, &weft__form_detokenize, &ask)) return;
-    int ok = !weft__json_size(ask.tokens) || weft__prompts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
+    int ok = !weft__json_size(ask.tokens) || weft__texts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
     weft__text_puts(&out, "{\"content\":");
     weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
     weft__text_puts(&out, "}");

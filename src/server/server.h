@@ -164,6 +164,9 @@ void weft__prompts_free(weft__prompts *prompts);
  * spelled in it become those. with_text: fills text. 1, or 0 with the fault filled. */
 int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
                        weft__prompts *out, weft__fault *fault);
+/* The same of what no request will run: only the body's limit bounds it. */
+int weft__texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                     weft__prompts *out, weft__fault *fault);
 /* The one prompt that messages become. */
 int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts *out, weft__fault *fault);
 /* Text of messages; weft__free. */

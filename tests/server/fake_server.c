@@ -1,5 +1,5 @@
 /* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves until SIGTERM; a second one ends the
- * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation.  --fields: prints the tables of fields. */
+ * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation.  --fields: prints the tables of fields; --routes: the paths. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "server/fields.h"
+#include "server/server.h"
 #include "weft/server.h"
 
 weft_model *fake_model_new(void);
@@ -87,6 +88,10 @@ int main(int argc, char **argv)
         weft__forms_write(&out);
         fwrite(out.data, 1, out.len, stdout);
         weft__text_free(&out);
+        return 0;
+    }
+    if (argc == 2 && !strcmp(argv[1], "--routes")) {
+        for (int i = 0; strcmp(weft__route_at(i), "other"); i++) puts(weft__route_at(i));
         return 0;
     }
     for (int i = 1; i + 1 < argc; i += 2) {

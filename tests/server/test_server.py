@@ -248,6 +248,12 @@ class Llama(Case):
         pieces = self.post("/tokenize", {"content": "aé", "with_pieces": True}).json["tokens"]
         self.assertEqual([p["piece"] for p in pieces], ["a", [0xc3], [0xa9]])
 
+    def test_what_is_tokenized_may_be_longer_than_the_context(self):
+        text = "<|assistant|>" * 2100 + "x"
+        self.assertEqual(len(self.post("/tokenize", {"content": text}).json["tokens"]), 2101)
+        self.assertEqual(len(self.post("/detokenize", {"tokens": [97] * 2100}).json["content"]), 2100)
+        self.post(LLAMA, {"prompt": text}, 400)
+
     def test_detokenize(self):
         self.assertEqual(self.post("/detokenize", {"tokens": [260, 261]}).json, {"content": "hello world"})
         self.assertEqual(self.post("/detokenize", {"tokens": []}).json, {"content": ""})
@@ -379,12 +385,16 @@ class Documents(unittest.TestCase):
                     self.assertEqual(have.get(key), says.get(key), (name, field, key))
                 if says["type"] in ("boolean", "integer", "number", "string"):
                     self.assertEqual(have["type"], says["type"], (name, field))
+        routes = subprocess.run([*FAKE, "--routes"], capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual(sorted(document["paths"]), sorted(routes))
         server = Server(FAKE)
         try:
             for path, operations in document["paths"].items():
-                for method in operations:
+                for method in ("get", "post"):
                     real = path.replace("{model}", "fake").replace("{id_slot}", "0")
-                    self.assertNotIn(server.ask(method.upper(), real, b"{}" if method == "post" else None).status, (404, 405), path)
+                    status = server.ask(method.upper(), real, b"{}" if method == "post" else None).status
+                    self.assertEqual(status == 405, method not in operations, (path, method))
+                    self.assertNotEqual(status, 404, path)
         finally:
             server.stop()
 

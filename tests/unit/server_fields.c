@@ -31,8 +31,21 @@ static void without_memory(void **state)
     for (size_t i = 0; i < sizeof REQUESTS / sizeof *REQUESTS; i++) assert_true(fail_each(body, &i) >= 2);
 }
 
+static void what_only_a_reader_takes_has_no_place(void **state)
+{
+    static const char body[] = "{\"prompt\":\"x\",\"stop\":[\"a\"],\"logit_bias\":{\"3\":1}}";
+    weft__ask ask;
+    weft__fault fault;
+    (void)state;
+    assert_true(weft__ask_parse(&weft__form_completions, 300, body, sizeof body - 1, &ask, &fault));
+    assert_null(ask.content);
+    assert_int_equal(ask.n_stops, 1);
+    assert_int_equal(ask.n_bias, 1);
+    weft__ask_free(&ask);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
