@@ -286,7 +286,9 @@ class Llama(Case):
     def test_slots_that_are_busy(self):
         with self.server.connect() as s:
             s.sendall(request({"prompt": "[delay 50][loop a]", "n_predict": 2000, "id_slot": 6, "stream": True}, LLAMA))
-            s.recv(1000)
+            got = b""
+            while b"data: " not in got:  # the head may come before it runs
+                got += s.recv(1000)
             for action in ("save", "restore", "erase"):
                 a = self.post("/slots/6?action=" + action, {"filename": "busy"}, 409)
                 self.assertEqual(a.json["error"]["message"], "slot 6 is running a request")
