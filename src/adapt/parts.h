@@ -13,6 +13,7 @@ typedef struct weft__adapt_found {
     const weft__tensor_desc *a, *b, *magnitude;   /* d = {k, r}, {r, n} (3-d with experts), {n} */
     int embedding;                                /* the tensors of an embedding: see weft__adapt_assemble */
     float scale;
+    int64_t rank;                                 /* that a folder's configuration says */
 } weft__adapt_found;
 
 typedef struct weft__adapt_founds {
@@ -40,8 +41,8 @@ weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_c
 typedef struct weft__peft_config weft__peft_config;
 weft_status weft__peft_config_read(const char *text, size_t n, weft__peft_config **out, weft_error *err);
 void weft__peft_config_free(weft__peft_config **config);
-/* Rank and scale of a module, by r, lora_alpha and their patterns. */
-weft_status weft__peft_config_of(const weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
+/* Rank and scale of a module, by r, lora_alpha and their patterns; WEFT_LIMIT when these were tried too often, so ask once for each. */
+weft_status weft__peft_config_of(weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
 int weft__peft_config_dora(const weft__peft_config *config);
 
 /* Rows of a matrix whose heads' halves GGUF pairs: row r of GGUF is this row of a folder. */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "text/regex.h"
 
-enum { MAX_PATTERNS = 4096 };
+enum { MAX_PATTERNS = 4096, MAX_MATCHES = 1 << 21 /* tries of a pattern on a module, together */ };
 
 typedef struct pattern {
     weft__regex *regex;
@@ -25,6 +25,7 @@ struct weft__peft_config {
     double alpha;
     int rslora, dora;
     patterns ranks, alphas;
+    int32_t n_matches;
 };
 
 static weft_status wrong(weft_error *err, const char *key, const char *want)
@@ -136,13 +137,17 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     return st;
 }
 
-static weft_status match(const patterns *all, const char *module, double *value, weft_error *err)
+static weft_status match(weft__peft_config *c, const patterns *all, const char *module, double *value, weft_error *err)
 {
     weft__regex_scratch scratch = {0};
     weft_status st = WEFT_OK;
     size_t begin, end;
     int found = 0;
     for (size_t i = 0; i < all->n && !st && !found; i++) {
+        if (c->n_matches++ == MAX_MATCHES) {
+            st = weft_fail(err, WEFT_LIMIT, "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
+            break;
+        }
         st = weft__regex_find(all->items[i].regex, &scratch, module, strlen(module), 0, &found, &begin, &end, err);
         if (!st && found) *value = all->items[i].value;
     }
@@ -196,11 +201,11 @@ void weft__peft_config_free(weft__peft_config **p)
     *p = NULL;
 }
 
-weft_status weft__peft_config_of(const weft__peft_config *c, const char *module, int64_t *rank, float *scale, weft_error *err)
+weft_status weft__peft_config_of(weft__peft_config *c, const char *module, int64_t *rank, float *scale, weft_error *err)
 {
     double r = (double)c->r, alpha = c->alpha;
     weft_status st;
-    if ((st = match(&c->ranks, module, &r, err)) || (st = match(&c->alphas, module, &alpha, err))) return st;
+    if ((st = match(c, &c->ranks, module, &r, err)) || (st = match(c, &c->alphas, module, &alpha, err))) return st;
     if (!(r >= 1 && r <= WEFT__ADAPT_RANK_MAX) || r != floor(r))
         return weft_fail(err, WEFT_FORMAT, "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d", module, r,
                          WEFT__ADAPT_RANK_MAX);

@@ -24,7 +24,7 @@ static const struct {
 typedef struct reading {
     weft__adapt *a;
     const weft__adapt_names *names;
-    const weft__peft_config *config;
+    weft__peft_config *config;
     weft__adapt_founds all;
     weft_error *err;
 } reading;
@@ -50,12 +50,11 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
 {
     char shown[WEFT__SHOW];
     weft__adapt_place place = {.expert = -1, .n_experts = 1};
-    int64_t rank;
     if (!r->names->place(r->names->arg, f->module, &place))
         return weft_fail(r->err, WEFT_ARGUMENT, "module %s is none that adapters change in a base of architecture '%s'",
                          weft__show_name(shown, f->module, strlen(f->module)), r->names->arch);
     f->place = place;
-    return weft__peft_config_of(r->config, f->module, &rank, &f->scale, r->err);
+    return weft__peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
 }
 
 static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
@@ -79,16 +78,12 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
 
 static weft_status check_module(reading *r, const weft__adapt_found *f)
 {
-    int64_t rank;
-    float scale;
     int is_table = !strcmp(f->place.name, "token_embd.weight");
-    weft_status st = weft__peft_config_of(r->config, f->module, &rank, &scale, r->err);
-    if (st) return st;
     if (f->a && f->b && !!f->embedding != is_table)
         return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B", f->module);
-    if (f->b && f->b->d[0] != (uint64_t)rank)
+    if (f->b && f->b->d[0] != (uint64_t)f->rank)
         return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module, (unsigned long long)f->b->d[0],
-                         (long long)rank);
+                         (long long)f->rank);
     int dora = weft__peft_config_dora(r->config);
     if (dora != (f->magnitude != NULL))
         return weft_fail(r->err, WEFT_FORMAT, dora ? "%s: use_dora is true, but its lora_magnitude_vector is missing"

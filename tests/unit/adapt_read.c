@@ -4,6 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "adapt/parts.h"
 #include "unit/adapt_files.h"
 
 static char folder[64], file[96], peft[96];
@@ -390,6 +391,29 @@ static void configurations_are_refused_by_name(void **state)
     refuse_peft(CONFIG "}", traversal, 1, WEFT_ARGUMENT, "etc/passwd");
 }
 
+/* Many patterns times many modules would take hours. */
+static void patterns_are_tried_so_often(void **state)
+{
+    (void)state;
+    enum { PATTERNS = 4096, ROOM = 64 * PATTERNS };
+    char *text = malloc(ROOM);
+    weft__peft_config *c;
+    weft_error err = {0};
+    int64_t rank, n = 0;
+    float scale;
+    int at = snprintf(text, ROOM, CONFIG ",\"rank_pattern\":{");
+    for (int i = 0; i < PATTERNS; i++) at += snprintf(text + at, (size_t)(ROOM - at), "%s\"m%d\":1", i ? "," : "", i);
+    at += snprintf(text + at, (size_t)(ROOM - at), "}}");
+    assert_int_equal(weft__peft_config_read(text, (size_t)at, &c, &err), WEFT_OK);
+    weft_status st;
+    while (!(st = weft__peft_config_of(c, "q", &rank, &scale, &err)) && n < 2048) n++;
+    assert_int_equal(st, WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "patterns are too many"));
+    assert_true(n >= 500);
+    weft__peft_config_free(&c);
+    free(text);
+}
+
 /* ---- allocations ---- */
 
 static int open_both(void *arg)
@@ -431,6 +455,7 @@ int main(void)
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(magnitudes_are_read),
         cmocka_unit_test(configurations_are_refused_by_name),
+        cmocka_unit_test(patterns_are_tried_so_often),
         cmocka_unit_test(refused_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
