@@ -12,8 +12,8 @@ static const char ABOUT[] =
     "              template, and what the assistant says is learned\n"
     "  .u16 .u32   token ids, little-endian; the end-of-text id ends a document\n"
     "Texts are packed into batches and never see each other. In DIR appear model.gguf (F32; 'weft quantize' makes it small), checkpoint.gguf,\n"
-    "loss.jsonl (a line per step) and loss.svg. The same data, options and seed give the same model, whatever the number of threads.\n"
-    "Ctrl-C saves and stops; --resume goes on.";
+    "loss.jsonl (a line per step) and loss.svg. The same data, options and seed give the same model on the same\n"
+    "kind of processor, whatever the number of threads. Ctrl-C saves and stops; --resume goes on.";
 
 int cmd_train(int argc, char **argv)
 {

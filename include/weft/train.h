@@ -46,7 +46,7 @@ enum weft_train_optimizer { WEFT_TRAIN_ADAMW = 0, WEFT_TRAIN_SGD = 1 };
 enum weft_train_schedule {
     WEFT_TRAIN_CONSTANT = 0,
     WEFT_TRAIN_COSINE = 1,   /* warm-up, then half a cosine down to lr * lr_floor */
-    WEFT_TRAIN_ONE_CYCLE = 2 /* up from lr / 25 over 30 % of the steps, down to lr / 10000 */
+    WEFT_TRAIN_ONE_CYCLE = 2 /* up from lr / 25 over 30 % of the steps (one at least), down to lr / 10000 */
 };
 
 enum weft_train_kind {
@@ -93,7 +93,7 @@ typedef struct weft_train_params {
     /* Data: text, .jsonl, .u16, .u32 (weft train --help says what they hold); NULL-terminated lists. */
     const char *const *data;
     const char *const *heldout; /* or NULL */
-    const char *chat_template;  /* Jinja source instead of the model's own, or NULL */
+    const char *chat_template;  /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
     int32_t learn_prompts; /* 1: prompts are learned, too */
     int32_t batch;         /* tokens computed at once; memory grows with it */
     int32_t accumulate;    /* batches of a step */
@@ -115,7 +115,7 @@ typedef struct weft_train_params {
 } weft_train_params;
 
 WEFT_API void weft_train_params_default(weft_train_params *params);
-/* Trains. The result depends on the parameters and the data alone, never on threads or interruptions: a run that was stopped or killed and is
+/* Trains. The result depends on the parameters, the data and the kind of processor, never on threads or interruptions: a run that was stopped or killed and is
  * resumed gives the same files, bit for bit. A record that is malformed is named with file and line before anything else is done.
  * Conversations longer than n_ctx lose their end (n_cut), texts without anything to learn are left out (n_dropped). Fails with
  * WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder holds a run), WEFT_STATE (a checkpoint of another

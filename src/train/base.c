@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "format/gguf_write.h"
 #include "model/hf.h"
 #include "model/vocab.h"
 #include "weft/weft.h"
 
-enum { PATH = 4096 };
+enum { PATH = 4096, END = 4096 /* bytes of a tensor that tell it from another */ };
 
 static weft_status open_file(weft__base *b, const char *name, weft_error *err)
 {
@@ -24,48 +25,87 @@ static weft_status open_file(weft__base *b, const char *name, weft_error *err)
     return st ? weft_fail_within(err, st, "%s", name) : WEFT_OK;
 }
 
-weft_status weft__base_open(weft__base *b, const char *path, weft_error *err)
+static weft_status put_words(weft__gguf_writer *w, const char *key, const char *text, weft_error *err)
+{
+    return text ? weft__gguf_put_string(w, key, text, strlen(text), err) : WEFT_OK;
+}
+
+/* The keys of the file that begin with `prefix` as metadata of their own, with other words where there are some. */
+static weft_status take_meta(weft__base *b, const char *prefix, const weft__base_words *words, weft_error *err)
+{
+    static const char name[] = "general.name", chat_template[] = "tokenizer.chat_template";
+    weft__gguf_writer *w = NULL;
+    weft_status st = weft__gguf_writer_memory("metadata", &w, err);
+    for (size_t i = 0; !st && i < weft__gguf_n_meta(b->gguf); i++) {
+        const weft__gguf_entry *e = weft__gguf_meta(b->gguf, i);
+        if ((words->name && !strcmp(e->key, name)) || (words->chat_template && !strcmp(e->key, chat_template))) continue;
+        if (!strcmp(e->key, "general.alignment")) continue; /* the writer's own */
+        if (!strncmp(e->key, prefix, strlen(prefix))) st = weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
+    }
+    if (!st) st = put_words(w, name, words->name, err);
+    if (!st) st = put_words(w, chat_template, words->chat_template, err);
+    if (!st) st = weft__gguf_writer_bytes(w, &b->bytes, err);
+    weft__gguf_writer_destroy(&w);
+    return st ? st : weft__gguf_parse(b->bytes.data, b->bytes.len, "metadata", &b->meta, err);
+}
+
+weft_status weft__base_open(weft__base *b, const char *path, const weft__base_words *words, weft_error *err)
 {
     weft_status st = open_file(b, path, err);
+    if (!st && (words->name || words->chat_template)) st = take_meta(b, "", words, err);
     if (!st) weft__source_gguf(b->gguf, path, &b->source);
     return st;
 }
 
-/* The keys tokenizer.* of the file as metadata of their own. */
-static weft_status take_vocabulary(weft__base *b, weft_error *err)
-{
-    weft__gguf_writer *w = NULL;
-    weft_status st = weft__gguf_writer_memory("vocabulary", &w, err);
-    for (size_t i = 0; !st && i < weft__gguf_n_meta(b->gguf); i++) {
-        const weft__gguf_entry *e = weft__gguf_meta(b->gguf, i);
-        if (!strncmp(e->key, "tokenizer.", 10)) st = weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
-    }
-    if (!st) st = weft__gguf_writer_bytes(w, &b->bytes, err);
-    weft__gguf_writer_destroy(&w);
-    return st ? st : weft__gguf_parse(b->bytes.data, b->bytes.len, "vocabulary", &b->vocab, err);
-}
-
-weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, weft_error *err)
+weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
+                             weft_error *err)
 {
     weft__fresh_shape s = *shape;
+    const weft__base_words own = {NULL, words->chat_template};
     weft_status st = open_file(b, vocabulary, err);
-    if (!st) st = take_vocabulary(b, err);
+    if (!st) st = take_meta(b, "tokenizer.", &own, err);
     if (st) return st;
     s.n_vocab = weft__tokenizer_n(b->tok);
-    if ((st = weft__fresh_create(&s, b->vocab, &b->fresh, err))) return st;
+    if ((st = weft__fresh_create(&s, b->meta, &b->fresh, err))) return st;
     weft__fresh_source(b->fresh, &b->source);
     return WEFT_OK;
 }
 
 const weft__gguf *weft__base_meta(const weft__base *b)
 {
-    return b->fresh ? weft__fresh_meta(b->fresh) : b->gguf;
+    return b->fresh ? weft__fresh_meta(b->fresh) : b->meta ? b->meta : b->gguf;
+}
+
+static void add_tensor(weft__hasher *h, const weft__tensor_desc *t)
+{
+    const uint64_t shape[] = {t->dtype, t->n_dims, t->d[0], t->d[1], t->d[2], t->d[3]};
+    const uint8_t *bytes = weft__tensor_data(t);
+    const size_t n = (size_t)t->n_bytes, end = n < END ? n : END;
+    weft__hash_add(h, t->name, strlen(t->name) + 1);
+    weft__hash_add(h, shape, sizeof shape);
+    weft__hash_add(h, bytes, end);
+    weft__hash_add(h, bytes + n - end, end);
+}
+
+uint64_t weft__base_hash(const weft__base *b)
+{
+    const weft__gguf *meta = weft__base_meta(b);
+    weft__hasher h;
+    weft__hash_begin(&h);
+    for (size_t i = 0; i < weft__gguf_n_meta(meta); i++) {
+        const weft__gguf_entry *e = weft__gguf_meta(meta, i);
+        if (!strncmp(e->key, "general.", 8) || !strncmp(e->key, "tokenizer.", 10)) continue; /* the data's hash sees the vocabulary */
+        weft__hash_add(&h, e->key, strlen(e->key) + 1);
+        weft__hash_add(&h, e->raw, (size_t)e->raw_bytes);
+    }
+    for (size_t i = 0; i < b->source.tensors->n; i++) add_tensor(&h, &b->source.tensors->items[i]);
+    return weft__hash_end(&h);
 }
 
 void weft__base_close(weft__base *b)
 {
     weft__fresh_destroy(&b->fresh);
-    weft__gguf_close(&b->vocab);
+    weft__gguf_close(&b->meta);
     weft__text_free(&b->bytes);
     weft__tokenizer_destroy(&b->tok);
     weft__gguf_close(&b->gguf);

@@ -10,18 +10,26 @@
 typedef struct weft__base {
     weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary */
     weft__fresh *fresh; /* NULL: the model is the file's */
-    weft__gguf *vocab;  /* fresh: the tokenizer's keys alone, over `bytes` */
+    weft__gguf *meta;   /* the file's metadata as the result has it (fresh: the tokenizer's keys alone), over `bytes`; or NULL: as in the file */
     weft__text bytes;
     weft__source source;
     weft__tokenizer *tok;
 } weft__base;
 
+/* What the result's metadata say instead of the file's; NULL: the file's. Borrowed during the call. */
+typedef struct weft__base_words {
+    const char *name, *chat_template;
+} weft__base_words;
+
 /* A GGUF file or a name that weft pull knows. Folders are refused: an adapter's rows would not stand as a converted model's do. */
-weft_status weft__base_open(weft__base *b, const char *path, weft_error *err);
-/* shape->n_vocab is set here. */
-weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, weft_error *err);
+weft_status weft__base_open(weft__base *b, const char *path, const weft__base_words *words, weft_error *err);
+/* shape->n_vocab is set here; the name is the shape's. */
+weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
+                             weft_error *err);
 /* The model's metadata, for writing it. */
 const weft__gguf *weft__base_meta(const weft__base *b);
+/* Tells models apart: a checksum of the architecture's hyperparameters and of the tensors' names, types, sizes, and first and last 4 KiB. */
+uint64_t weft__base_hash(const weft__base *b);
 void weft__base_close(weft__base *b);
 
 #endif

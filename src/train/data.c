@@ -15,7 +15,7 @@ static weft_status no_memory(weft_error *err)
 weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err)
 {
     *out = NULL;
-    if (o->n_ctx < 1 || o->max_rows < o->n_ctx * (o->pairs ? 2 : 1))
+    if (o->n_ctx < 1 || o->max_rows < (int64_t)o->n_ctx * (o->pairs ? 2 : 1))
         return weft_fail(err, WEFT_ARGUMENT, "batches of %d tokens do not hold %s of %d", o->max_rows,
                          o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
     weft__dataset *d = weft__alloc_zero(1, sizeof *d);

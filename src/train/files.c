@@ -174,22 +174,39 @@ weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state,
 
 /* ---- adapters ---- */
 
+/* Readers divide alpha by the rank, in double: 1 where that is not the scale that was trained with, so that each pair states it
+ * (NAME.lora_scale, as src/adapt reads it). Alpha 0 means a scale of 1 to them. */
+static int own_scale(const weft__trainer *t, float alpha)
+{
+    return alpha == 0 || (float)((double)alpha / t->o.lora_rank) != t->lora_scale;
+}
+
+/* The scale of the pair whose A is `a`: NAME.lora_a. */
+static weft_status declare_scale(weft__gguf_writer *w, const struct weft__param *a, weft_error *err)
+{
+    char name[sizeof a->name + 8];
+    snprintf(name, sizeof name, "%.*s.lora_scale", (int)(strlen(a->name) - strlen(".lora_a")), a->name);
+    return weft__gguf_declare(w, name, WEFT_F32, 1, (uint64_t[]){1}, err);
+}
+
 weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, const char *name, weft_error *err)
 {
     weft__gguf_writer *w;
     if (t->o.lora_rank == 0) return weft_fail(err, WEFT_STATE, "%s: all weights were trained; there is no adapter, write the model", path);
     weft_status st = weft__gguf_writer_create(path, 0, &w, err);
     if (st) return st;
-    /* Readers divide alpha by the rank: what is stored gives the scale that was trained with. */
     const float alpha = t->lora_scale * (float)t->o.lora_rank;
+    const int own = own_scale(t, alpha);
     if (!(st = weft__gguf_put_string(w, "general.architecture", t->hp.arch, strlen(t->hp.arch), err)) &&
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
         !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha, err)))
         st = weft__gguf_put_string(w, "general.name", name, strlen(name), err);
     for (int32_t j = 0; !st && j < t->n_params; j++) st = declare(w, &t->params[j], "", err);
+    for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = declare_scale(w, &t->params[t->pairs[j].a], err);
     if (!st) st = weft__gguf_begin(w, err);
     for (int32_t j = 0; !st && j < t->n_params; j++) st = weft__gguf_write(w, t->params[j].data, (size_t)t->params[j].n * sizeof(float), err);
+    for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = weft__gguf_write(w, &t->lora_scale, sizeof t->lora_scale, err);
     return finish(&w, st, err);
 }
 

@@ -109,6 +109,7 @@ static void draw(weft__job *j)
 static weft_status save(weft__job *j, weft_error *err)
 {
     weft__job_state s = {.magic = WEFT__JOB_MAGIC,
+                         .base = j->base_hash,
                          .data = weft__dataset_hash(j->data),
                          .plan = weft__job_plan(j),
                          .position = weft__dataset_position(j->data),

@@ -12,6 +12,7 @@
 /* What a checkpoint keeps for the job, beside the trainer's own. */
 typedef struct weft__job_state {
     uint64_t magic; /* WEFT__JOB_MAGIC */
+    uint64_t base;  /* weft__base_hash */
     uint64_t data;  /* weft__dataset_hash */
     uint64_t plan;  /* a checksum of the parameters that decide the result and that the trainer does not check */
     weft__data_position position;
@@ -19,12 +20,13 @@ typedef struct weft__job_state {
     double seconds;
 } weft__job_state;
 
-#define WEFT__JOB_MAGIC 0x31424f4a54464557u /* "WEFTJOB1" */
+#define WEFT__JOB_MAGIC 0x32424f4a54464557u /* "WEFTJOB2" */
 
 /* Zero-initialise; close in any case. */
 typedef struct weft__job {
     const weft_train_params *p;
     weft__base base;
+    uint64_t base_hash;
     weft__renderer renderer;
     weft__dataset *data, *heldout; /* heldout: NULL without */
     weft__trainer *trainer;

@@ -69,7 +69,7 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     return WEFT_OK;
 }
 
-/* Of what decides the result and is neither the data's nor checked by the trainer. */
+/* Of what decides the result and is neither the data's, the model's, nor checked by the trainer. */
 uint64_t weft__job_plan(const weft__job *j)
 {
     const weft_train_params *p = j->p;
@@ -88,8 +88,7 @@ uint64_t weft__job_plan(const weft__job *j)
                               p->dpo_beta,
                               p->lora_rank,
                               p->lora_alpha,
-                              p->lora_rs,
-                              p->base ? 0 : p->rope_base};
+                              p->lora_rs};
     return weft__hash(numbers, sizeof numbers);
 }
 
@@ -168,9 +167,10 @@ static weft_status open_folder(weft__job *j, weft_error *err)
 static weft_status open_base(weft__job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
+    const weft__base_words words = {p->name, p->chat_template}, none = {NULL, NULL};
     weft_status st;
     if (p->base) {
-        st = weft__base_open(&j->base, p->base, err);
+        st = weft__base_open(&j->base, p->base, p->lora_rank ? &none : &words, err);
     } else {
         const weft__fresh_shape shape = {.n_ctx = p->n_ctx,
                                          .n_layers = p->n_layers,
@@ -185,9 +185,10 @@ static weft_status open_base(weft__job *j, weft_error *err)
                                          .tied = p->tied,
                                          .name = p->name,
                                          .seed = p->seed};
-        st = weft__base_fresh(&j->base, &shape, p->tokenizer, err);
+        st = weft__base_fresh(&j->base, &shape, p->tokenizer, &words, err);
     }
     if (st) return st;
+    j->base_hash = weft__base_hash(&j->base);
     return weft__renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0, err);
 }
 
@@ -259,7 +260,14 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
     o.momentum = p->momentum;
     o.weight_decay = p->weight_decay;
     o.clip_norm = p->clip_norm;
-    return weft__trainer_create(&j->base.source, &o, &j->trainer, err);
+    weft_status st = weft__trainer_create(&j->base.source, &o, &j->trainer, err);
+    if (st) return st;
+    weft__trainer_info info;
+    weft__trainer_describe(j->trainer, &info);
+    if (weft__tokenizer_n(j->base.tok) > info.n_vocab)
+        return weft_fail(err, WEFT_FORMAT, "%s: its tokenizer has %d tokens, its embedding %d; convert the model again", p->base,
+                         weft__tokenizer_n(j->base.tok), info.n_vocab);
+    return WEFT_OK;
 }
 
 /* ---- going on ---- */
@@ -273,6 +281,8 @@ static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error
                          j->checkpoint);
     if (s->plan != weft__job_plan(j))
         return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run", j->checkpoint);
+    if (s->base != j->base_hash)
+        return weft_fail(err, WEFT_STATE, "%s was made with another model: other heads, positions or weights; give that of the run", j->checkpoint);
     j->n_rows = s->n_rows;
     j->seconds = s->seconds;
     return weft__dataset_seek(j->data, s->position, err);

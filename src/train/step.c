@@ -17,7 +17,7 @@ double weft__train_lr(const weft__train_options *o, int64_t step)
 {
     const double lr = (double)o->lr, n = (double)o->n_steps, at = (double)step;
     if (o->schedule == WEFT__LR_ONE_CYCLE) {
-        const double rise = 0.3 * n;
+        const double rise = fmax(1, 0.3 * n); /* a run of few steps makes one at the highest rate, too */
         if (at <= rise) return cosine(lr / 25, lr, at / rise);
         return cosine(lr, lr / 1e4, n > rise ? fmin(1, (at - rise) / (n - rise)) : 1);
     }

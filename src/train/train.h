@@ -9,7 +9,7 @@
  * weft__trainer_step. Gradients are divided by the weight of all rows added since the last step, so accumulating batches gives what
  * one large batch would.
  * Invariant ("same answer, always"): every number depends on the options, the weights and the batches, never on the number of
- * threads: bit for bit. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
+ * threads: bit for bit; tiers of kernels round sums differently. Thread safety: a trainer is used by one thread at a time. Errors name the thing and the remedy. */
 #ifndef WEFT_TRAIN_TRAIN_H
 #define WEFT_TRAIN_TRAIN_H
 
@@ -23,7 +23,7 @@ enum weft__schedule {
     WEFT__LR_CONSTANT = 0, /* warm-up, then lr */
     WEFT__LR_COSINE = 1,   /* warm-up, then half a cosine down to lr * lr_floor at step n_steps (Loshchilov and Hutter 2017) */
     WEFT__LR_ONE_CYCLE =
-        2 /* half a cosine up from lr/25 over the first 30 %, half a cosine down to lr/10^4 (Smith 2018); no warm-up */
+        2 /* half a cosine up from lr/25 over the first 30 % (1 step at least), half a cosine down to lr/10^4 (Smith 2018); no warm-up */
 };
 
 typedef struct weft__train_options {

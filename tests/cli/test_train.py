@@ -104,6 +104,18 @@ class Models(Training):
         self.assertEqual([p["step"] for p in self.points("killed")], list(range(1, 15)))
         self.assertEqual([p["loss"] for p in self.points("killed")], [p["loss"] for p in self.points("whole")])
 
+    def test_a_model_keeps_its_name_and_template(self):
+        template = self.write("other.jinja", TEMPLATE + " ")
+        self.train("named", "--steps", "1", "--name", "first", "--chat-template", template)
+        p = weft("train", self.text, "--base", self.path("named/model.gguf"), "--out", self.path("further"), "-c", "48", "-b", "96", "--steps", "1", "--name", "second")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        for out, name in (("named", b"first"), ("further", b"second")):
+            head = self.bytes_of(out, "model.gguf")
+            for key, text in ((b"general.name", name), (b"tokenizer.chat_template", (TEMPLATE + " ").encode())):
+                at = head.index(key) + len(key) + 4  # behind the type
+                self.assertEqual(head[at + 8:at + 8 + int.from_bytes(head[at:at + 8], "little")], text)
+                self.assertEqual(head.count(key), 1)
+
     def test_ids_are_learned_as_their_text_is(self):
         p = weft("tokenize", self.vocab, "-", "-o", self.path("ids.u16"), stdin=TEXT.replace("<|endoftext|>\n", "<|endoftext|><|startoftext|>").removesuffix("<|startoftext|>").encode())
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -178,6 +190,8 @@ class Models(Training):
                 (self.command("fresh", "--resume"), 1, b"no checkpoint"),
                 (self.command("base", "--resume", "--steps", "120", "--lr", "1e-2", "--seed", "9"), 1, b"other data"),
                 (self.command("base", "--resume", "--steps", "121", "--lr", "1e-2"), 1, b"other steps"),
+                (self.command("base", "--resume", "--steps", "120", "--lr", "1e-2", "--heads", "4", "--kv-heads", "2", "--head-dim", "8"), 1, b"another model"),
+                (self.command("base", "--resume", "--steps", "120", "--lr", "1e-2", "--rope-base", "500"), 1, b"another model"),
                 (["train", bad, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"bad.jsonl:2: \"messages\" is no list"),
                 (["train", empty, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"nothing to learn"),
                 (["train", self.text, "--out", self.path("fresh")], 2, b"give --tokenizer"),
@@ -210,6 +224,24 @@ class Adapters(Training):
         p = weft("adapter", "train", small, "--data", self.chats, "--out", self.path("small"), "-c", "48", "-b", "96", "--rank", "8", "--epochs", "60", "--lr", "2e-2", "--json")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertLess(json.loads(p.stdout)["loss"], self.points("small")[0]["loss"] / 2)
+
+    def test_a_checkpoint_knows_its_base(self):
+        other = self.train("other", "--steps", "2")
+        args = ("--data", self.chats, "--rank", "4", "--steps", "2")
+        self.adapt("mine", *args)
+        p = weft("adapter", "train", other, "--out", self.path("mine"), "-c", "48", "-b", "96", "--resume", *args)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"another model", p.stderr)
+
+    def test_more_tokens_than_the_model_has_are_refused(self):
+        model = gguf_maker.Model()
+        for name in ("token_embd.weight", "output.weight"):
+            model.tensor(name).dims[1] = 290
+        base = self.path("few.gguf")
+        pathlib.Path(base).write_bytes(bytes(model))
+        p = weft("adapter", "train", base, "--data", self.write("short.jsonl", "{\"text\": \"ABCDEFG\"}\n"), "--out", self.path("few"), "-c", "16", "-b", "16", "--steps", "1")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"its tokenizer has 300 tokens, its embedding 290", p.stderr)
 
     def test_preferences_are_learned(self):
         pairs = self.write("pairs.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "chosen": "The owl!", "rejected": "The fox."}) + "\n" for w in ("mill", "fox", "cat")))

@@ -455,6 +455,9 @@ static void what_teaches_nothing_is_counted(void **state)
     weft__dataset *d = NULL;
     assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
     assert_null(d);
+    o = (weft__data_options){.n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
+    assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
+    assert_null(d);
 }
 
 /* ---- memory ---- */

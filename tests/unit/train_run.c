@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "adapt/adapt.h"
 #include "base/clock.h"
 #include "folder.h"
 #include "train/fresh.h"
@@ -173,6 +174,8 @@ static void schedules(void **state)
         double lr = weft__train_lr(&o, known[i].step);
         if (!(fabs(lr - known[i].lr) <= 1e-6)) fail_msg("schedule %d, step %d: %g instead of %g", known[i].schedule, (int)known[i].step, lr, known[i].lr);
     }
+    o.n_steps = 1; /* the only step is one at the highest rate */
+    assert_true(weft__train_lr(&o, 1) == 2);
 }
 
 /* ---- learning ---- */
@@ -434,6 +437,30 @@ static void adapter_file(void **state)
     tiny_free(m);
 }
 
+/* What a reader makes of the file is the scale that was trained with, to the bit, for any rank. */
+static void adapter_scale(void **state)
+{
+    static const struct { int32_t rank; float alpha; } odd[] = {{17, 32}, {3, 16}, {7, 0.3f}, {4, 8}, {4, 0}};
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        weft__train_options o = lora_options();
+        o.lora_rank = odd[i].rank;
+        o.lora_alpha = odd[i].alpha;
+        o.lora_rs = 1;
+        weft__trainer *t = tiny_trainer(m, &o);
+        weft__adapt *a;
+        assert_int_equal(weft__trainer_write_adapter(t, path, "mine", NULL), WEFT_OK);
+        assert_int_equal(weft__adapt_open(path, NULL, UINT64_MAX, &a, NULL), WEFT_OK);
+        assert_int_equal(a->n_pairs, 7 * TINY_LAYERS);
+        for (int32_t j = 0; j < a->n_pairs; j++)
+            if (a->pairs[j].scale != o.lora_alpha / sqrtf((float)o.lora_rank)) fail_msg("rank %d: %.9g", o.lora_rank, (double)a->pairs[j].scale);
+        weft__adapt_close(&a);
+        weft__trainer_destroy(&t);
+    }
+    tiny_free(m);
+}
+
 /* A fresh model is trained, written, and read again: it gives the same losses. */
 static void model_file(void **state)
 {
@@ -623,6 +650,7 @@ int main(void)
         cmocka_unit_test(damaged),
         cmocka_unit_test(other_training),
         cmocka_unit_test(adapter_file),
+        cmocka_unit_test(adapter_scale),
         cmocka_unit_test(model_file),
         cmocka_unit_test(refused_batches),
         cmocka_unit_test(not_finite),
