@@ -99,7 +99,7 @@ class Refusals(Case):
         for _ in range(17):
             s = self.server.connect()
             self.addCleanup(s.close)
-            s.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+            s.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
             clients.append(s)
         held, before = self.server.metric("weft_http_body_bytes"), -1
         while held != before:
@@ -114,7 +114,7 @@ class Refusals(Case):
         refused = [a for a in answers if a.startswith(b"HTTP/1.1 503 ")]
         self.assertIn(len(refused), (1, 2))
         self.assertIn(b"\r\nRetry-After: 1\r\n", refused[0])
-        self.assertEqual(sum(a.startswith(b"HTTP/1.1 400 ") for a in answers), 17 - len(refused))
+        self.assertEqual(sum(a.startswith(b"HTTP/1.1 404 ") for a in answers), 17 - len(refused))
         self.assertEqual(self.server.wait_metric("weft_http_body_bytes", 0), 0)
 
     def test_bad_heads(self):
