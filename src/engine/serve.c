@@ -76,16 +76,19 @@ static void on_began(void *arg, void *user)
     e->began[e->n_began++] = (int32_t)((serve_request *)user - e->records);
 }
 
+void weft__serve_late(serve_request *r)
+{
+    r->status = WEFT_TIMEOUT;
+    snprintf(r->message, sizeof r->message, "the request was not finished within its %llu ms", (unsigned long long)r->deadline_ms);
+}
+
 static void on_finished(void *arg, void *user, weft__sched_why why, const weft_error *err)
 {
     weft_engine *e = arg;
     serve_request *r = user;
     if (!r->status && why == WEFT__SCHED_LENGTH) r->finish = WEFT_FINISH_LENGTH;
     if (why == WEFT__SCHED_CANCELLED) r->finish = WEFT_FINISH_CANCELLED;
-    if (!r->status && why == WEFT__SCHED_TIMEOUT) {
-        r->status = WEFT_TIMEOUT;
-        snprintf(r->message, sizeof r->message, "the request was not finished within its %llu ms", (unsigned long long)r->deadline_ms);
-    }
+    if (!r->status && why == WEFT__SCHED_TIMEOUT) weft__serve_late(r);
     if (!r->status && why == WEFT__SCHED_FAILED) {
         r->status = err ? (weft_status)err->status : WEFT_INTERNAL;
         snprintf(r->message, sizeof r->message, "%.255s", err ? err->message : "");

@@ -164,6 +164,8 @@ struct weft_engine {
 };
 
 /* ---- serve.c ---- */
+/* Its deadline has passed: the status and message that it ends with. */
+void weft__serve_late(serve_request *r);
 /* Hands a request to the scheduler; with the lock. */
 weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err);
 

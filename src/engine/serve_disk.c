@@ -92,15 +92,22 @@ static void finish_pending(weft_engine *e, serve_request *r, weft_finish finish)
 static int advance(weft_engine *e, serve_request *r)
 {
     weft_error err = {0};
+    int late = r->deadline_ns && weft__clock_ns() >= r->deadline_ns;
+    if (r->state == SERVE_ASKING && (late || r->cancelled)) r->state = SERVE_FETCHED;
     if (r->state == SERVE_ASKING && e->n_fetching < SERVE_FETCHES) ask(e, r);
-    if (r->state != SERVE_FETCHED) return 0;
-    if (r->found) {
+    if (r->state != SERVE_FETCHED) return 0; /* what is being read belongs to the store until then */
+    if (r->found && !late && !r->cancelled) {
         pthread_mutex_unlock(&e->lock);
         take_found(e, r);
         pthread_mutex_lock(&e->lock);
     }
     if (r->cancelled) {
         finish_pending(e, r, WEFT_FINISH_CANCELLED);
+        return 1;
+    }
+    if (late) {
+        weft__serve_late(r);
+        finish_pending(e, r, WEFT_FINISH_FAILED);
         return 1;
     }
     if (!weft__sched_has_room(e->sched, r->tenant)) return 0; /* it was accepted: it waits for its place here */

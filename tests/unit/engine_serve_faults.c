@@ -109,6 +109,52 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
     weft_model_close(&model);
 }
 
+static int slowly(void *arg, const weft_event *e)
+{
+    if (e->kind == WEFT_EVENT_TOKEN) usleep(2000);
+    return on_event(arg, e);
+}
+
+/* One whose prefix was read from the disk, and for which the scheduler has no room yet, ends at its deadline: not when there is room. */
+static void a_request_with_a_stored_prefix_can_be_late(void **state)
+{
+    (void)state;
+    enum { QUEUED = 18 };
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    ask q, others;
+    answer a, late, other[QUEUED];
+    assert_non_null(mkdtemp(folder));
+    p.store_dir = folder;
+    p.n_slots = 1;
+    p.max_queue = 19; /* one client gets 18 of the 20 places */
+    simple(&q, 200, 4);
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, &q, &a, 1);
+    close_engine(&e);
+    e = open_engine(model, &p);
+    simple(&others, 20, 120);
+    for (int i = 0; i < 20; i++) others.tokens[i] = 30 + i;
+    others.p.ignore_end = 1;
+    others.p.event = slowly;
+    for (int i = 0; i < QUEUED; i++) assert_int_equal(submit(e, &others, &other[i], NULL), WEFT_OK);
+    q.p.deadline_ms = 20;
+    assert_int_equal(submit(e, &q, &late, NULL), WEFT_OK);
+    pthread_mutex_lock(&the_hall.lock);
+    while (!late.n_finished) pthread_cond_wait(&the_hall.left, &the_hall.lock);
+    assert_int_equal(other[0].n_finished, 0);
+    pthread_mutex_unlock(&the_hall.lock);
+    assert_int_equal(late.finish, WEFT_FINISH_FAILED);
+    assert_int_equal(late.status, WEFT_TIMEOUT);
+    assert_non_null(strstr(late.message, "20 ms"));
+    for (int i = 0; i < QUEUED; i++) weft_engine_cancel(e, other[i].id);
+    wait_all();
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
 /* ---- memory ---- */
 
 static atomic_size_t n_asked, refused_at;
@@ -227,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slot_is_saved_and_comes_back),
         cmocka_unit_test(a_large_copy_waits_for_nobody_and_is_whole),
+        cmocka_unit_test(a_request_with_a_stored_prefix_can_be_late),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
         cmocka_unit_test(decoding_allocates_nothing),
     };
