@@ -478,7 +478,7 @@ typedef struct weft_request_params {
     void *arg;
     const weft_request_adapter *adapters; /* [n_adapters], a stack; copied */
     int32_t n_adapters;                   /* 0: none; at most 8 */
-    int32_t reserved;
+    int32_t cut_to_fit;                   /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
 } weft_request_params;
 
 WEFT_API void weft_request_params_default(weft_request_params *params);

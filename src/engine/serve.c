@@ -244,17 +244,17 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
 /* Tokens to generate at most; WEFT_LIMIT when prompt and answer can never be held. */
 static weft_status count_tokens(const weft_engine *e, const weft_request_params *p, int32_t *max_new, weft_error *err)
 {
-    int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0;
+    int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0, cut = wanted < 0 || p->cut_to_fit;
     if (p->n_tokens > n_ctx - least)
         return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included", p->n_tokens, n_ctx);
-    if (wanted > n_ctx - p->n_tokens)
+    if (wanted > n_ctx - p->n_tokens && !cut)
         return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens", p->n_tokens, wanted, n_ctx);
-    *max_new = wanted < 0 ? n_ctx - p->n_tokens : wanted;
+    *max_new = wanted < 0 || wanted > n_ctx - p->n_tokens ? n_ctx - p->n_tokens : wanted;
     weft__sched_store store = weft__serve_store((weft_engine *)(uintptr_t)e);
     for (int32_t g = 0; g < store.n_groups; g++) {
         int64_t capacity = store.capacity(store.arg, g);
-        /* Until the pages are full, when nobody said how many. */
-        while (wanted < 0 && *max_new > 1 && store.pages(store.arg, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
+        /* Until the pages are full, unless just as many are wanted. */
+        while (cut && *max_new > 1 && store.pages(store.arg, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
         int64_t pages = store.pages(store.arg, g, p->n_tokens + (*max_new > 0 ? *max_new - 1 : 0));
         if (pages > capacity)
             return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for fewer, or give the engine more", p->n_tokens,

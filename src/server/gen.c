@@ -388,6 +388,7 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.tokens = c->prompt->ids;
     p.n_tokens = c->prompt->n;
     p.max_tokens = g->embedding ? 0 : (int32_t)(a->max_tokens < room ? a->max_tokens : room);
+    p.cut_to_fit = 1; /* clients ask for more than they expect: what context and pages hold is enough */
     p.ignore_end = a->ignore_end;
     fill_sampler(c, &p.sampler);
     p.grammar = g->grammar;

@@ -411,6 +411,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= N_VOCAB) abort();
     if (params->n_tokens + (params->max_tokens > 0) > N_CTX || params->max_tokens > N_CTX - params->n_tokens) abort();
+    if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     r->p = *params;
     r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     memcpy(r->tokens, params->tokens, (size_t)params->n_tokens * sizeof *r->tokens);

@@ -107,7 +107,10 @@ class Faults(unittest.TestCase):
             together = list(pool.map(lambda body: self.answer(server, body), asks))
         self.assertEqual(together[:6], alone)
         self.assertGreater(server.metric("weft_preempted_total"), 0)
-        refused = server.post(TEXT, {"prompt": STORY, "max_tokens": 350})
+        cut = server.post(TEXT, {**ASK, "prompt": STORY, "max_tokens": 350, "ignore_eos": True}).json
+        self.assertEqual(cut["choices"][0]["finish_reason"], "length")
+        self.assertTrue(200 < cut["usage"]["completion_tokens"] < 320, cut["usage"])
+        refused = server.post(TEXT, {"prompt": STORY * 5, "max_tokens": 350})
         self.assertEqual(refused.status, 400, refused.body)
         self.assertIn("KV pages", refused.json["error"]["message"])
         self.settled(server)

@@ -163,6 +163,16 @@ static void what_cannot_work_is_refused_by_name(void **state)
     wait_all();
     assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
     assert_int_equal(a.n, 57); /* 256 positions; the last token needs none */
+    for (int i = 0; i < 2; i++) { /* the same for one who asks for more than pages, or even the context, hold */
+        simple(&q, 200, i ? 100000 : 100);
+        q.p.ignore_end = q.p.cut_to_fit = 1;
+        assert_int_equal(submit(e, &q, &a, NULL), WEFT_OK);
+        wait_all();
+        assert_true(a.finish == WEFT_FINISH_LENGTH && a.n == 57);
+    }
+    simple(&q, 300, 100); /* there are no pages for the prompt itself */
+    q.p.cut_to_fit = 1;
+    assert_int_equal(submit(e, &q, &a, NULL), WEFT_LIMIT);
     close_engine(&e);
     static const struct {
         size_t at;
