@@ -12,7 +12,7 @@ import unittest
 import xml.dom.minidom
 
 import gguf_maker
-from common import WEFT, main, weft
+from common import WEFT, main, repeated, weft
 
 STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
 TALK = "<|im_start|>user\nWas it the {}?<|im_end|>\n<|im_start|>assistant\nYes, the {}!<|im_end|><|endoftext|>\n"
@@ -137,7 +137,7 @@ class Models(Training):
         self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
 
     def test_an_interruption_before_the_first_step_saves_too(self):
-        out, long = self.path("early"), self.write("long.txt", TEXT * 1500)
+        out, long = self.path("early"), self.write("long.txt", TEXT * repeated(1500, 200, 60))
         command = self.command("early", "--steps", "2")
         command[1] = long
         child = subprocess.Popen(WEFT + command, stderr=subprocess.PIPE)
