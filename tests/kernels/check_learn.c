@@ -91,17 +91,25 @@ static void backs_free(check *c, struct backs *b)
     for (int i = 0; i < 2; i++) guarded_free(c, &b->out[i], "an output"), guarded_free(c, &b->want[i], "ref's output");
 }
 
-/* Largest difference, relative to the largest element. */
+/* Largest difference, relative to the largest element; infinite where only one is NaN. */
 static double of_row(const float *a, const float *b, int64_t n)
 {
     double most = 1e-30, worst = 0;
-    for (int64_t i = 0; i < n; i++) most = fmax(most, fabs(b[i]));
+    for (int64_t i = 0; i < n; i++) most = fabs((double)b[i]) > most ? fabs((double)b[i]) : most; /* fmax: GCC 12 for AArch64 fails */
     for (int64_t i = 0; i < n; i++) {
         if (isnan(a[i]) && isnan(b[i])) continue;
         double d = fabs((double)a[i] - b[i]) / most;
-        if (!(d <= worst)) worst = d;
+        if (isnan(d)) return INFINITY; /* a later element would hide it */
+        if (d > worst) worst = d;
     }
     return worst;
+}
+
+static double mean_square(const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * x[i];
+    return sum / (double)n;
 }
 
 void check_norm_back(check *c)
@@ -111,9 +119,7 @@ void check_norm_back(check *c)
         int64_t n = lengths[i / 8];
         struct backs b = backs_new(c, n, patterns[i % 4]);
         const float *w = i & 4 ? b.y : NULL;
-        double sum = 0;
-        for (int64_t j = 0; j < n; j++) sum += (double)b.x[j] * b.x[j];
-        double inverse = 1 / sqrt(sum / (double)n + 1e-5);
+        double inverse = 1 / sqrt(mean_square(b.x, n) + 1e-5);
         c->ref->norm_back(b.x, w, b.z, inverse, n, (float *)b.want[0].p);
         c->k->norm_back(b.x, w, b.z, inverse, n, (float *)b.out[0].p);
         /* At n = 1 two large terms cancel: the error is relative to them. */
