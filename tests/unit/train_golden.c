@@ -19,7 +19,7 @@ static double reference(const struct golden *g, int r)
 {
     const float *x = g->logits + (size_t)r * GOLDEN_VOCAB;
     double most = -INFINITY, sum = 0;
-    for (int i = 0; i < GOLDEN_VOCAB; i++) most = fmax(most, (double)x[i]);
+    for (int i = 0; i < GOLDEN_VOCAB; i++) most = (double)x[i] > most ? (double)x[i] : most; /* fmax: GCC 12 for AArch64 fails */
     for (int i = 0; i < GOLDEN_VOCAB; i++) sum += exp((double)x[i] - most);
     return (double)x[g->prompt[r + 1]] - most - log(sum);
 }
