@@ -5,7 +5,11 @@
 #include "base/random.h"
 #include "format/gguf_write.h"
 
-enum { N_MANY = CLAIMS_OF_SPEED ? 200 : 60, MANY_PREEMPTED = CLAIMS_OF_SPEED ? 4 : 1 };
+enum {
+    N_MANY = CLAIMS_REPEATED(200, 60, 24),
+    N_CHUNKS = CLAIMS_REPEATED(3, 3, 1),
+    MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0) /* so few requests may never meet */
+};
 
 /* Mixed prompts, half of them with beginnings in common; lengths (the answers of the last quarter are long), seeds, temperatures, penalties; a few with log-probabilities of the
  * prompt, a few embeddings. */
@@ -96,7 +100,7 @@ typedef struct course {
 static void in_chunks(const course *c, const ask *all, const answer *first, answer *again)
 {
     static const int chunks[] = {16, 512, 3};
-    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+    for (size_t i = 0; i < N_CHUNKS; i++) {
         weft_engine_params p = small();
         p.chunk = chunks[i];
         weft_engine *e = open_engine(c->model, &p);
