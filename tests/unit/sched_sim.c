@@ -6,7 +6,7 @@
 
 /* ---- random workloads ---- */
 
-enum { N_WORLDS = CLAIMS_REPEATED(8000, 4000, 500), N_ON_POOL = CLAIMS_REPEATED(300, 300, 50) };
+enum { N_WORLDS = CLAIMS_REPEATED(8000, 4000, 500), N_ON_POOL = CLAIMS_REPEATED(300, 300, 100) };
 
 static void random_limits(world *w)
 {
