@@ -6,7 +6,7 @@
 #include "format/gguf_write.h"
 
 enum {
-    N_MANY = CLAIMS_REPEATED(200, 60, 24),
+    N_MANY = CLAIMS_REPEATED(200, 60, 12),
     N_CHUNKS = CLAIMS_REPEATED(3, 3, 1),
     MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0) /* so few requests may never meet */
 };
