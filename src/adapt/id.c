@@ -5,13 +5,6 @@
 #include "adapt/parts.h"
 #include "hub/sha256.h"
 
-static uint64_t from_hex(const char *hex)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 16; i++) v = v << 4 | (uint64_t)(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
-    return v;
-}
-
 static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t *n_bytes, weft_error *err)
 {
     int64_t shape[] = {p->k, p->n, p->n_experts, p->rank, p->magnitude != NULL};
@@ -29,7 +22,6 @@ static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t
 weft_status weft__adapt_identify(weft__adapt *a, weft_error *err)
 {
     weft__sha256 h = {0};
-    char hex[65];
     weft_status st = weft__sha256_begin(&h, err);
     a->n_bytes = 0;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = add_pair(&h, &a->pairs[i], &a->n_bytes, err);
@@ -37,7 +29,6 @@ weft_status weft__adapt_identify(weft__adapt *a, weft_error *err)
         weft__sha256_free(&h);
         return st;
     }
-    weft__sha256_end(&h, hex);
-    a->id = (weft__adapt_id){{from_hex(hex), from_hex(hex + 16)}};
+    weft__sha256_end_words(&h, a->id.word);
     return WEFT_OK;
 }

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -273,7 +272,6 @@ static weft__adapt_lease *pin(weft__adapt_store *s, const wish *w)
 static weft_status make_id(weft__adapt_lease *p, weft_error *err)
 {
     weft__sha256 h = {0};
-    char hex[65];
     weft_status st = weft__sha256_begin(&h, err);
     for (int32_t i = 0; i < p->n && !st; i++) {
         st = weft__sha256_add(&h, &p->strands[i].id, sizeof p->strands[i].id, err);
@@ -283,13 +281,7 @@ static weft_status make_id(weft__adapt_lease *p, weft_error *err)
         weft__sha256_free(&h);
         return st;
     }
-    weft__sha256_end(&h, hex);
-    for (int w = 0; w < 2; w++) {
-        char part[17];
-        memcpy(part, hex + 16 * w, 16);
-        part[16] = 0;
-        p->id.word[w] = strtoull(part, NULL, 16);
-    }
+    weft__sha256_end_words(&h, p->id.word);
     return WEFT_OK;
 }
 

@@ -55,17 +55,9 @@ static weft__kv_key model_key(const weft_model *m, int with_weights)
     return key;
 }
 
-static uint64_t from_hex(const char *hex)
-{
-    uint64_t v = 0;
-    for (int i = 0; i < 16; i++) v = v << 4 | (uint64_t)(hex[i] <= '9' ? hex[i] - '0' : hex[i] - 'a' + 10);
-    return v;
-}
-
 weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err)
 {
     weft__sha256 h = {0};
-    char hex[65];
     weft_status st;
     /* What it computes, and in which type: a store on the disk may outlive that choice. */
     uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
@@ -78,8 +70,7 @@ weft_status weft__serve_root(const weft_engine *e, const char *tenant, const wef
         weft__sha256_free(&h);
         return st;
     }
-    weft__sha256_end(&h, hex);
-    *out = (weft__kv_key){{from_hex(hex), from_hex(hex + 16)}};
+    weft__sha256_end_words(&h, out->word);
     return WEFT_OK;
 }
 

@@ -133,10 +133,7 @@ static int count_word(weft__bpe_training *t, const char *s, size_t n)
 
 static int count_fragment(weft__bpe_training *t, weft__encoding *e, const char *s, size_t n)
 {
-    e->work.len = 0;
-    weft__text_put(&e->work, s, n);
-    if (e->work.failed) return weft__encoding_no_memory(e);
-    if (!weft__normalize(e) || !weft__pretokenize(e)) return 0;
+    if (!weft__encoding_cut(e, s, n)) return 0;
     for (size_t i = 0; i < e->pieces.n; i++) {
         weft__piece piece = e->pieces.items[i];
         for (size_t at = 0, len; at < piece.len; at += len) {

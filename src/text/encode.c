@@ -109,12 +109,17 @@ static int encode_piece(weft__encoding *e, const char *s, size_t n)
     return 1;
 }
 
-static int encode_fragment(weft__encoding *e, const char *s, size_t n)
+int weft__encoding_cut(weft__encoding *e, const char *s, size_t n)
 {
     e->work.len = 0;
     weft__text_put(&e->work, s, n);
     if (e->work.failed) return weft__encoding_no_memory(e);
-    if (!weft__normalize(e) || !weft__pretokenize(e)) return 0;
+    return weft__normalize(e) && weft__pretokenize(e);
+}
+
+static int encode_fragment(weft__encoding *e, const char *s, size_t n)
+{
+    if (!weft__encoding_cut(e, s, n)) return 0;
     for (size_t i = 0; i < e->pieces.n; i++) {
         weft__piece piece = e->pieces.items[i];
         if (piece.len && !encode_piece(e, e->work.data + piece.offset, piece.len)) return 0;

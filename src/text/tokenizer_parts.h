@@ -130,6 +130,8 @@ int weft__byte_of_alphabet(uint32_t cp);
 int weft__normalize(weft__encoding *e);
 /* Cuts e->work into e->pieces. */
 int weft__pretokenize(weft__encoding *e);
+/* A text into e->pieces: normalized, then cut. 0: e->status says why. */
+int weft__encoding_cut(weft__encoding *e, const char *s, size_t n);
 
 /* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on them. */
 weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);

@@ -43,7 +43,7 @@ static weft_status check_messages(const weft__json *list, const char *where, wef
     return WEFT_OK;
 }
 
-static int is_assistant(const weft__json *m)
+int weft__train_is_assistant(const weft__json *m)
 {
     const char *role;
     size_t n;
@@ -57,7 +57,7 @@ static weft_status check_chat(const weft__record *r, weft_error *err)
     if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY && !weft__json_is_null(r->tools))
         return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
     for (size_t i = 0; i < weft__json_size(r->messages); i++)
-        if (is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
+        if (weft__train_is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "\"messages\" has no turn of the assistant: there is nothing to learn");
 }
 
@@ -74,7 +74,7 @@ static weft_status check_answer(const weft__json *v, const char *where, weft_err
         return weft_fail(err, WEFT_FORMAT, "\"%s\" is neither a string nor a message nor a list of messages", where);
     weft_status st = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? check_message(v, where, 0, err) : check_messages(v, where, err);
     const weft__json *first = weft__json_kind_of(v) == WEFT__JSON_OBJECT ? v : weft__json_at(v, 0);
-    if (!st && !is_assistant(first))
+    if (!st && !weft__train_is_assistant(first))
         st = weft_fail(err, WEFT_FORMAT, "\"%s\" does not begin with a turn of the assistant", where);
     return st;
 }

@@ -26,6 +26,8 @@ typedef struct weft__record {
  * success the caller frees it. */
 weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err);
 void weft__train_record_free(weft__record *r);
+/* Is it a message of the assistant's? */
+int weft__train_is_assistant(const weft__json *message);
 /* "text", "chat", "completion", "pair" */
 const char *weft__train_record_name(weft__record_kind kind);
 

@@ -154,13 +154,6 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-static int is_assistant(const weft__json *m)
-{
-    const char *name;
-    size_t n;
-    return weft__json_string(weft__json_get(m, "role"), &name, &n) && n == 9 && !memcmp(name, "assistant", 9);
-}
-
 static weft_status show(turns *t, weft__json *m, weft_error *err)
 {
     return weft__json_append(t->shown, m) ? WEFT_OK : no_memory(err);
@@ -170,7 +163,7 @@ static weft_status show(turns *t, weft__json *m, weft_error *err)
 static weft_status take_message(turns *t, const weft__json *m, int learn, weft_error *err)
 {
     size_t turn = weft__json_size(t->shown);
-    if (!learn || !is_assistant(m)) return show(t, weft__json_copy(m), err);
+    if (!learn || !weft__train_is_assistant(m)) return show(t, weft__json_copy(m), err);
     weft_status st = go_on(t, 1, turn, err);
     if (!st) st = show(t, weft__json_copy(m), err);
     return st ? st : go_on(t, 0, turn, err);

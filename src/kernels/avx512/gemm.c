@@ -3,14 +3,6 @@
 
 #define GEMM_MR 12
 #include "kernels/simd/gemm.h"
-#include "kernels/simd/matmul_layout.h"
-
-/* The first n lanes. */
-MM_INLINE void put(float *p, int n, vf a)
-{
-    if (n == VF_N) vf_store(p, a);
-    else vf_store_part(p, a, n);
-}
 
 /* dst[p * width + j] = src[j * ld + p] for n <= 16 rows and 16 columns: four rounds of interleaving pairs. */
 MM_INLINE void transpose_block(const float *src, int64_t ld, int n, float *dst, int64_t width)

@@ -1,7 +1,15 @@
 /* gemm.h: one tile of a product of f32 matrices, for the vectors of the file that includes it (contract: kernels.h, weft__gemm).
  * The including file defines GEMM_MR; a tile is GEMM_MR rows by two vectors, all of it in registers. */
 #include "kernels/list.h"
+#include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/unroll.h"
+
+/* The first n lanes. */
+MM_INLINE void put(float *p, int n, vf a)
+{
+    if (n == VF_N) vf_store(p, a);
+    else vf_store_part(p, a, n);
+}
 
 enum { GEMM_NV = 2, GEMM_NR = GEMM_NV * VF_N };
 
