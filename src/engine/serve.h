@@ -123,7 +123,7 @@ struct weft_engine {
 
     /* Under the lock. */
     weft__sched *sched;
-    int32_t free_record, n_live;
+    int32_t free_record, n_live, n_leaving /* of them: counted as finished, their last event not told yet */;
     int32_t first_pending, last_pending, n_fetching;
     serve_command *first_command, *last_command;
     int draining, stop, work; /* work: something was asked for since the loop looked last */

@@ -67,6 +67,7 @@ static void tell_finished(weft_engine *e, serve_request *r)
     weft__serve_keep(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
     weft__serve_count_finished(e, r, event.finish);
+    e->n_leaving++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
     weft__serve_clear(r);
@@ -106,6 +107,7 @@ void weft__serve_recycle(weft_engine *e, serve_request *r)
     *r = (serve_request){.engine = e, .generation = r->generation, .next = e->free_record};
     e->free_record = (int32_t)(r - e->records);
     e->n_live--;
+    e->n_leaving--;
     pthread_cond_broadcast(&e->told);
 }
 

@@ -182,7 +182,7 @@ class Faults(unittest.TestCase):
     def test_sigterm_under_load(self):
         for patient in (True, False):
             server = self.serve("--drain", 60 if patient else 1, "--slots", 2, "--ctx", 2048)
-            before, body = self.answer(server), {**ASK, "max_tokens": 60 if patient else 1800, "ignore_eos": True}
+            before, body = self.answer(server), {**ASK, "max_tokens": 400 if patient else 1800, "ignore_eos": True}
             results, began = [], threading.Semaphore(0)
 
             def one(stream):

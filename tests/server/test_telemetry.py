@@ -109,8 +109,10 @@ class Metrics(Case):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             server.ask("/completion", {"prompt": 7})
         refused.exception.close()
-        text = server.ask("/metrics")
-        now = samples(text)
+        until, now = time.time() + 60, {}
+        while sum(v for k, v in now.items() if k.startswith('weft_http_responses_total{path="/completion"')) < 3 and time.time() < until:
+            text = server.ask("/metrics")  # an answer counts when all of it is sent, which its reader may learn first
+            now = samples(text)
         gained = {k: v - before.get(k, 0) for k, v in now.items()}
         self.assertEqual(gained["weft_prompt_tokens_total"], 200)
         self.assertEqual(gained["weft_generated_tokens_total"], 20)

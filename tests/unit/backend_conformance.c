@@ -440,7 +440,7 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
     store_close(&t);
     double effect = nmse(none, expected, OUT);
     print_message("  graph %llu: without its adapters NMSE %.2g\n", (unsigned long long)seed, effect);
-    assert_true(effect > 3e-3); /* they matter: more than any bound here */
+    assert_true(effect > 4 * bound); /* without them the bound would not hold */
     v.dtype = dtype;
     for (int tier = CLAIMS_REPEATED(1, 1, 0) ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT; tier++) {
         char text[32];
@@ -464,7 +464,7 @@ static void test_adapters_packed(void **state)
     (void)state;
     if (CLAIMS_REPEATED(1, 1, 0)) check_adapters(11, &(recipe){.exact = 1}, WEFT_BF16, 1e-4);
     check_adapters(11, &(recipe){.exact = 1}, WEFT_ADAPTER_AUTO, 1e-4);
-    check_adapters(11, &(recipe){.exact = 1}, WEFT_Q4_0, 1e-2);
+    check_adapters(11, &(recipe){.exact = 1}, WEFT_Q4_0, 1e-3);
 }
 
 static void test_adapters_quantized(void **state)
@@ -477,7 +477,7 @@ static void test_adapters_experts(void **state)
 {
     (void)state;
     if (CLAIMS_REPEATED(1, 1, 0)) check_adapters(31, &(recipe){.exact = 1, .experts = 1}, WEFT_F32, 1e-9);
-    check_adapters(32, &(recipe){.exact = 1, .experts = 1}, WEFT_Q8_0, 1e-3);
+    check_adapters(32, &(recipe){.exact = 1, .experts = 1}, WEFT_Q8_0, 1e-4);
 }
 
 static void test_adapters_wide(void **state)

@@ -192,12 +192,13 @@ static void what_cannot_work_is_refused_by_name(void **state)
 /* An engine whose thread waits in an event until the gate opens. */
 typedef struct gate {
     answer a;
-    atomic_int open;
+    atomic_int waiting, open;
 } gate;
 
 static int wait_at_gate(void *arg, const weft_event *e)
 {
     gate *g = arg;
+    if (e->kind == WEFT_EVENT_BEGAN) atomic_store(&g->waiting, 1);
     while (e->kind == WEFT_EVENT_BEGAN && !atomic_load(&g->open)) usleep(500);
     return on_event(&g->a, e);
 }
@@ -219,6 +220,7 @@ static void a_full_queue_says_when_to_come_back(void **state)
     q.p.event = wait_at_gate;
     q.p.arg = &g;
     assert_int_equal(submit(e, &q, &a[0], NULL), WEFT_OK);
+    while (!atomic_load(&g.waiting)) usleep(500); /* it has left the queue: nobody else will */
     simple(&q, 10, 4);
     for (int i = 0; i < 8 && !st; i++) st = submit(e, &q, &a[i], &err);
     assert_int_equal(st, WEFT_BUSY);
