@@ -1,7 +1,7 @@
 # About how many seconds the long tests take where programs are slow (sanitizers, emulation). CTest begins with the longest, so that
 # none is still running when all others are done.
 set(weft_test_costs
-    backend_conformance 70 golden 60 check-kernels 50 hf_reference 45 quality 45 pull 45 grammar 40 server 40 golden-avx2 40
+    backend_conformance 70 golden 60 check-kernels 50 hf_reference 45 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 40
     text_grammar_limits 30 text_grammar_masks 30 bench 30 backend_conformance-plugin 25 golden-ref 25 backend_threads 20
     text_tokenizer_limits 15 text_speed 15 text_regex 15 jinja_templates 15 cli 15 hostile 15 same 15 same-avx2 15
     engine_serve 15 engine_serve_same 15 engine_serve_ends 15 engine_serve_faults 15 serve_same 15 serve_faults 15 serve_kill 15

@@ -1,13 +1,13 @@
-/* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h that the server calls, over a model that
- * says what its prompt tells it to.
- *
- * Tokens 0..255 are bytes, but 127 reads as 126; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. A prompt holds orders:
+/* fake_engine.c: a double of the engine for tests of the server: the functions of weft.h about requests and adapters that the server calls,
+ * over fake_model.c. It says what its prompt tells it to; a prompt holds orders:
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
  *   [delay MS]   before each token                                [queue MS]   before the first
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
  *   [adapters]   generates the names and scales of its adapters
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
- * Without an order it says "Hello, world!". A grammar with "slow" in it takes 0.1 s. One thread owns the running requests, as in the engine. */
+ * Without an order it says "Hello, world!". Any empty file may be an adapter. One thread owns the running requests, as in the engine. */
+#include "fake_model.h"
+
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,35 +18,8 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/json.h"
-#include "weft/weft.h"
 
-enum { BOS = 256, EOS, USER, ASSISTANT, HELLO, WORLD, N_VOCAB = 300, N_CTX = 2048, N_SLOTS = 8, MAX_QUEUE = 160, N_EMBEDDING = 16, MAX_SAVED = 64, MAX_ADAPTERS = 64 };
-
-struct weft_tokenizer {
-    char texts[N_VOCAB][24];
-    size_t lengths[N_VOCAB];
-};
-struct weft_model {
-    weft_tokenizer tokenizer;
-};
-struct weft_chat {
-    int unused;
-};
-struct weft_chat_prompt {
-    weft__text text;
-    int32_t *ids;
-    size_t n, capacity;
-};
-struct weft_detok {
-    const weft_tokenizer *tokenizer;
-    uint32_t flags;
-    char held[4], out[32];
-    size_t n_held;
-};
-struct weft_grammar {
-    atomic_int refs;
-};
+enum { N_SLOTS = 8, MAX_QUEUE = 160, MAX_SAVED = 64, MAX_ADAPTERS = 64 };
 
 struct request {
     struct request *next;
@@ -76,262 +49,6 @@ struct weft_engine {
     int32_t n_adapters, next_adapter;
 };
 
-const char *weft_version(void)
-{
-    return "0.0.0-fake";
-}
-
-/* ---- model and tokenizer ---- */
-
-weft_model *fake_model_new(void);
-weft_model *fake_model_new(void)
-{
-    static const char *const special[] = {"<s>", "</s>", "<|user|>", "<|assistant|>", "hello", " world"};
-    weft_model *m = weft__alloc_zero(1, sizeof *m);
-    if (!m) abort();
-    for (int i = 0; i < N_VOCAB; i++) {
-        if (i < 256) m->tokenizer.texts[i][0] = (char)i;
-        else if (i <= WORLD) snprintf(m->tokenizer.texts[i], sizeof m->tokenizer.texts[i], "%s", special[i - 256]);
-        else snprintf(m->tokenizer.texts[i], sizeof m->tokenizer.texts[i], "<%d>", i);
-        m->tokenizer.lengths[i] = i < 256 ? 1 : strlen(m->tokenizer.texts[i]);
-    }
-    m->tokenizer.texts[127][0] = '~'; /* as vocabularies have a letter both as a token and as a byte */
-    return m;
-}
-
-void weft_model_close(weft_model **model)
-{
-    weft__free(*model);
-    *model = NULL;
-}
-
-weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err)
-{
-    (void)model, (void)err;
-    *out = (weft_model_info){.size = sizeof *out, .n_vocab = N_VOCAB, .n_ctx_train = N_CTX, .d_model = N_EMBEDDING, .n_params = 1000, .n_bytes = 4000};
-    strcpy(out->name, "fake");
-    return WEFT_OK;
-}
-
-const weft_file *weft_model_file(const weft_model *model)
-{
-    (void)model;
-    return NULL;
-}
-
-int64_t weft_file_n_meta(const weft_file *file)
-{
-    (void)file;
-    return 0;
-}
-
-weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info *out, weft_error *err)
-{
-    (void)file, (void)index, (void)out;
-    return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
-}
-
-weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity, size_t *length, weft_error *err)
-{
-    (void)file, (void)index, (void)max_items, (void)out, (void)capacity, (void)length;
-    return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
-}
-
-const weft_tokenizer *weft_model_tokenizer(const weft_model *model)
-{
-    return &model->tokenizer;
-}
-
-int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
-{
-    (void)t;
-    return N_VOCAB;
-}
-
-weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity, size_t *n,
-                          weft_error *err)
-{
-    *n = 0;
-    if (flags & WEFT_TOKENIZE_BOS) {
-        if (*n < capacity) ids[*n] = BOS;
-        (*n)++;
-    }
-    for (size_t i = 0; i < length;) {
-        int32_t id = (unsigned char)text[i];
-        for (int k = BOS; k <= WORLD; k++)
-            if ((k >= HELLO || flags & WEFT_TOKENIZE_SPECIAL) && length - i >= t->lengths[k] && !memcmp(text + i, t->texts[k], t->lengths[k])) id = k;
-        if (*n < capacity) ids[*n] = id;
-        (*n)++;
-        i += t->lengths[id];
-    }
-    return *n > capacity ? weft_fail(err, WEFT_LIMIT, "%zu tokens do not fit in %zu places", *n, capacity) : WEFT_OK;
-}
-
-const char *weft_token_bytes(const weft_tokenizer *t, int32_t id, size_t *length)
-{
-    if (id < 0 || id >= N_VOCAB) return NULL;
-    *length = t->lengths[id];
-    return t->texts[id];
-}
-
-const char *weft_token_piece(const weft_tokenizer *t, int32_t id, size_t *length)
-{
-    return weft_token_bytes(t, id, length);
-}
-
-int weft_token_is_end(const weft_tokenizer *t, int32_t id)
-{
-    (void)t;
-    return id == EOS;
-}
-
-weft_status weft_detok_new(const weft_tokenizer *t, uint32_t flags, weft_detok **out, weft_error *err)
-{
-    *out = weft__alloc_zero(1, sizeof **out);
-    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a detokenizer");
-    (*out)->tokenizer = t;
-    (*out)->flags = flags;
-    return WEFT_OK;
-}
-
-void weft_detok_free(weft_detok **detok)
-{
-    weft__free(*detok);
-    *detok = NULL;
-}
-
-weft_status weft_detok_push(weft_detok *d, int32_t id, const char **text, size_t *length, weft_error *err)
-{
-    (void)err;
-    *text = d->out;
-    *length = 0;
-    if (id >= BOS) {
-        if (id < HELLO && !(d->flags & WEFT_DETOK_SPECIAL)) return WEFT_OK;
-        *text = d->tokenizer->texts[id];
-        *length = d->tokenizer->lengths[id];
-        return WEFT_OK;
-    }
-    d->held[d->n_held++] = (char)id;
-    int wanted = weft__utf8_length((unsigned char)d->held[0]), bad = wanted == 0 || (d->n_held > 1 && (id & 0xc0) != 0x80);
-    if (!bad && d->n_held < (size_t)wanted) return WEFT_OK;
-    *length = bad ? 3 : d->n_held;
-    memcpy(d->out, bad ? "\xef\xbf\xbd" : d->held, *length);
-    d->n_held = 0;
-    return WEFT_OK;
-}
-
-weft_status weft_detok_finish(weft_detok *d, const char **text, size_t *length, weft_error *err)
-{
-    (void)err;
-    *text = "\xef\xbf\xbd";
-    *length = d->n_held ? 3 : 0;
-    d->n_held = 0;
-    return WEFT_OK;
-}
-
-/* ---- chat: <|ROLE|>CONTENT, and <|assistant|> at the end ---- */
-
-weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
-{
-    (void)model, (void)source, (void)length;
-    *out = weft__alloc_zero(1, sizeof **out);
-    return *out ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a chat template");
-}
-
-void weft_chat_close(weft_chat **chat)
-{
-    weft__free(*chat);
-    *chat = NULL;
-}
-
-static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_t n)
-{
-    if (!weft__grow(&p->ids, &p->capacity, p->n + n + 1, sizeof *p->ids)) return 0;
-    if (special) p->ids[p->n++] = special;
-    for (size_t i = 0; i < n; i++) p->ids[p->n++] = (unsigned char)text[i]; /* never special */
-    weft__text_puts(&p->text, special == USER ? "<|user|>" : special ? "<|assistant|>" : "");
-    weft__text_put(&p->text, text, n);
-    return !p->text.failed;
-}
-
-weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs, int add_generation_prompt,
-                             weft_chat_prompt **out, weft_error *err)
-{
-    weft__json *all = NULL;
-    (void)chat, (void)tools, (void)kwargs;
-    *out = NULL;
-    weft_status st = weft__json_parse(messages, strlen(messages), &all, err);
-    if (st) return st;
-    weft_chat_prompt *p = weft__alloc_zero(1, sizeof *p);
-    int ok = p != NULL;
-    for (size_t i = 0; ok && i < weft__json_size(all); i++) {
-        const char *role = "", *content = "";
-        size_t n;
-        weft__json_string(weft__json_get(weft__json_at(all, i), "role"), &role, &n);
-        weft__json_string(weft__json_get(weft__json_at(all, i), "content"), &content, &n);
-        if (!strcmp(role, "function")) st = weft_fail(err, WEFT_ARGUMENT, "the template has no role 'function'");
-        ok = add_ids(p, strcmp(role, "assistant") ? USER : ASSISTANT, content, n);
-    }
-    if (ok && add_generation_prompt) ok = add_ids(p, ASSISTANT, "", 0);
-    weft__json_free(&all);
-    if (!ok) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
-    if (st) weft_chat_prompt_free(&p);
-    *out = p;
-    return st;
-}
-
-void weft_chat_prompt_free(weft_chat_prompt **prompt)
-{
-    if (!*prompt) return;
-    weft__text_free(&(*prompt)->text);
-    weft__free((*prompt)->ids);
-    weft__free(*prompt);
-    *prompt = NULL;
-}
-
-const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length)
-{
-    *length = prompt->text.len;
-    return prompt->text.data ? prompt->text.data : "";
-}
-
-weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
-{
-    (void)skip;
-    *n = prompt->n;
-    if (*n > capacity) return weft_fail(err, WEFT_LIMIT, "too many tokens");
-    memcpy(ids, prompt->ids, *n * sizeof *ids);
-    return WEFT_OK;
-}
-
-/* ---- grammars ---- */
-
-weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out, weft_error *err)
-{
-    (void)t;
-    *out = NULL;
-    if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4))) return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
-    if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "slow")) nanosleep(&(struct timespec){0, 100000000}, NULL);
-    *out = weft__alloc_zero(1, sizeof **out);
-    if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    atomic_init(&(*out)->refs, 1);
-    return WEFT_OK;
-}
-
-weft_grammar *weft_grammar_retain(const weft_grammar *grammar)
-{
-    weft_grammar *g = (weft_grammar *)grammar;
-    if (g) atomic_fetch_add(&g->refs, 1);
-    return g;
-}
-
-void weft_grammar_free(weft_grammar **grammar)
-{
-    if (*grammar && atomic_fetch_sub(&(*grammar)->refs, 1) == 1) weft__free(*grammar);
-    *grammar = NULL;
-}
-
-/* ---- engine ---- */
 
 void weft_sampler_params_default(weft_sampler_params *p)
 {
@@ -348,7 +65,7 @@ static void text_of(const weft_engine *e, const struct request *r, char *out, si
     size_t n = 0;
     for (int32_t i = 0; i < r->p.n_tokens && n + 24 < capacity; i++) {
         size_t length = 0;
-        const char *s = weft_token_bytes(&e->model->tokenizer, r->tokens[i], &length);
+        const char *s = weft_token_bytes(weft_model_tokenizer(e->model), r->tokens[i], &length);
         memcpy(out + n, s, length);
         n += length;
     }
@@ -409,8 +126,8 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     struct request *r = weft__alloc_zero(1, sizeof *r);
     if (!r || params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
-        if (params->tokens[i] < 0 || params->tokens[i] >= N_VOCAB) abort();
-    if (params->n_tokens + (params->max_tokens > 0) > N_CTX || params->max_tokens > N_CTX - params->n_tokens) abort();
+        if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
+    if (params->n_tokens + (params->max_tokens > 0) > FAKE_CTX || params->max_tokens > FAKE_CTX - params->n_tokens) abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     r->p = *params;
     r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
@@ -423,7 +140,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
     r->p.adapters = NULL;
-    r->limit = params->max_tokens < 0 ? N_CTX - params->n_tokens : params->max_tokens;
+    r->limit = params->max_tokens < 0 ? FAKE_CTX - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
     weft_status st = refuse(e, r, retry_after_s, err);
     if (!st) {
@@ -486,7 +203,7 @@ static int tell_token(struct request *r, uint32_t kind, int32_t token, float log
     weft_event ev = event(r, kind);
     ev.token = token;
     if (r->p.n_top >= 0) ev.logprob = logprob;
-    for (int32_t k = 0; k < r->p.n_top; k++) top[k] = (weft_token_prob){(token + k) % N_VOCAB, logprob - (float)k};
+    for (int32_t k = 0; k < r->p.n_top; k++) top[k] = (weft_token_prob){(token + k) % FAKE_VOCAB, logprob - (float)k};
     ev.top = top;
     ev.n_top = r->p.n_top > 0 && !isnan(logprob) ? r->p.n_top : 0;
     return r->p.event(r->p.arg, &ev);
@@ -503,11 +220,11 @@ static void begin(weft_engine *e, struct request *r)
     r->p.event(r->p.arg, &ev);
     for (int32_t i = 0; r->p.prompt_logprobs && i < r->p.n_tokens; i++) tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
     if (!r->p.embedding) return;
-    float v[N_EMBEDDING];
-    for (int i = 0; i < N_EMBEDDING; i++) v[i] = i == r->p.n_tokens % N_EMBEDDING ? 0.75f : i == 0 ? -0.5f : 0;
+    float v[FAKE_EMBEDDING];
+    for (int i = 0; i < FAKE_EMBEDDING; i++) v[i] = i == r->p.n_tokens % FAKE_EMBEDDING ? 0.75f : i == 0 ? -0.5f : 0;
     ev = event(r, WEFT_EVENT_EMBEDDING);
     ev.embedding = v;
-    ev.n_embedding = N_EMBEDDING;
+    ev.n_embedding = FAKE_EMBEDDING;
     r->p.event(r->p.arg, &ev);
 }
 
@@ -633,7 +350,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     *out = e->stats;
     out->size = sizeof *out;
     out->n_slots = N_SLOTS;
-    out->n_ctx = N_CTX;
+    out->n_ctx = FAKE_CTX;
     out->max_requests = e->max_queue + N_SLOTS;
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
@@ -674,7 +391,7 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tok
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
 }
 
-/* ---- adapters: any empty file may be one ---- */
+/* ---- adapters ---- */
 
 /* With the lock. */
 static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)

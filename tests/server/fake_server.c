@@ -1,5 +1,7 @@
 /* fake_server.c: the server over fake_engine.c, as a program for the tests beside it. Prints its address, and serves until SIGTERM; a second one ends the
  * draining.  usage: fake_server [--NAME VALUE]...  with the names of weft_server_params; lists by repetition; --fail-every N refuses each N-th allocation.  --fields: prints the tables of fields; --routes: the paths. */
+#include "fake_model.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,8 +12,6 @@
 #include "server/fields.h"
 #include "server/server.h"
 #include "weft/server.h"
-
-weft_model *fake_model_new(void);
 
 static weft_server *server;
 
