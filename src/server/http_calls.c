@@ -162,11 +162,11 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
 static void keep(weft__http_request *r, const char *bytes, size_t n)
 {
     weft__http *h = r->http;
-    if (atomic_fetch_add(&h->n_bodies, n) + n > h->config.max_bodies) {
-        atomic_fetch_sub(&h->n_bodies, n);
-        r->no_room = 1;
-        return;
-    }
+    size_t held = atomic_load(&h->n_bodies);
+    do {
+        r->no_room = n > h->config.max_bodies || held > h->config.max_bodies - n;
+        if (r->no_room) return;
+    } while (!atomic_compare_exchange_weak(&h->n_bodies, &held, held + n));
     size_t before = r->body.len;
     weft__text_put(&r->body, bytes, n);
     atomic_fetch_sub(&h->n_bodies, before + n - r->body.len); /* memory ran out */

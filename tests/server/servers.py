@@ -96,17 +96,17 @@ class Server:
     def get(self, path, **more):
         return self.ask("GET", path, **more)
 
-    def raw(self, data, wait=1.5):
-        """Everything that comes back for these bytes until the server closes, or nothing comes for a while."""
+    def raw(self, data, wait=1.5, first=None):
+        """Everything that comes back for these bytes until the server closes, or nothing comes for a while: `first` seconds at the beginning."""
         out = b""
         with self.connect() as s:
             try:
                 s.sendall(data)
             except OSError:
                 pass  # refused before all was sent
-            s.settimeout(wait * SLOWER)
             try:
                 while True:
+                    s.settimeout((wait if out else first or wait) * SLOWER)
                     got = s.recv(65536)
                     if not got:
                         break
@@ -124,6 +124,17 @@ class Server:
         while self.metric(name) != want and time.time() < until:
             time.sleep(0.02)
         return self.metric(name)
+
+    def wait_closed(self, seconds=10):
+        """Waits until it takes no more connections, as after SIGTERM."""
+        until = time.time() + seconds * SLOWER
+        while time.time() < until:
+            try:
+                self.connect().close()
+            except OSError:
+                return
+            time.sleep(0.01)
+        raise RuntimeError("it still takes connections")
 
     def stop(self, wait=20):
         """Exit status and what stood on stderr."""

@@ -103,9 +103,12 @@ class Faults(unittest.TestCase):
         server = self.serve("--ctx", 512, "--kv-tokens", 320)
         asks = [{**ASK, "prompt": STORY[i:i + 100], "max_tokens": 200, "seed": i, "ignore_eos": True} for i in range(24)]
         alone = [self.answer(server, body) for body in asks[:6]]
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            together = list(pool.map(lambda body: self.answer(server, body), asks))
-        self.assertEqual(together[:6], alone)
+        for _ in range(8):  # who meets whom is chance
+            with concurrent.futures.ThreadPoolExecutor(24) as pool:
+                together = list(pool.map(lambda body: self.answer(server, body), asks))
+            self.assertEqual(together[:6], alone)
+            if server.metric("weft_preempted_total"):
+                break
         self.assertGreater(server.metric("weft_preempted_total"), 0)
         cut = server.post(TEXT, {**ASK, "prompt": STORY, "max_tokens": 350, "ignore_eos": True}).json
         self.assertEqual(cut["choices"][0]["finish_reason"], "length")
@@ -117,10 +120,17 @@ class Faults(unittest.TestCase):
         real.checked_stop(server)
 
     def test_a_full_queue(self):
-        server = self.serve("--slots", 1, "--queue", 2)
-        body = {**ASK, "max_tokens": 300, "ignore_eos": True}
+        """While one runs that takes long, few can wait; these are answered when it has left."""
+        server = self.serve("--slots", 1, "--queue", 2, "--ctx", 8192)
+        body = {**ASK, "max_tokens": 30, "ignore_eos": True}
+        long = server.connect()
+        long.sendall(request({**body, "max_tokens": 8000, "stream": True}, TEXT))
+        self.assertTrue(long.recv(300).startswith(b"HTTP/1.1 200"))
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            answers = list(pool.map(lambda _: server.post(TEXT, body, timeout=200 * SLOWER), range(16)))
+            asked = [pool.submit(server.post, TEXT, body, timeout=200 * SLOWER) for _ in range(16)]
+            concurrent.futures.wait(asked, return_when=concurrent.futures.FIRST_COMPLETED)
+            long.close()
+            answers = [a.result() for a in asked]
         self.assertEqual({a.status for a in answers}, {200, 429})
         self.assertEqual(len({a.json["choices"][0]["text"] for a in answers if a.status == 200}), 1)
         for a in answers:
@@ -181,8 +191,8 @@ class Faults(unittest.TestCase):
 
     def test_sigterm_under_load(self):
         for patient in (True, False):
-            server = self.serve("--drain", 60 if patient else 1, "--slots", 2, "--ctx", 2048)
-            before, body = self.answer(server), {**ASK, "max_tokens": 400 if patient else 1800, "ignore_eos": True}
+            server = self.serve("--drain", 60 if patient else 1, "--slots", 2, "--ctx", 8192)
+            before, body = self.answer(server), {**ASK, "max_tokens": 1500 if patient else 8000, "ignore_eos": True}
             results, began = [], threading.Semaphore(0)
 
             def one(stream):
@@ -191,7 +201,7 @@ class Faults(unittest.TestCase):
                     results.append(server.post(TEXT, {**body, "stream": stream}, timeout=200 * SLOWER))
                 except (OSError, http.client.HTTPException) as e:
                     results.append(e)
-            threads = [threading.Thread(target=one, args=(i % 2 == 0,)) for i in range(12 if patient else 24)]
+            threads = [threading.Thread(target=one, args=(i % 2 == 0,)) for i in range(6 if patient else 24)]
             for t in threads:
                 t.start()
                 began.acquire()

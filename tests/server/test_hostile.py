@@ -61,12 +61,13 @@ class Refusals(Case):
         flood = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow, timeout=60 * SLOWER))) for _ in range(80)]
         for t in flood:
             t.start()
+        while not answers:
+            time.sleep(0.01)
         for _ in range(10):
             for ask in (lambda: server.get("/health"), lambda: server.get("/metrics"), lambda: server.post(TEXT, {"prompt": "[say quick]"})):
-                began = time.time()
+                before = sum(a.status == 200 for a in answers)
                 self.assertEqual(ask().status, 200)
-                self.assertLess(time.time() - began, 0.5 * SLOWER)
-            time.sleep(0.1)
+                self.assertLess(sum(a.status == 200 for a in answers) - before, 30)  # who stood behind them would see twice as many
         for t in flood:
             t.join()
         refused = [a for a in answers if a.status == 429]
@@ -101,11 +102,11 @@ class Refusals(Case):
             self.addCleanup(s.close)
             s.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
             clients.append(s)
-        held, before = self.server.metric("weft_http_body_bytes"), -1
-        while held != before:
-            time.sleep(0.3 * SLOWER)
-            held, before = self.server.metric("weft_http_body_bytes"), held
-        self.assertTrue(15 * (size - 1) <= held <= 64 << 20, held)
+        until, held = time.time() + 60 * SLOWER, 0
+        while held < 15 * (size - 1) and time.time() < until:
+            held = self.server.metric("weft_http_body_bytes")
+            self.assertLessEqual(held, 64 << 20)
+        self.assertGreaterEqual(held, 15 * (size - 1))
         answers = []
         for s in clients:
             s.sendall(b"x")
@@ -174,7 +175,7 @@ class Refusals(Case):
         }
         for name, (data, wanted) in cases.items():
             with self.subTest(name):
-                out = self.server.raw(data, wait=0.7)
+                out = self.server.raw(data, wait=0.7, first=None if None in wanted else 20)
                 statuses = [int(s) for s in re.findall(rb"HTTP/1\.[01] (\d+) ", out)]
                 for status in statuses or [None]:  # what was smuggled is not answered
                     self.assertIn(status, wanted, out[:300])

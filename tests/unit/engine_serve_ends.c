@@ -114,7 +114,7 @@ static void a_late_request_fails_and_says_so(void **state)
     simple(&q, 300, 128);
     q.p.ignore_end = 1;
     q.p.deadline_ms = 1;
-    p.n_slots = 1;
+    q.p.event = slowly;
     assert_int_equal(submit(e, &q, &a, NULL), WEFT_OK);
     wait_all();
     assert_int_equal(a.finish, WEFT_FINISH_FAILED);
@@ -256,6 +256,7 @@ static void draining_refuses_what_is_new_and_ends_what_is_old(void **state)
         weft_error err = {0};
         simple(&q, 200, 120);
         q.p.ignore_end = 1;
+        if (!patient) q.p.event = slowly;
         for (int i = 0; i < 6; i++) assert_int_equal(submit(e, &q, &a[i], NULL), WEFT_OK);
         weft_engine_drain(e, patient ? 100000 : 0);
         for (int i = 0; i < 6; i++) {
@@ -279,6 +280,7 @@ static void freeing_ends_what_runs(void **state)
     answer a[40];
     simple(&q, 200, 120);
     q.p.ignore_end = 1;
+    q.p.event = slowly;
     for (int i = 0; i < 40; i++) assert_int_equal(submit(e, &q, &a[i], NULL), WEFT_OK);
     weft_engine_free(&e);
     wait_all();

@@ -109,12 +109,6 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
     weft_model_close(&model);
 }
 
-static int slowly(void *arg, const weft_event *e)
-{
-    if (e->kind == WEFT_EVENT_TOKEN) usleep(2000);
-    return on_event(arg, e);
-}
-
 /* One whose prefix was read from the disk, and for which the scheduler has no room yet, ends at its deadline: not when there is room. */
 static void a_request_with_a_stored_prefix_can_be_late(void **state)
 {

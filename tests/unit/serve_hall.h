@@ -85,6 +85,13 @@ static inline int on_event(void *arg, const weft_event *e)
     return 0;
 }
 
+/* For requests that must not end before something else is done. */
+static inline int slowly(void *arg, const weft_event *e)
+{
+    if (e->kind == WEFT_EVENT_TOKEN) usleep(10000);
+    return on_event(arg, e);
+}
+
 static inline weft_status submit(weft_engine *e, const ask *q, answer *a, weft_error *err)
 {
     weft_request_params p = q->p;
