@@ -169,20 +169,11 @@ static void converse(struct chat *chat)
 static weft_status open_chat(struct chat *chat, const char *path, weft_error *err)
 {
     const struct chat_options *o = chat->o;
-    weft_model_params mp;
     weft_session_params sp;
     weft_model_info info = {.size = sizeof info};
-    progress bar = {0};
     char *source = NULL;
     size_t n = 0;
-    weft_status st;
-    weft_model_params_default(&mp);
-    mp.n_threads = o->threads;
-    mp.n_ctx = o->n_ctx;
-    mp.progress = progress_update;
-    mp.progress_arg = &bar;
-    st = weft_model_open(path, &mp, &chat->c.model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &chat->c.model, err);
     if (!st) st = weft_model_describe(chat->c.model, &info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(chat->c.model, source, n, &chat->c.chat, err);

@@ -118,14 +118,8 @@ static weft_status put_json(const weft_file *f, const char *path, weft__text *t,
 /* --plan: the model is loaded for it. */
 static weft_status print_plan(const char *path, weft_error *err)
 {
-    weft_model_params params;
     weft_model *model = NULL;
-    progress bar = {0};
-    weft_model_params_default(&params);
-    params.progress = progress_update;
-    params.progress_arg = &bar;
-    weft_status st = weft_model_open(path, &params, &model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, 0, 0, &model, err);
     if (st) return st;
     const char *text = weft_model_plan_text(model);
     if (!text[0]) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the plan");

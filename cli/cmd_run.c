@@ -153,16 +153,8 @@ done:
 
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
-    weft_model_params params;
     weft_model *model = NULL;
-    progress bar = {0};
-    weft_model_params_default(&params);
-    params.n_threads = o->threads;
-    params.n_ctx = o->n_ctx;
-    params.progress = progress_update;
-    params.progress_arg = &bar;
-    weft_status st = weft_model_open(path, &params, &model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;

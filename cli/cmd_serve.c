@@ -97,14 +97,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
-    weft_model_params params;
     weft_model *model = NULL;
-    progress bar = {0};
-    weft_model_params_default(&params);
-    params.n_threads = o->threads;
-    params.n_ctx = o->engine.n_ctx;
-    params.progress = progress_update;
-    params.progress_arg = &bar;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -113,8 +106,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.cors_origins = o->origins.items;
     o->server.allow_hosts = o->hosts.items;
     o->server.aliases = o->aliases.items;
-    weft_status st = weft_model_open(path, &params, &model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, o->threads, o->engine.n_ctx, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     return st;

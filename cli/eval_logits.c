@@ -53,20 +53,12 @@ static weft_status write_floats(const char *path, const float *x, size_t n, weft
 
 static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n, weft_error *err)
 {
-    weft_model_params mp;
     weft_session_params sp;
     weft_model *model = NULL;
     weft_session *session = NULL;
     weft_model_info info = {.size = sizeof info};
     float *logits = NULL;
-    progress bar = {0};
-    weft_model_params_default(&mp);
-    mp.n_threads = o->threads;
-    mp.n_ctx = o->n_ctx;
-    mp.progress = progress_update;
-    mp.progress_arg = &bar;
-    weft_status st = weft_model_open(path, &mp, &model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &model, err);
     if (st || (st = weft_model_describe(model, &info, err))) goto done;
     weft_session_params_default(&sp);
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);

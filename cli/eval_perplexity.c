@@ -138,19 +138,11 @@ static weft_status score_all(struct scoring *s, weft_error *err)
 static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
 {
     const struct perplexity_options *o = s->o;
-    weft_model_params mp;
     weft_session_params sp;
     weft_model_info info = {.size = sizeof info};
-    progress bar = {0};
-    weft_status st;
     size_t n_ids;
     int32_t *ids = NULL;
-    weft_model_params_default(&mp);
-    mp.n_threads = o->threads;
-    mp.progress = progress_update;
-    mp.progress_arg = &bar;
-    st = weft_model_open(path, &mp, &s->model, err);
-    progress_end(&bar);
+    weft_status st = open_shown(path, o->threads, 0, &s->model, err);
     if (st || (st = weft_model_describe(s->model, &info, err))) return st;
     if (!weft_model_tokenizer(s->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     s->n_vocab = info.n_vocab;

@@ -46,6 +46,20 @@ void progress_end(progress *p)
     *p = (progress){0};
 }
 
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err)
+{
+    weft_model_params params;
+    progress bar = {0};
+    weft_model_params_default(&params);
+    params.n_threads = threads;
+    params.n_ctx = n_ctx;
+    params.progress = progress_update;
+    params.progress_arg = &bar;
+    weft_status st = weft_model_open(path, &params, model, err);
+    progress_end(&bar);
+    return st;
+}
+
 void print_clean(FILE *f, const char *text, size_t n, int width)
 {
     int left = width;

@@ -19,6 +19,8 @@ typedef struct progress {
 int progress_update(void *arg, const char *what, double fraction);
 /* Wipes the bar. */
 void progress_end(progress *p);
+/* weft_model_open with a bar; threads and n_ctx as in weft_model_params. */
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err);
 
 uint64_t now_ns(void);
 

@@ -1,19 +1,27 @@
-# About how many seconds the long tests take where programs are slow (sanitizers, emulation). CTest begins with the longest, so that
-# none is still running when all others are done.
+# About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at most. CTest begins with
+# the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what it takes.
 set(weft_test_costs
-    backend_conformance 70 golden 60 check-kernels 50 hf_reference 45 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 40
+    backend_conformance 70 golden 60 check-kernels 50 hf_reference 45 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 40 soak 40
     text_grammar_limits 30 text_grammar_masks 30 bench 30 backend_conformance-plugin 25 golden-ref 25 backend_threads 20
     text_tokenizer_limits 15 text_speed 15 text_regex 15 jinja_templates 15 cli 15 hostile 15 same 15 same-avx2 15
     engine_serve 15 engine_serve_same 15 engine_serve_ends 15 engine_serve_faults 15 serve_same 15 serve_faults 15 serve_kill 15
     quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 10 plan_cli_material 10)
 
-# Gives the current folder's tests their costs; deferred to its end.
+# Gives the current folder's tests their costs, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
-    set(left ${weft_test_costs})
-    while(left)
-        list(POP_FRONT left name seconds)
-        if(TEST ${name})
-            set_tests_properties(${name} PROPERTIES COST ${seconds})
+    get_property(tests DIRECTORY PROPERTY TESTS)
+    foreach(test ${tests})
+        set(seconds 5)
+        list(FIND weft_test_costs ${test} at)
+        if(at GREATER_EQUAL 0)
+            math(EXPR at "${at} + 1")
+            list(GET weft_test_costs ${at} seconds)
         endif()
-    endwhile()
+        if(WEFT_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT CMAKE_BUILD_TYPE STREQUAL Release)
+            math(EXPR limit "120 + 10 * ${seconds}")
+        else()
+            math(EXPR limit "60 + 5 * ${seconds}")
+        endif()
+        set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
+    endforeach()
 endfunction()

@@ -131,3 +131,23 @@ int weft__utf8_valid(const char *s, size_t n)
     }
     return !bad;
 }
+
+const char *weft__utf8_show(char *out, size_t room, const char *s, size_t n)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int bad = 0;
+        size_t length = weft__utf8_decode(s + i, n - i, &cp, &bad);
+        if (used + length + 4 > room) {
+            memcpy(out + used, "...", 3);
+            used += 3;
+            break;
+        }
+        if (bad || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) out[used++] = '?';
+        else memcpy(out + used, s + i, length), used += length;
+        i += length;
+    }
+    out[used] = 0;
+    return out;
+}

@@ -28,6 +28,9 @@ int weft__utf8_length(unsigned char c);
 /* Decodes one character at s[0..n), n >= 1. Stores the code point and returns the bytes used; on malformed input stores U+FFFD,
  * uses 1 byte and sets *bad (which may be NULL) to 1. Rejects overlong forms, surrogates and values above U+10FFFF. */
 size_t weft__utf8_decode(const char *s, size_t n, uint32_t *cp, int *bad);
+/* Text from outside made fit for a message: copies whole characters of s[0..n) into out, terminated, while they and "..." fit into
+ * `room` bytes, room >= 4, and cuts the rest; control characters (C0, DEL, C1) and malformed bytes become '?'. Returns out. */
+const char *weft__utf8_show(char *out, size_t room, const char *s, size_t n);
 /* Writes cp into out (4 bytes of room), returns the count. */
 size_t weft__utf8_encode(uint32_t cp, char out[4]);
 /* 1 when s[0..n) is well-formed UTF-8. */

@@ -12,7 +12,8 @@
 #include "sample/sampler.h"
 
 enum { DEFAULT_SLOTS = 16, DEFAULT_CTX = 4096, DEFAULT_CHUNK = 128, DEFAULT_QUEUE = 256, DECODE_COST = 2, AGE_US = 5000000 };
-enum { LEAST_WANTED = 32 }; /* rows with logits in one run of the model, though there be fewer slots: for log-probabilities of prompts */
+/* Rows with logits in one run of the model, though there be fewer slots: for log-probabilities of prompts. */
+enum { LEAST_WANTED = 32 };
 
 /* ---- parameters ---- */
 

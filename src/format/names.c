@@ -99,42 +99,18 @@ void weft__names_free(weft__names *names)
     *names = (weft__names){0};
 }
 
-/* Copies whole characters of s[0..n) into out while they and "..." fit into `room` bytes; the rest is cut. */
-static void show(char *out, size_t room, const char *s, size_t n)
-{
-    size_t o = 0;
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        int bad = 0;
-        size_t used = weft__utf8_decode(s + i, n - i, &cp, &bad);
-        if (o + used + 4 > room) {
-            memcpy(out + o, "...", 3);
-            o += 3;
-            break;
-        }
-        if (bad || cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) out[o++] = '?';
-        else memcpy(out + o, s + i, used), o += used;
-        i += used;
-    }
-    out[o] = 0;
-}
-
 const char *weft__show_name(char out[WEFT__SHOW], const char *name, size_t len)
 {
-    show(out, WEFT__SHOW, name, len);
-    return out;
+    return weft__utf8_show(out, WEFT__SHOW, name, len);
 }
 
 const char *weft__show_path(char out[WEFT__SHOW * 2], const char *path)
 {
     size_t len = strlen(path), room = WEFT__SHOW * 2, keep = room - 8;
-    if (len <= keep) {
-        show(out, room, path, len);
-        return out;
-    }
+    if (len <= keep) return weft__utf8_show(out, room, path, len);
     memcpy(out, "...", 3);
     const char *from = path + len - keep;
     while ((*from & 0xc0) == 0x80) from++; /* begin at a character */
-    show(out + 3, room - 3, from, strlen(from));
+    weft__utf8_show(out + 3, room - 3, from, strlen(from));
     return out;
 }

@@ -241,26 +241,27 @@ weft_status weft__j_call_macro(weft__jctx *c, weft__jmacro *macro, const weft__j
 
 /* ---- blocks ---- */
 
-static weft_status exec_set_block(weft__jctx *c, const weft__jinja *t, weft__jscope *scope, const weft__jnode *node)
+/* What the block writes, through its filters; nothing where it ended a loop. */
+static weft_status filtered(weft__jctx *c, const weft__jinja *t, weft__jscope *scope, const weft__jnode *node, weft__jval *text)
 {
     weft__jscope *inner;
-    weft__jval text;
     WEFT__J_TRY(weft__j_scope_create(c, scope, &node->bodies[0], &inner));
-    WEFT__J_TRY(capture(c, t, inner, &node->bodies[0], &text));
-    if (c->flow != WEFT__J_FLOW_ON) return WEFT_OK;
-    WEFT__J_TRY(weft__j_eval_filters(c, inner, node->b, &text, &text));
-    return assign(c, scope, node->a, text);
+    WEFT__J_TRY(capture(c, t, inner, &node->bodies[0], text));
+    return c->flow == WEFT__J_FLOW_ON ? weft__j_eval_filters(c, inner, node->b, text, text) : WEFT_OK;
+}
+
+static weft_status exec_set_block(weft__jctx *c, const weft__jinja *t, weft__jscope *scope, const weft__jnode *node)
+{
+    weft__jval text;
+    WEFT__J_TRY(filtered(c, t, scope, node, &text));
+    return c->flow == WEFT__J_FLOW_ON ? assign(c, scope, node->a, text) : WEFT_OK;
 }
 
 static weft_status exec_filter_block(weft__jctx *c, const weft__jinja *t, weft__jscope *scope, const weft__jnode *node)
 {
-    weft__jscope *inner;
     weft__jval text;
-    WEFT__J_TRY(weft__j_scope_create(c, scope, &node->bodies[0], &inner));
-    WEFT__J_TRY(capture(c, t, inner, &node->bodies[0], &text));
-    if (c->flow != WEFT__J_FLOW_ON) return WEFT_OK;
-    WEFT__J_TRY(weft__j_eval_filters(c, inner, node->b, &text, &text));
-    return weft__j_put_value(c, c->out, text);
+    WEFT__J_TRY(filtered(c, t, scope, node, &text));
+    return c->flow == WEFT__J_FLOW_ON ? weft__j_put_value(c, c->out, text) : WEFT_OK;
 }
 
 static weft_status exec_call_block(weft__jctx *c, const weft__jinja *t, weft__jscope *scope, const weft__jnode *node)

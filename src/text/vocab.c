@@ -9,26 +9,7 @@
 
 const char *weft__quote(char out[WEFT__QUOTE], const char *s, size_t n)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        int bad = 0;
-        size_t len = weft__utf8_decode(s + i, n - i, &cp, &bad);
-        if (used + len + 4 > WEFT__QUOTE) {
-            memcpy(out + used, "...", 3);
-            used += 3;
-            break;
-        }
-        if (bad || cp < 32 || cp == 127) {
-            out[used++] = '?';
-        } else {
-            memcpy(out + used, s + i, len);
-            used += len;
-        }
-        i += len;
-    }
-    out[used] = 0;
-    return out;
+    return weft__utf8_show(out, WEFT__QUOTE, s, n);
 }
 
 void weft__vocab_spec_init(weft__vocab_spec *spec)

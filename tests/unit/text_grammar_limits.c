@@ -217,7 +217,7 @@ static void refused_allocations_leave_nothing(void **state)
 {
     (void)state;
     static vocab v;
-    enum { KINDS = CLAIMS_REPEATED(2, 1, 1) }; /* the JSON grammar is compiled hundreds of times, which takes minutes when it is slow */
+    enum { KINDS = CLAIMS_REPEATED(2, 1, 1) }; /* JSON's grammar, hundreds of times, takes minutes when it is slow */
     vocab_make(&v, 1, 20);
     for (int json = 0; json < KINDS; json++) assert_true(fail_each(use_everything, &(struct everything){&v, json}) > 30);
     vocab_close(&v);
