@@ -97,7 +97,7 @@ static int on_event(void *arg, const weft_event *e)
 static weft_status submit(struct comparison *c, int i, weft_error *err)
 {
     struct answer *a = &c->answers[i];
-    const weft_request_adapter use = {a->name, NAN};
+    const weft_request_adapter use = {a->name, NAN, 0};
     weft_request_params p;
     uint64_t id;
     weft_request_params_default(&p);

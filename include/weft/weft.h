@@ -453,11 +453,15 @@ typedef struct weft_event {
 /* Non-zero: finish now (WEFT_FINISH_STOP). */
 typedef int (*weft_event_fn)(void *arg, const weft_event *event);
 
-/* Adapters by the names that weft_engine_adapter_add gave them. */
+/* Adapters by the names that weft_engine_adapter_add gave them, or by their numbers. */
 typedef struct weft_request_adapter {
-    const char *name;
-    float scale; /* NAN: the name's own; 0: as if it were not there */
+    const char *name; /* NULL: by index */
+    float scale;      /* NAN: the name's own; 0: as if it were not there */
+    int32_t index;    /* weft_engine_adapter.index, which never stands for another name's content */
 } weft_request_adapter;
+
+/* A stack of adapters as they were when it was made: requests that are given it compute with those contents, whatever becomes of the names. */
+typedef struct weft_engine_lease weft_engine_lease;
 
 typedef struct weft_request_params {
     uint32_t size;
@@ -477,7 +481,8 @@ typedef struct weft_request_params {
     weft_event_fn event;
     void *arg;
     const weft_request_adapter *adapters; /* [n_adapters], a stack; copied */
-    int32_t n_adapters;                   /* 0: none; at most 8 */
+    int32_t n_adapters;                   /* 0: none, or those of the lease; at most 8 */
+    weft_engine_lease *lease;             /* shared; NULL: none */
     int32_t cut_to_fit;                   /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
 } weft_request_params;
 
@@ -505,6 +510,11 @@ enum weft_adapter_flags {
  * weft_adapter_file_open does, or with WEFT_EXISTS, WEFT_LIMIT; nothing has changed then. */
 WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags, weft_error *err);
 WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err); /* WEFT_NOT_FOUND */
+
+/* Takes adapters before the request that will use them, so that what was chosen by name or number is what computes, for each of several requests
+ * too. What is not ready is read here. Fails as weft_engine_submit does for its adapters. *out NULL: they change nothing. Given back before the engine is freed. */
+WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err);
+WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
 typedef struct weft_engine_adapter {
     uint32_t size;

@@ -113,6 +113,14 @@ static entry *find(weft__adapt_store *s, const char *name)
     return NULL;
 }
 
+static entry *find_asked(weft__adapt_store *s, const weft__adapt_ask *ask)
+{
+    if (ask->name) return find(s, ask->name);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->entries[i].index == ask->index) return &s->entries[i];
+    return NULL;
+}
+
 static int same_id(weft__adapt_id a, weft__adapt_id b)
 {
     return a.word[0] == b.word[0] && a.word[1] == b.word[1];
@@ -232,14 +240,20 @@ static void forget(wish *w)
     w->n = 0;
 }
 
+static weft_status absent(const weft__adapt_ask *ask, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    if (!ask->name) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter with number %d", ask->index);
+    return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, ask->name, strlen(ask->name)));
+}
+
 /* With the lock. */
 static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, wish *w, weft_error *err)
 {
-    char shown[WEFT__SHOW];
     w->n = 0;
     for (int32_t i = 0; i < n; i++) {
-        const entry *e = find(s, asks[i].name);
-        if (!e) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, asks[i].name, strlen(asks[i].name)));
+        const entry *e = find_asked(s, &asks[i]);
+        if (!e) return absent(&asks[i], err);
         float scale = isnan(asks[i].scale) ? e->scale : asks[i].scale;
         if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", e->name);
         if (scale == 0) continue;
@@ -397,6 +411,15 @@ weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask 
     st = lease_loading(s, asks, n, out, err);
     pthread_mutex_unlock(&s->loading);
     return st;
+}
+
+weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease)
+{
+    if (!lease) return NULL;
+    pthread_mutex_lock(&s->lock);
+    lease->n_pins++;
+    pthread_mutex_unlock(&s->lock);
+    return lease;
 }
 
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)

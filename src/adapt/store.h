@@ -42,17 +42,20 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
 /* WEFT_NOT_FOUND. */
 weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err);
 
-/* A name and a weight; NAN: the name's own. A weight of 0 is as if it were not there. */
+/* A name, or where it is NULL the index of one, and a weight; NAN: the name's own. A weight of 0 is as if it were not there. */
 typedef struct weft__adapt_ask {
     const char *name;
     float scale;
+    int32_t index;
 } weft__adapt_ask;
 
 typedef struct weft__adapt_lease weft__adapt_lease;
 
-/* *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
+/* What the names and indices stand for now: from here on contents are meant, not names. *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
  * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open and _weave do. */
 weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err);
+/* Once more; NULL stays NULL. */
+weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
 /* What it computes: contents and weights. */

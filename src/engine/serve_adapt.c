@@ -35,20 +35,43 @@ weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err)
     return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters, err);
 }
 
-weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
+static weft_status take(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft__adapt_lease **out, weft_error *err)
 {
     weft__adapt_ask asks[WEFT__ADAPT_STACK];
-    if (p->n_adapters == 0) return WEFT_OK;
-    if (p->n_adapters < 0 || p->n_adapters > WEFT__ADAPT_STACK)
-        return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", p->n_adapters, WEFT__ADAPT_STACK);
-    for (int32_t i = 0; i < p->n_adapters; i++) asks[i] = (weft__adapt_ask){p->adapters[i].name, p->adapters[i].scale};
-    return weft__adapt_store_lease(e->adapters, asks, p->n_adapters, &r->lease, err);
+    *out = NULL;
+    if (n == 0) return WEFT_OK;
+    if (n < 0 || n > WEFT__ADAPT_STACK) return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", n, WEFT__ADAPT_STACK);
+    for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ask){adapters[i].name, adapters[i].scale, adapters[i].index};
+    return weft__adapt_store_lease(e->adapters, asks, n, out, err);
+}
+
+weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
+{
+    if (!p->lease) return take(e, p->adapters, p->n_adapters, &r->lease, err);
+    if (p->n_adapters) return weft_fail(err, WEFT_ARGUMENT, "a request has adapters by name or a lease of them, not both");
+    r->lease = weft__adapt_store_share(e->adapters, (weft__adapt_lease *)p->lease);
+    return WEFT_OK;
 }
 
 /* ---- weft.h ---- */
 
 _Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE, "weft.h has the store's flags");
 _Static_assert(sizeof((weft_engine_adapter *)0)->name == WEFT__ADAPT_NAME + 1, "weft.h has room for a name");
+
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err)
+{
+    weft__adapt_lease *lease;
+    weft_status st = take(e, adapters, n, &lease, err);
+    *out = (weft_engine_lease *)lease;
+    return st;
+}
+
+void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
+{
+    weft__adapt_lease *l = (weft__adapt_lease *)*lease;
+    *lease = NULL;
+    weft__adapt_store_release(e->adapters, &l);
+}
 
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
 {

@@ -36,44 +36,57 @@ static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
     return id >= 0 && id <= INT32_MAX && weft_engine_adapters(s->engine, (int32_t)id, out, 1) > 0 && out->index == id;
 }
 
-static int add(weft__adapters *out, const char *name, float scale, weft__fault *fault)
-{
-    if (out->n == WEFT__MAX_LORAS) return weft__fault_set(fault, 400, "lora", "'lora' must have at most %d adapters", WEFT__MAX_LORAS);
-    weft_request_adapter *a = &out->items[out->n];
-    snprintf(out->names[out->n], sizeof out->names[0], "%s", name);
-    *a = (weft_request_adapter){out->names[out->n], scale};
-    out->n++;
-    return 1;
-}
-
-static int add_listed(const weft_server *s, const weft__lora *loras, int n, weft__adapters *out, weft__fault *fault)
+/* All of them must be there. */
+static int check_listed(const weft_server *s, const weft__lora *loras, int n, weft__fault *fault)
 {
     weft_engine_adapter a;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (!by_index(s, loras[i].id, &a)) return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
-        if (!add(out, a.name, (float)loras[i].scale, fault)) return 0;
-    }
     return 1;
 }
 
-int weft__adapters_choose(weft_server *s, const weft__ask *ask, weft__adapters *out, weft__fault *fault)
+static int take(weft_server *s, const weft_request_adapter *adapters, int n, weft_engine_lease **out, weft__fault *fault)
+{
+    weft_error err = {0};
+    weft_status st = weft_engine_lease_new(s->engine, adapters, n, out, &err);
+    if (!st) return 1;
+    weft__fault_of(fault, st, err.message);
+    return 0;
+}
+
+/* By number: one that is unloaded, and its name loaded again, is another then. */
+static int take_listed(weft_server *s, const weft__lora *loras, int n, weft_engine_lease **out, weft__fault *fault)
+{
+    weft_request_adapter adapters[WEFT__MAX_LORAS];
+    for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
+    return take(s, adapters, n, out, fault);
+}
+
+/* Those whose scales were set for all. Which were unloaded since change nothing. */
+static int take_set(weft_server *s, weft_engine_lease **out, weft__fault *fault)
+{
+    for (;;) {
+        weft__lora set[WEFT__MAX_LORAS];
+        weft_engine_adapter a;
+        int n = 0;
+        pthread_mutex_lock(&s->loras_lock);
+        for (int i = 0; i < s->n_loras; i++)
+            if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
+        pthread_mutex_unlock(&s->loras_lock);
+        if (take_listed(s, set, n, out, fault)) return 1;
+        if (check_listed(s, set, n, &(weft__fault){0})) return 0; /* it was not for one that was just unloaded */
+        *fault = (weft__fault){0};
+    }
+}
+
+int weft__adapters_take(weft_server *s, const weft__ask *ask, weft_engine_lease **out, weft__fault *fault)
 {
     const char *named = weft__adapter_of_model(s, ask->model);
-    weft__lora set[WEFT__MAX_LORAS];
-    int n_set;
-    out->n = 0;
     if (named && ask->lora_given)
         return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (named) return add(out, named, NAN, fault);
-    if (ask->lora_given) return add_listed(s, ask->loras, ask->n_loras, out, fault);
-    pthread_mutex_lock(&s->loras_lock);
-    n_set = s->n_loras;
-    memcpy(set, s->loras, sizeof set);
-    pthread_mutex_unlock(&s->loras_lock);
-    weft_engine_adapter a;
-    for (int i = 0; i < n_set; i++)
-        if (by_index(s, set[i].id, &a) && !add(out, a.name, (float)set[i].scale, fault)) return 0; /* those that were unloaded since change nothing */
-    return 1;
+    if (named) return take(s, &(weft_request_adapter){named, NAN, 0}, 1, out, fault);
+    if (ask->lora_given) return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, out, fault);
+    return take_set(s, out, fault);
 }
 
 /* ---- listing ---- */
@@ -161,12 +174,11 @@ static void set_scales(weft_server *s, const char *body, size_t n, weft__text *o
     weft__json *root = NULL;
     weft_error err = {0};
     weft__ask ask = {0};
-    weft__adapters known = {0};
     if (weft__json_parse(body, n, &root, &err)) {
         weft__fault_set(fault, 400, NULL, "the body is no JSON: %s", err.message);
         return;
     }
-    if (weft__lora_read(&ask, "lora", root, fault) && add_listed(s, ask.loras, ask.n_loras, &known, fault)) {
+    if (weft__lora_read(&ask, "lora", root, fault) && check_listed(s, ask.loras, ask.n_loras, fault)) {
         pthread_mutex_lock(&s->loras_lock);
         memcpy(s->loras, ask.loras, sizeof s->loras);
         s->n_loras = ask.n_loras;

@@ -34,6 +34,7 @@ static void unref(weft__gen *g)
     weft__free(g->choices);
     weft__prompts_free(&g->prompts);
     weft__ask_free(&g->ask);
+    weft_engine_lease_free(g->server->engine, &g->lease);
     weft_grammar_free(&g->grammar);
     weft__text_free(&g->scratch);
     pthread_mutex_destroy(&g->lock);
@@ -344,7 +345,7 @@ static int prepare(weft__gen *g, weft__fault *fault)
     if (n > g->server->max_requests)
         return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : g->embedding ? "input" : "prompt", "%lld answers at once: this server takes %d together, in its slots and its queue",
                                (long long)n, g->server->max_requests);
-    if (!check_length(g, fault) || !weft__adapters_choose(g->server, &g->ask, &g->adapters, fault) || !add_text_biases(g, fault)) return 0;
+    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->lease, fault) || !add_text_biases(g, fault)) return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
@@ -392,8 +393,7 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.ignore_end = a->ignore_end;
     fill_sampler(c, &p.sampler);
     p.grammar = g->grammar;
-    p.adapters = g->adapters.items;
-    p.n_adapters = g->adapters.n;
+    p.lease = g->lease;
     p.n_top = g->embedding ? -1 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
     p.embedding = g->embedding;
@@ -436,6 +436,7 @@ static int submit_all(weft__gen *g, weft__fault *fault)
         }
         return 0;
     }
+    weft_engine_lease_free(g->server->engine, &g->lease);
     return 1;
 }
 
@@ -511,6 +512,7 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     make_id(g->id, sizeof g->id, id_prefix);
     snprintf(g->model, sizeof g->model, "%s", g->ask.model && *g->ask.model ? g->ask.model : s->name);
     if (!prepare(g, &fault)) {
+        if (fault.status == 429) weft__http_add_header(r, "Retry-After", "1");
         weft__reply_fault(r, &fault);
         unref(g);
         return;

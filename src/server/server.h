@@ -86,13 +86,6 @@ typedef struct weft__strings {
     char **items; /* NULL-terminated */
 } weft__strings;
 
-/* The adapters of one request. */
-typedef struct weft__adapters {
-    weft_request_adapter items[WEFT__MAX_LORAS]; /* [n], named by: */
-    char names[WEFT__MAX_LORAS][129];
-    int n;
-} weft__adapters;
-
 typedef struct weft__gen weft__gen;
 
 /* Grammars that wait to be compiled (compile.c). */
@@ -231,7 +224,7 @@ struct weft__gen {
     int n_choices;
     weft_grammar *grammar;
     weft__gen *next_to_compile;
-    weft__adapters adapters;
+    weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
     int64_t created;
     int keep_entries, several; /* several: prompts were given as an array */
@@ -270,8 +263,8 @@ typedef struct weft__note {
 /* ---- adapters (adapters.c) ---- */
 /* The adapter that a model's name stands for, within it; NULL: none. */
 const char *weft__adapter_of_model(const weft_server *s, const char *model);
-/* Those of a request. 1, or 0 with the fault filled. */
-int weft__adapters_choose(weft_server *s, const weft__ask *ask, weft__adapters *out, weft__fault *fault);
+/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. */
+int weft__adapters_take(weft_server *s, const weft__ask *ask, weft_engine_lease **out, weft__fault *fault);
 void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out);
 /* All of them as models, each with a comma in front. */
 void weft__adapters_put_models(const weft_server *s, weft__text *out);

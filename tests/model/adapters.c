@@ -150,28 +150,42 @@ static int32_t prompt_token(int prompt, int i)
     return 3 + (i * 7 + (prompt == 2 || i >= 100 ? prompt * 31 : 0) + i / 9) % 200;
 }
 
-static weft_status submit(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a, weft_error *err)
+/* Fills in the prompt and what all requests have. */
+static weft_status submit_params(weft_engine *e, int prompt, weft_request_params *p, answer *a, weft_error *err)
 {
     int32_t tokens[N_PROMPT];
-    weft_request_adapter adapters[2];
-    weft_request_params p;
     uint64_t id;
     *a = (answer){0};
     for (int i = 0; i < N_PROMPT; i++) tokens[i] = prompt_token(prompt, i);
-    for (int i = 0; i < s->n; i++) adapters[i] = (weft_request_adapter){names[s->which[i]], s->scale[i]};
+    p->tokens = tokens;
+    p->n_tokens = N_PROMPT;
+    p->max_tokens = N_ANSWER;
+    p->ignore_end = 1;
+    p->n_top = 0;
+    p->sampler.temperature = 0;
+    p->event = on_event;
+    p->arg = a;
+    return weft_engine_submit(e, p, &id, NULL, err);
+}
+
+static weft_status submit(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a, weft_error *err)
+{
+    weft_request_adapter adapters[2];
+    weft_request_params p;
     weft_request_params_default(&p);
-    p.tokens = tokens;
-    p.n_tokens = N_PROMPT;
-    p.max_tokens = N_ANSWER;
-    p.ignore_end = 1;
-    p.n_top = 0;
+    for (int i = 0; i < s->n; i++) adapters[i] = (weft_request_adapter){names[s->which[i]], s->scale[i], 0};
     p.no_cache = no_cache;
-    p.sampler.temperature = 0;
     p.adapters = adapters;
     p.n_adapters = s->n;
-    p.event = on_event;
-    p.arg = a;
-    return weft_engine_submit(e, &p, &id, NULL, err);
+    return submit_params(e, prompt, &p, a, err);
+}
+
+static weft_status submit_leased(weft_engine *e, int prompt, weft_engine_lease *lease, answer *a, weft_error *err)
+{
+    weft_request_params p;
+    weft_request_params_default(&p);
+    p.lease = lease;
+    return submit_params(e, prompt, &p, a, err);
 }
 
 static void wait_for(answer *a)
@@ -372,6 +386,44 @@ static void a_request_keeps_its_version(void **state)
     free(w);
 }
 
+/* A lease is what its names stood for when it was taken: name and content may go, its requests and their prefixes stay. */
+static void a_lease_keeps_what_was_chosen(void **state)
+{
+    (void)state;
+    world *w = calloc(1, sizeof *w);
+    const stack of_first = {1, {0}, {1}}, of_second = {1, {1}, {1}}, s = {1, {0}, {1}};
+    weft_engine_adapter listed = {.size = sizeof listed};
+    weft_engine_lease *lease = NULL, *none = NULL;
+    answer first, again, other;
+    weft_error err = {0};
+    assert_non_null(w);
+    w->engine = new_engine(0);
+    w->plain = new_engine(0);
+    add_contents(w->plain);
+    load(w, 0, 0);
+    assert_int_equal(weft_engine_adapter_find(w->engine, "n0", &listed, &err), WEFT_OK);
+    const weft_request_adapter by_number = {NULL, 1, listed.index}, nothing = {"n0", 0, 0};
+    if (weft_engine_lease_new(w->engine, &by_number, 1, &lease, &err)) fail_msg("%s", err.message);
+    assert_int_equal(weft_engine_adapter_remove(w->engine, "n0", NULL), WEFT_OK);
+    load(w, 0, 1);
+    ask(w->engine, 0, &s, 0, NAMES, &other);
+    if (submit_leased(w->engine, 0, lease, &first, &err)) fail_msg("%s", err.message);
+    wait_for(&first);
+    assert_int_equal(first.n_cached, 0); /* the name's new content left its prefix, not this one's */
+    if (submit_leased(w->engine, 1, lease, &again, &err)) fail_msg("%s", err.message);
+    weft_engine_lease_free(w->engine, &lease);
+    wait_for(&again);
+    assert_true(again.n_cached > 0);
+    assert_true(same(&first, expected(w, 0, &of_first)) && same(&again, expected(w, 1, &of_first)) && same(&other, expected(w, 0, &of_second)));
+    assert_int_equal(weft_engine_lease_new(w->engine, &by_number, 1, &lease, &err), WEFT_NOT_FOUND);
+    assert_null(lease);
+    assert_int_equal(weft_engine_lease_new(w->engine, &nothing, 1, &none, &err), WEFT_OK);
+    assert_null(none);
+    weft_engine_free(&w->engine);
+    weft_engine_free(&w->plain);
+    free(w);
+}
+
 static void requests_are_refused_by_name(void **state)
 {
     (void)state;
@@ -448,6 +500,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(neighbours_change_no_bit),
         cmocka_unit_test(prefixes_are_of_one_content),
         cmocka_unit_test(a_request_keeps_its_version),
+        cmocka_unit_test(a_lease_keeps_what_was_chosen),
         cmocka_unit_test(requests_are_refused_by_name),
     };
     const struct CMUnitTest material[] = {

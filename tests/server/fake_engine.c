@@ -3,7 +3,7 @@
  *   [say TEXT]   generates TEXT, a token per byte, then ends      [loop TEXT]  TEXT again and again
  *   [delay MS]   before each token                                [queue MS]   before the first
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
- *   [adapters]   generates the names and scales of its adapters
+ *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  * Without an order it says "Hello, world!". Any empty file may be an adapter. One thread owns the running requests, as in the engine. */
 #include "fake_model.h"
@@ -20,6 +20,11 @@
 #include "base/clock.h"
 
 enum { N_SLOTS = 8, MAX_QUEUE = 160, MAX_SAVED = 64, MAX_ADAPTERS = 64 };
+
+struct weft_engine_lease {
+    int n;
+    weft_engine_adapter adapters[8]; /* as they were, with the scales that were asked for */
+};
 
 struct request {
     struct request *next;
@@ -46,7 +51,7 @@ struct weft_engine {
     char saved[MAX_SAVED][132];
     int32_t n_saved[MAX_SAVED];
     weft_engine_adapter adapters[MAX_ADAPTERS]; /* [n_adapters], by index */
-    int32_t n_adapters, next_adapter;
+    int32_t n_adapters, next_adapter, n_leases;
 };
 
 
@@ -85,6 +90,7 @@ static void read_script(weft_engine *e, struct request *r)
     char text[8192];
     const char *s;
     text_of(e, r, text, sizeof text);
+    const weft_engine_lease *lease = r->p.lease;
     r->fail_after = -1;
     strcpy(r->script, "Hello, world!");
     if ((s = order(text, "say")) || (s = order(text, "loop"))) snprintf(r->script, sizeof r->script, "%.*s", (int)strcspn(s, "]"), s);
@@ -94,9 +100,12 @@ static void read_script(weft_engine *e, struct request *r)
     if ((s = order(text, "fail"))) r->fail_after = atoi(s);
     if (strstr(text, "[adapters]")) {
         r->script[0] = '-', r->script[1] = 0;
-        for (int32_t i = 0, at = 0; i < r->p.n_adapters; i++)
-            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%s=%g;", r->p.adapters[i].name, (double)r->p.adapters[i].scale);
+        for (int32_t i = 0, at = 0; lease && i < lease->n; i++)
+            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%s=%g;", lease->adapters[i].name, (double)lease->adapters[i].scale);
     }
+    if (strstr(text, "[versions]"))
+        for (int32_t i = 0, at = 0; lease && i < lease->n; i++)
+            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%d.%d;", lease->adapters[i].index, lease->adapters[i].version);
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
     r->n_script = strlen(r->script);
     if (strstr(text, "[busy]")) r->fail_after = -2;
@@ -139,7 +148,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     r->submitted_ns = r->due_ns = weft__clock_ns();
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
-    r->p.adapters = NULL;
+    r->p.lease = NULL;
     r->limit = params->max_tokens < 0 ? FAKE_CTX - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
     weft_status st = refuse(e, r, retry_after_s, err);
@@ -337,6 +346,7 @@ void weft_engine_free(weft_engine **engine)
     cancel_all(e);
     pthread_mutex_unlock(&e->lock);
     pthread_join(e->thread, NULL);
+    if (e->n_leases) abort(); /* all were to be given back */
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->wake);
     pthread_cond_destroy(&e->idle);
@@ -432,6 +442,39 @@ weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_er
     if (a) memmove(a, a + 1, (size_t)(e->adapters + e->n_adapters-- - (a + 1)) * sizeof *a);
     pthread_mutex_unlock(&e->lock);
     return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
+}
+
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    *out = NULL;
+    if (n == 0) return WEFT_OK;
+    weft_engine_lease *l = weft__alloc_zero(1, sizeof *l);
+    if (!l) abort();
+    pthread_mutex_lock(&e->lock);
+    for (; l->n < n && !st; l->n++) {
+        const weft_request_adapter *want = &adapters[l->n];
+        const weft_engine_adapter *a = want->name ? adapter_named(e, want->name) : NULL;
+        for (int32_t i = 0; !want->name && i < e->n_adapters; i++)
+            if (e->adapters[i].index == want->index) a = &e->adapters[i];
+        if (a) l->adapters[l->n] = *a, l->adapters[l->n].scale = want->scale;
+        else st = weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
+    }
+    e->n_leases += !st;
+    pthread_mutex_unlock(&e->lock);
+    if (st) weft__free(l);
+    else *out = l;
+    return st;
+}
+
+void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
+{
+    if (!*lease) return;
+    pthread_mutex_lock(&e->lock);
+    e->n_leases--;
+    pthread_mutex_unlock(&e->lock);
+    weft__free(*lease);
+    *lease = NULL;
 }
 
 weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err)

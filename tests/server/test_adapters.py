@@ -5,6 +5,8 @@ usage: test_adapters.py build/fake_server"""
 import os
 import shutil
 import tempfile
+import threading
+import time
 import unittest
 
 import servers as base
@@ -73,6 +75,32 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.used(), "-")
         self.assertEqual(self.load("b", "b.gguf").json["id"], 2)  # a number is never given twice
         self.assertEqual(self.used(), "-")
+
+    def test_what_was_chosen_is_what_computes(self):
+        """Its name unloaded and loaded again while the request's grammar is compiled: by name or by number, and for each of its answers."""
+        known = self.load("a", "a.gguf").json["id"]
+        slow = {"prompt": "[versions]", "grammar": "root ::= slow", "n": 2, "max_tokens": 9}
+        for way in ("model", "lora", "set"):
+            for wait in (0.03, 0.06, 0.1, 0.5, 2):  # until the request is there before the name is gone
+                chosen = {"model": "a"} if way == "model" else {"lora": [{"id": known, "scale": 1}]} if way == "lora" else {}
+                if way == "set":
+                    self.server.post(LIST, [{"id": known, "scale": 1}])
+                answers, expected = [], [f"{known}.1;"] * 2
+                asking = threading.Thread(target=lambda: answers.append(self.server.post(base.TEXT, {**slow, **chosen}).json))
+                asking.start()
+                time.sleep(wait)
+                self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 200)
+                fresh = self.load("a", "b.gguf").json["id"]
+                asking.join()
+                self.assertGreater(fresh, known)
+                known, texts = fresh, [c["text"] for c in answers[0].get("choices", ())]
+                self.assertLessEqual(len(set(texts)), 1)
+                if way != "model":  # a name may stand for what it is by then
+                    self.assertNotIn(f"{fresh}.1;", texts)
+                if texts == expected:
+                    break
+            self.assertEqual(texts, expected, way)
+        self.assertEqual(self.used(prompt="[versions]"), "Hello, world!")  # whose scale was set is gone
 
     def test_bad_fields_are_named(self):
         self.load("a", "a.gguf")

@@ -221,7 +221,7 @@ static void add(weft__adapt_store *s, const char *name, const char *path, uint32
 
 static weft__adapt_lease *lease(weft__adapt_store *s, const char *name, float scale)
 {
-    weft__adapt_ask ask = {name, scale};
+    weft__adapt_ask ask = {name, scale, 0};
     weft__adapt_lease *l;
     weft_error err = {0};
     if (weft__adapt_store_lease(s, &ask, 1, &l, &err)) fail_msg("%s", err.message);
@@ -230,7 +230,7 @@ static weft__adapt_lease *lease(weft__adapt_store *s, const char *name, float sc
 
 static weft_status no_lease(weft__adapt_store *s, const char *name, const char *says)
 {
-    weft__adapt_ask ask = {name, 1};
+    weft__adapt_ask ask = {name, 1, 0};
     weft__adapt_lease *l;
     weft_error err = {0};
     weft_status st = weft__adapt_store_lease(s, &ask, 1, &l, &err);
@@ -430,7 +430,7 @@ static void look(worker *w, int which)
     weft__adapt_lease *l;
     const truth *t = &truths[which];
     snprintf(name, sizeof name, "n%d", which);
-    weft__adapt_ask ask = {name, 1};
+    weft__adapt_ask ask = {name, 1, 0};
     unsigned generation = t->generation;
     int loaded = t->loaded;
     weft_status st = weft__adapt_store_lease(w->s, &ask, 1, &l, NULL);
@@ -503,6 +503,82 @@ static void threads_get_what_they_ask_for(void **state)
     weft__adapt_store_destroy(&s);
 }
 
+/* ---- by number ---- */
+
+/* Takes n0 away and loads it again, with the other content each time: under another number. */
+static void *come_and_go(void *arg)
+{
+    worker *w = arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        const char *path = write_content(0, i % 2);
+        weft__adapt_store_remove(w->s, "n0", NULL);
+        if (weft__adapt_store_add(w->s, "n0", path, 1, 0, NULL)) w->wrong++;
+        sched_yield();
+    }
+    rewritten = 1;
+    return NULL;
+}
+
+static void keep_info(void *arg, const weft__adapt_entry_info *info)
+{
+    *(weft__adapt_entry_info *)arg = *info;
+}
+
+/* What a number stood for when it was looked up is what is leased by it, or nothing is. */
+static void *lease_by_number(void *arg)
+{
+    worker *w = arg;
+    weft__adapt_id seen[2];
+    for (int c = 0; c < 2; c++) { /* the ids of adapters, not of stacks */
+        weft__adapt *a = open_adapter(place(c ? "c1" : "c0"));
+        seen[c] = a->id;
+        weft__adapt_close(&a);
+    }
+    while (!rewritten) {
+        weft__adapt_entry_info info;
+        weft__adapt_lease *l;
+        if (!weft__adapt_store_find(w->s, "n0", keep_info, &info)) continue;
+        int content = !memcmp(&info.id, &seen[1], sizeof info.id);
+        if (!content && memcmp(&info.id, &seen[0], sizeof info.id)) w->wrong++;
+        sched_yield();
+        weft__adapt_ask ask = {NULL, 1, info.index};
+        weft_status st = weft__adapt_store_lease(w->s, &ask, 1, &l, NULL);
+        if (st && st != WEFT_NOT_FOUND && st != WEFT_STATE) w->wrong++;
+        if (st) continue;
+        weft__adapt_lease *again = weft__adapt_store_share(w->s, l);
+        const weft__adapt_id id = weft__adapt_lease_id(l);
+        weft__adapt_store_release(w->s, &l);
+        if (memcmp(&id, &content_ids[0][content], sizeof id) || ((const packed *)weft__adapt_lease_packed(again))->b0 != content_b0(0, content)) w->wrong++;
+        weft__adapt_store_release(w->s, &again);
+        w->right++;
+    }
+    return NULL;
+}
+
+static void a_number_never_means_another(void **state)
+{
+    (void)state;
+    pthread_t threads[3];
+    worker workers[3];
+    weft__adapt_ask ask = {NULL, 1, 7};
+    weft__adapt_lease *l;
+    weft_error err = {0};
+    learn_contents();
+    for (int c = 0; c < 2; c++) write_adapter(c ? "c1" : "c0", (uint64_t)c, 1, 1, 0);
+    weft__adapt_store *s = new_store(3000);
+    assert_int_equal(weft__adapt_store_lease(s, &ask, 1, &l, &err), WEFT_NOT_FOUND);
+    assert_string_equal(err.message, "there is no adapter with number 7");
+    rewritten = 0;
+    for (int i = 0; i < 3; i++) workers[i] = (worker){.s = s};
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, i ? lease_by_number : come_and_go, &workers[i]), 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(workers[i].wrong, 0);
+    }
+    assert_true(workers[1].right + workers[2].right > 0);
+    weft__adapt_store_destroy(&s);
+}
+
 /* ---- allocations ---- */
 
 static int use_all(void *arg)
@@ -510,7 +586,7 @@ static int use_all(void *arg)
     static const weft__adapt_packer packer = {NULL, pack, unpack};
     weft__adapt_store *s;
     weft__adapt_lease *l = NULL;
-    const weft__adapt_ask asks[] = {{"a", 1}, {"d", 0.5f}};
+    const weft__adapt_ask asks[] = {{"a", 1, 0}, {"d", 0.5f, 0}};
     (void)arg;
     if (weft__adapt_store_create(&store_base, &made_names, &packer, 5000, &s, NULL)) return 0;
     int ok = !weft__adapt_store_add(s, "a", place("a"), 1, 0, NULL) && !weft__adapt_store_add(s, "d", place("d"), 1, WEFT__ADAPT_LAZY, NULL) &&
@@ -541,6 +617,7 @@ int main(void)
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(threads_get_what_they_ask_for),
+        cmocka_unit_test(a_number_never_means_another),
         cmocka_unit_test(refused_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
