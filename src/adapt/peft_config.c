@@ -59,11 +59,35 @@ static int is_nothing(const weft__json *v)
     return (weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && weft__json_size(v) == 0;
 }
 
+/* The modules that a list, or a single string, names: "lm_head, score". At most so many as fit. */
+static void list_names(const weft__json *v, char *out, size_t size)
+{
+    char shown[WEFT__SHOW];
+    size_t used = 0, n, items = weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_size(v) : 1;
+    const char *s;
+    out[0] = 0;
+    for (size_t i = 0; i < items && used < size; i++)
+        if (weft__json_string(weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_at(v, i) : v, &s, &n))
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", weft__show_name(shown, s, n));
+}
+
+static weft_status refuse_whole_modules(const weft__json *root, weft_error *err)
+{
+    const weft__json *v = weft__json_get(root, "modules_to_save");
+    char names[128];
+    if (is_nothing(v)) return WEFT_OK;
+    list_names(v, names, sizeof names);
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "adapter_config.json: modules_to_save has %s, trained whole, of which a base for many adapters has one only; name them in target_modules "
+                     "instead, or merge the adapter (merge_and_unload of PEFT) and convert the result",
+                     names);
+}
+
+/* fan_in_fan_out speaks of modules that keep their weights transposed; in the architectures here there are none, and PEFT takes no notice of it then. */
 static weft_status refuse_others(const weft__json *root, weft_error *err)
 {
-    static const char *const keys[] = {"fan_in_fan_out",     "modules_to_save",     "lora_bias",          "layer_replication",
-                                       "target_parameters",  "trainable_token_indices", "alora_invocation_tokens", "use_qalora",
-                                       "arrow_config",       "use_bdlora",          "ensure_weight_tying"};
+    static const char *const keys[] = {"lora_bias",  "layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens",
+                                       "use_qalora", "arrow_config",      "use_bdlora",        "ensure_weight_tying"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!is_nothing(weft__json_get(root, keys[i])))
             return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: %s is set, which is not supported", keys[i]);
@@ -161,7 +185,7 @@ static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_
 {
     weft_status st;
     if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
-    if ((st = check_strings(root, err)) || (st = refuse_others(root, err)) || (st = refuse_changed_base(root, err)) ||
+    if ((st = check_strings(root, err)) || (st = refuse_whole_modules(root, err)) || (st = refuse_others(root, err)) || (st = refuse_changed_base(root, err)) ||
         (st = flag(root, "use_rslora", &c->rslora, err)) || (st = flag(root, "use_dora", &c->dora, err)))
         return st;
     if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)

@@ -57,14 +57,22 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
     return weft__peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
 }
 
-static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
+static weft_status refuse_tensor(const char *name, weft_error *err)
 {
     char shown[WEFT__SHOW];
+    size_t n = strlen(name);
+    weft__show_name(shown, name, n);
+    if (strstr(name, ".base_layer."))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is the base's own, saved beside its change; save the adapter without it (save_embedding_layers=False of PEFT)", shown);
+    return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported", shown);
+}
+
+static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
+{
     size_t begin, n;
     enum half half;
     weft_status st;
-    if (!split(t->name, &begin, &n, &half))
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported", weft__show_name(shown, t->name, strlen(t->name)));
+    if (!split(t->name, &begin, &n, &half)) return refuse_tensor(t->name, r->err);
     weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
     if (!f || (!f->place.name[0] && (st = begin_module(r, f)))) return st;
     int embedding = half == HALF_EMBEDDING_A || half == HALF_EMBEDDING_B;

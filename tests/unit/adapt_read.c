@@ -357,6 +357,16 @@ static void magnitudes_are_read(void **state)
     refuse_peft(CONFIG "}", t, 3, WEFT_FORMAT, "use_dora is not true");
 }
 
+/* No module of these architectures keeps its weights transposed: PEFT warns and goes on, with the same numbers. */
+static void fan_in_fan_out_changes_nothing(void **state)
+{
+    (void)state;
+    weft__adapt *a = open_peft(CONFIG "}", PEFT_Q, 2), *b = open_peft(CONFIG ",\"fan_in_fan_out\":true}", PEFT_Q, 2);
+    assert_memory_equal(&a->id, &b->id, sizeof a->id);
+    weft__adapt_close(&a);
+    weft__adapt_close(&b);
+}
+
 static void configurations_are_refused_by_name(void **state)
 {
     static const struct {
@@ -371,8 +381,8 @@ static void configurations_are_refused_by_name(void **state)
         {"{\"peft_type\":\"LORA\",\"r\":1e300,\"lora_alpha\":8}", "r must be", WEFT_FORMAT},
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":1e39}", "lora_alpha", WEFT_FORMAT},
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":\"8\"}", "lora_alpha", WEFT_FORMAT},
-        {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "modules_to_save", WEFT_UNSUPPORTED},
-        {CONFIG ",\"fan_in_fan_out\":true}", "fan_in_fan_out", WEFT_UNSUPPORTED},
+        {CONFIG ",\"modules_to_save\":[\"lm_head\",\"embed_tokens\"]}", "modules_to_save has lm_head, embed_tokens, trained whole", WEFT_UNSUPPORTED},
+        {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "target_modules instead, or merge the adapter", WEFT_UNSUPPORTED},
         {CONFIG ",\"lora_bias\":true}", "lora_bias", WEFT_UNSUPPORTED},
         {CONFIG ",\"layer_replication\":[[0,4]]}", "layer_replication", WEFT_UNSUPPORTED},
         {CONFIG ",\"init_lora_weights\":\"pissa_niter_16\"}", "pissa", WEFT_UNSUPPORTED},
@@ -387,6 +397,8 @@ static void configurations_are_refused_by_name(void **state)
     refuse_peft(CONFIG "}", other, 1, WEFT_ARGUMENT, "layers.7");
     const made saved[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.lm_head.weight", 2, {K, N}}};
     refuse_peft(CONFIG "}", saved, 3, WEFT_UNSUPPORTED, "lm_head.weight");
+    const made table[] = {{"base_model.model.model.embed_tokens.base_layer.weight", 2, {K, N}}};
+    refuse_peft(CONFIG "}", table, 1, WEFT_UNSUPPORTED, "save_embedding_layers=False");
     const made traversal[] = {{"base_model.model.../../../etc/passwd.lora_A.weight", 2, {K, 4}}};
     refuse_peft(CONFIG "}", traversal, 1, WEFT_ARGUMENT, "etc/passwd");
 }
@@ -454,6 +466,7 @@ int main(void)
         cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(fan_in_fan_out_changes_nothing),
         cmocka_unit_test(configurations_are_refused_by_name),
         cmocka_unit_test(patterns_are_tried_so_often),
         cmocka_unit_test(refused_allocations_leave_nothing),
