@@ -85,6 +85,7 @@ static void show_numbers(const weft_train_event *e)
     fprintf(stderr, "loss %.4f", e->loss);
     if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
     if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
+    if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% better)", 100 * e->heldout_better);
     fprintf(stderr, ", %.0f tokens/s (%.0f %% of the multipliers), ", e->rows_per_s, 100 * e->gflops / e->peak_gflops);
     double left = e->seconds_left;
     if (left >= 5400) fprintf(stderr, "%.1f h left", left / 3600);
@@ -151,6 +152,7 @@ static void show_end(const training *t, const weft_train_event *e)
     put_json_number("loss", e->loss);
     put_json_number("heldout", e->heldout);
     put_json_number("better", e->better);
+    put_json_number("heldout_better", e->heldout_better);
     put_json_number("seconds", e->seconds);
     put_json_number("tokens_per_s", e->rows_per_s);
     put_json_number("gflops", e->gflops);

@@ -65,6 +65,7 @@ typedef struct weft_train_event {
     double loss;          /* mean of the step: -log p of a token; of pairs, -log sigmoid(beta * margin) */
     double heldout;       /* the same over the held-out data, after the step */
     double better;        /* of pairs, the share whose chosen answer gained more than the rejected one */
+    double heldout_better; /* the same over the held-out pairs */
     double lr, grad_norm; /* before clipping */
     double rows_per_s, seconds, seconds_left;
     double gflops, peak_gflops;        /* products of the last step per second; what the threads reach on registers */
@@ -92,7 +93,7 @@ typedef struct weft_train_params {
     float dpo_beta;        /* above 0: the data are preference pairs */
     /* Data: text, .jsonl, .u16, .u32 (weft train --help says what they hold); NULL-terminated lists. */
     const char *const *data;
-    const char *const *heldout; /* or NULL */
+    const char *const *heldout; /* or NULL; of the same kind */
     const char *chat_template;  /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
     int32_t learn_prompts; /* 1: prompts are learned, too */
     int32_t batch;         /* tokens computed at once; memory grows with it */

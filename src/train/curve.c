@@ -37,6 +37,7 @@ static void put_line(weft__text *t, const weft__curve_point *p)
     put_number(t, "loss", p->loss);
     put_number(t, "heldout", p->heldout);
     put_number(t, "better", p->better);
+    put_number(t, "heldout_better", p->heldout_better);
     put_number(t, "lr", p->lr);
     put_number(t, "grad_norm", p->grad_norm);
     put_number(t, "seconds", p->seconds);
@@ -60,6 +61,7 @@ static weft_status read_line(const char *line, size_t n, weft__curve_point *p, i
     p->loss = number_of(v, "loss");
     p->heldout = number_of(v, "heldout");
     p->better = number_of(v, "better");
+    p->heldout_better = number_of(v, "heldout_better");
     p->lr = number_of(v, "lr");
     p->grad_norm = number_of(v, "grad_norm");
     p->seconds = number_of(v, "seconds");

@@ -16,6 +16,7 @@ typedef struct weft__curve_point {
     double loss;                   /* mean over the step */
     double heldout;                /* mean over the held-out data, after the step */
     double better;                 /* of preference pairs, the share with a margin above 0 */
+    double heldout_better;         /* of the held-out ones */
     double lr, grad_norm, seconds; /* seconds: of all steps so far */
 } weft__curve_point;
 

@@ -73,22 +73,39 @@ static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft
 
 /* ---- held-out data ---- */
 
-static weft_status measure_heldout(weft__job *j, double *mean, weft_error *err)
+static weft_status measure_batch(weft__job *j, const weft__train_batch *b, sums *s, weft_error *err)
 {
-    double loss = 0, weight = 0;
-    int64_t n_rows = 0, most = j->p->heldout_tokens ? j->p->heldout_tokens : INT64_MAX;
-    weft_status st = weft__dataset_seek(j->heldout, (weft__data_position){0, 0}, err);
-    while (!st && weft__dataset_position(j->heldout).epoch == 0 && n_rows < most) {
-        weft__train_batch b;
-        weft__train_loss l = {0};
-        st = weft__dataset_next(j->heldout, &b, err);
-        if (!st) st = weft__trainer_loss(j->trainer, &b, 1, NULL, &l, err);
-        loss += l.loss;
-        weight += l.weight;
-        n_rows += b.n_rows;
+    weft_status st;
+    if (j->p->dpo_beta > 0) {
+        weft__pair_loss l;
+        if ((st = weft__trainer_pairs(j->trainer, b, j->p->dpo_beta, &l, err))) return st;
+        s->loss += l.loss;
+        s->weight += (double)l.n_pairs;
+        s->better += (double)l.n_better;
+    } else {
+        weft__train_loss l;
+        if ((st = weft__trainer_loss(j->trainer, b, 1, NULL, &l, err))) return st;
+        s->loss += l.loss;
+        s->weight += l.weight;
     }
-    *mean = weight > 0 ? loss / weight : NAN;
-    return st;
+    s->n_rows += b->n_rows;
+    return WEFT_OK;
+}
+
+static weft_status measure_heldout(weft__job *j, weft_train_event *e, weft_error *err)
+{
+    sums s = {0};
+    int64_t most = j->p->heldout_tokens ? j->p->heldout_tokens : INT64_MAX;
+    weft_status st = weft__dataset_seek(j->heldout, (weft__data_position){0, 0}, err);
+    while (!st && weft__dataset_position(j->heldout).epoch == 0 && s.n_rows < most) {
+        weft__train_batch b;
+        st = weft__dataset_next(j->heldout, &b, err);
+        if (!st) st = measure_batch(j, &b, &s, err);
+    }
+    if (st || !(s.weight > 0)) return st;
+    e->heldout = s.loss / s.weight;
+    if (j->p->dpo_beta > 0) e->heldout_better = s.better / s.weight;
+    return WEFT_OK;
 }
 
 /* 1 when something that happens every n steps is due after this one, or at the end. */
@@ -143,6 +160,7 @@ static weft_train_event event_of(const weft__job *j, int kind)
                               .loss = NAN,
                               .heldout = NAN,
                               .better = NAN,
+                              .heldout_better = NAN,
                               .lr = NAN,
                               .grad_norm = NAN,
                               .rows_per_s = NAN,
@@ -171,6 +189,7 @@ static weft_status record(weft__job *j, const weft_train_event *e, weft_error *e
                                  .loss = e->loss,
                                  .heldout = e->heldout,
                                  .better = e->better,
+                                 .heldout_better = e->heldout_better,
                                  .lr = e->lr,
                                  .grad_norm = e->grad_norm,
                                  .seconds = e->seconds};
@@ -196,7 +215,7 @@ static weft_status begin(weft__job *j, int *stop, weft_error *err)
     if (*stop) return save_and_tell(j, err);
     if (!j->heldout || weft__trainer_steps(j->trainer) > 0) return WEFT_OK;
     e = event_of(j, WEFT_TRAIN_MEASURED);
-    weft_status st = measure_heldout(j, &e.heldout, err);
+    weft_status st = measure_heldout(j, &e, err);
     if (!st) st = record(j, &e, err);
     if (!st && (*stop = tell(j, &e))) st = save_and_tell(j, err);
     return st;
@@ -216,7 +235,7 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
     e.grad_norm = step.grad_norm;
     e.rows_per_s = (double)s.n_rows / s.seconds;
     e.gflops = s.flops / s.seconds / 1e9;
-    if (j->heldout && due(j, step.step, j->p->heldout_every) && (st = measure_heldout(j, &e.heldout, err))) return st;
+    if (j->heldout && due(j, step.step, j->p->heldout_every) && (st = measure_heldout(j, &e, err))) return st;
     if ((st = record(j, &e, err))) return st;
     *stop = tell(j, &e);
     if (!*stop && !due(j, step.step, j->p->save_every)) return WEFT_OK;

@@ -62,9 +62,6 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
     if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
         return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
-    if (p->dpo_beta > 0 && p->heldout && p->heldout[0])
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "held-out losses are not measured in preference training; the share of pairs that are better is");
     if (p->lora_rank && !p->base) return weft_fail(err, WEFT_ARGUMENT, "an adapter needs a base");
     return WEFT_OK;
 }

@@ -189,17 +189,18 @@ static double softplus_minus(double x)
     return x > 0 ? log1p(exp(-x)) : log1p(exp(x)) - x;
 }
 
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out, weft_error *err)
+/* t->partial (step.c's, idle now; made large enough by trainer.c) receives the margins [pairs]. */
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *l, weft_error *err)
 {
     weft_status st;
     if (t->o.lora_rank == 0)
         return weft_fail(err, WEFT_STATE, "preferences are learned by LoRA only: the frozen base is what an answer is compared with");
     if (!(beta > 0 && beta <= 1000)) return weft_fail(err, WEFT_ARGUMENT, "beta is %g; it must be above 0, and 1000 at most", (double)beta);
-    if ((st = one_kind(t, 2, err)) || (st = accept(t, batch, err))) return st;
+    if ((st = accept(t, batch, err))) return st;
     if (t->n_segs % 2) return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
-    weft__pair_loss l = {.n_pairs = t->n_segs / 2};
-    double *margin = t->partial; /* step.c's, idle now; made large enough by trainer.c */
-    memset(margin, 0, (size_t)l.n_pairs * sizeof *margin);
+    double *margin = t->partial;
+    *l = (weft__pair_loss){.n_pairs = t->n_segs / 2};
+    memset(margin, 0, (size_t)l->n_pairs * sizeof *margin);
     t->adapter_on = 0;
     body(t);
     head(t, 0);
@@ -208,11 +209,21 @@ weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *b
     body(t);
     head(t, 0);
     add_margins(t, 1, margin);
-    for (int64_t i = 0; i < l.n_pairs; i++) {
-        l.loss += softplus_minus((double)beta * margin[i]);
-        l.margin += margin[i];
-        l.n_better += margin[i] > 0;
+    for (int64_t i = 0; i < l->n_pairs; i++) {
+        l->loss += softplus_minus((double)beta * margin[i]);
+        l->margin += margin[i];
+        l->n_better += margin[i] > 0;
     }
+    l->flops = t->flops;
+    return WEFT_OK;
+}
+
+weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out, weft_error *err)
+{
+    weft__pair_loss l;
+    const double *margin = t->partial;
+    weft_status st;
+    if ((st = one_kind(t, 2, err)) || (st = weft__trainer_pairs(t, batch, beta, &l, err))) return st;
     if (!isfinite(l.loss)) return not_finite(t, err);
     /* d loss / d log p = -+ beta sigmoid(-beta margin): the factor of -log p is its negative. */
     for (int32_t i = 0; i < t->n_wanted; i++) {

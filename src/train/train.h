@@ -105,6 +105,9 @@ typedef struct weft__pair_loss {
 weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
                                     weft_error *err);
 
+/* Their loss alone. */
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out, weft_error *err);
+
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */
     double grad_norm; /* before clipping */

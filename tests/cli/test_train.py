@@ -251,6 +251,22 @@ class Adapters(Training):
         self.assertLess(points[-1]["loss"], 0.3)
         self.assertEqual(points[-1]["better"], 1.0)
 
+    def test_heldout_preferences_are_measured(self):
+        """The pair that is learned, and the same the other way round: after a step its loss is what the next step finds."""
+        pair = {"prompt": "Who sat by the mill?", "chosen": "The owl!", "rejected": "The fox."}
+        one = self.write("pair.jsonl", json.dumps(pair) + "\n")
+        both = self.write("both-ways.jsonl", json.dumps(pair) + "\n" + json.dumps({**pair, "chosen": pair["rejected"], "rejected": pair["chosen"]}) + "\n")
+        p = self.adapt("held-pairs", "--dpo", "--data", one, "--heldout", both, "--heldout-every", "1", "--rank", "4", "--steps", "6", "--lr", "1e-2", "--json")
+        points = self.points("held-pairs")
+        self.assertEqual((points[0]["step"], points[0]["heldout_better"]), (0, 0))
+        self.assertAlmostEqual(points[0]["heldout"], math.log(2), places=6)
+        for now, after in zip(points[1:], points[2:]):
+            margin = -math.log(math.expm1(after["loss"]))  # from -log sigmoid(margin)
+            self.assertAlmostEqual(now["heldout"], (after["loss"] + math.log1p(math.exp(margin))) / 2, places=5)
+            self.assertEqual(now["heldout_better"], 0.5)
+        self.assertGreater(points[-1]["heldout"], points[1]["heldout"])
+        self.assertEqual(json.loads(p.stdout)["heldout_better"], 0.5)
+
     def test_adapters_resume_too(self):
         args = ("--data", self.chats, "--rank", "4", "--steps", "6", "--save-every", "3")
         self.adapt("whole-adapter", *args)
