@@ -9,12 +9,13 @@
 #include "adapters.h"
 #include "commands.h"
 #include "options.h"
+#include "prompt.h"
 #include "terminal.h"
 #include "weft/server.h"
 
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;
-    const char *kv_type, *adapter_type;
+    const char *kv_type, *adapter_type, *template_file;
     struct text_list keys, origins, hosts, aliases, adapters;
     struct adapter_option adapter[LIST_MAX];
     weft_engine_params engine;
@@ -98,6 +99,8 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
 static weft_status serve_model(struct serve_options *o, const char *path, weft_error *err)
 {
     weft_model *model = NULL;
+    char *template = NULL;
+    size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -106,9 +109,12 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.cors_origins = o->origins.items;
     o->server.allow_hosts = o->hosts.items;
     o->server.aliases = o->aliases.items;
-    weft_status st = open_shown(path, o->threads, o->engine.n_ctx, &model, err);
+    weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
+    o->server.chat_template = template;
+    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
+    free(template);
     return st;
 }
 
@@ -139,6 +145,7 @@ int cmd_serve(int argc, char **argv)
         {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0, NULL},
         {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
+        {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
         {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 28, NULL},
         {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, 4096, NULL},

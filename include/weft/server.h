@@ -24,6 +24,7 @@ typedef struct weft_server_params {
     const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
     const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
     const char *const *aliases;   /* names that requests may give for the model, "*": any; the first is the one shown */
+    const char *chat_template;    /* Jinja source instead of the model's own; NULL: that */
     const char *adapter_dir;      /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
     const char *log_file;         /* JSON, a line per request; "-": stderr; NULL: none */
     int32_t n_threads;            /* that move bytes: 2 */
@@ -41,7 +42,7 @@ typedef struct weft_server_params {
 } weft_server_params;
 
 WEFT_API void weft_server_params_default(weft_server_params *params);
-/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name), WEFT_UNSUPPORTED (TLS; a model without tokenizer),
+/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
                                      weft_error *err);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "format/names.h"
 #include "hub/sha256.h"
 
@@ -299,12 +300,30 @@ static weft_status make_id(weft__adapt_lease *p, weft_error *err)
     return WEFT_OK;
 }
 
+/* Who asks for a name need not know where its file lies: he is told of it by that name, the log by its path. */
+static weft_status fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err)
+{
+    char text[sizeof why->message];
+    size_t n = 0, n_path = strlen(path), n_name = strlen(name);
+    weft__log(WEFT__LOG_WARN, "adapter '%s': %s", name, why->message);
+    if (n_path > WEFT__SHOW) return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why", name); /* long paths are shown in parts */
+    for (const char *from = why->message; *from && n + 1 < sizeof text;) {
+        int here = n_path > 0 && !strncmp(from, path, n_path);
+        if (here && n + n_name + 1 < sizeof text) memcpy(text + n, name, n_name), n += n_name;
+        else if (!here) text[n++] = *from;
+        from += here ? n_path : 1;
+    }
+    text[n] = 0;
+    return weft_fail(err, why->status, "%s", text);
+}
+
 /* Files of the wish, read; the name that one belongs to learns what it holds. */
 static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < w->n && !st; i++) {
-        if ((st = read_checked(s, w->paths[i], &adapters[i], err))) return st;
+        weft_error why = {0};
+        if ((st = read_checked(s, w->paths[i], &adapters[i], &why))) return fail_by_name(&why, w->entry_names[i], w->paths[i], err);
         if (w->known[i] && !same_id(adapters[i]->id, w->strands[i].id))
             return weft_fail(err, WEFT_STATE, "adapter '%s': its file holds something else than when it was loaded; load it again", w->entry_names[i]);
         pthread_mutex_lock(&s->lock);

@@ -411,9 +411,10 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     return WEFT_OK;
 }
 
-weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tokens, uint64_t *n_bytes, weft_error *err)
+weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens, uint64_t *n_bytes,
+                                weft_error *err)
 {
-    serve_command c = {.name = name, .engine = e};
+    serve_command c = {.name = name, .restored = tokens, .capacity = capacity, .engine = e};
     *n_tokens = 0;
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);

@@ -4,6 +4,7 @@
  *   serve_thread.c  the engine's thread: its loop, commands, and when events are told
  *   serve_store.c   pages, prefix tree and keys: what the scheduler knows as its store
  *   serve_disk.c    prefixes from and to the disk store, saved slots
+ *   serve_plant.c   what was read of the disk becomes pages of the prefix tree, a piece between two steps
  *   serve_step.c    a plan of the scheduler as steps of the model
  *   serve_sample.c  from logits and hidden states to tokens, log-probabilities, embeddings
  *   serve_adapt.c   adapters by name, and what requests lease of them
@@ -46,6 +47,7 @@ typedef struct serve_request {
     int cancelled;         /* while it is pending */
     uint64_t sched_id;     /* SCHEDULED */
     weft__snapshot *found; /* FETCHED: what the disk had, or NULL */
+    struct serve_fetch *fetch; /* FETCHING */
 
     /* What was asked for. */
     uint64_t id, tenant;
@@ -77,12 +79,20 @@ typedef struct serve_request {
     uint64_t submitted_ns, began_ns, first_ns, deadline_ns;
 } serve_request;
 
+/* A read of the disk. Who asked for it may be gone when it ends: what was read is dropped then. */
+typedef struct serve_fetch {
+    struct weft_engine *engine;
+    serve_request *r; /* NULL: gone */
+    int busy;
+} serve_fetch;
+
 /* Save or restore, from a thread that waits for it. */
 typedef struct serve_command {
     struct serve_command *next;
     int save;
     const char *name;
     const int32_t *tokens;
+    int32_t *restored, capacity; /* restore: where its tokens go */
     int32_t n;
     weft__kv_key root;
     weft__snapshot *snapshot; /* restore: what was read; save: what was copied so far */
@@ -124,7 +134,8 @@ struct weft_engine {
     /* Under the lock. */
     weft__sched *sched;
     int32_t free_record, n_live, n_leaving /* of them: counted as finished, their last event not told yet */;
-    int32_t first_pending, last_pending, n_fetching;
+    int32_t first_pending, last_pending;
+    serve_fetch fetches[SERVE_FETCHES];
     serve_command *first_command, *last_command;
     int draining, stop, work; /* work: something was asked for since the loop looked last */
     weft_engine_stats stats; /* gauges of the scheduler are filled when asked */
@@ -160,6 +171,13 @@ struct weft_engine {
     weft__snapshot *kept; /* what was copied of it, up to byte kept_at */
     uint64_t kept_at;
     uint64_t kept_ns;  /* when the last one was written */
+    struct {
+        const weft__snapshot *from; /* its owner's; NULL: none */
+        weft__kv_seq *seq;          /* NULL: it gave way */
+        int32_t n;
+        uint64_t at;
+    } planting;
+    uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     serve_trace *trace;
 };
 
@@ -206,6 +224,8 @@ weft_status weft__serve_open_store(weft_engine *e, weft_error *err);
 int weft__serve_worth_fetching(const serve_request *r);
 /* Moves pending requests on, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
 void weft__serve_pending(weft_engine *e);
+/* When the first of them will be late, ns; 0: never. With the lock. */
+uint64_t weft__serve_pending_deadline(const weft_engine *e);
 /* The same for commands. */
 void weft__serve_commands(weft_engine *e);
 /* Gives the engine's thread a command; with the lock. */
@@ -221,6 +241,18 @@ int weft__serve_keeping(const weft_engine *e);
 int weft__serve_keep_due(const weft_engine *e);
 /* Forgets what was copied so far. */
 void weft__serve_keep_nothing(weft_engine *e);
+
+/* ---- serve_plant.c ---- */
+/* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0: there were no
+ * pages); 0: more is to be done after a step. One is planted at a time. */
+int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known);
+/* Drops what was copied of it; before a snapshot is freed that is not planted to the end. */
+void weft__serve_plant_stop(weft_engine *e, const weft__snapshot *s);
+/* Pages that the one being planted holds; and gives them up: 0 when there are none. */
+int64_t weft__serve_plant_pages(const weft_engine *e, int32_t group);
+int weft__serve_plant_gives_way(weft_engine *e);
+/* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
+weft__kv_seq *weft__serve_borrow_seq(weft_engine *e, int32_t n);
 
 /* ---- serve_step.c ---- */
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);

@@ -3,7 +3,7 @@
  * A request whose prefix may be on the disk waits for it outside of the scheduler: nobody asked the prefix tree yet (ASKING), the
  * disk is being read (FETCHING), it was read (FETCHED). A finished request's tokens are kept until there is a quiet moment, or a
  * second has gone by; then the pages that the tree still has of them are copied for the store, a piece after each step, and the store
- * writes them in the background.
+ * writes them in the background. Who waits for the disk ends at his deadline or when he is cancelled, whatever the disk does.
  * The store's thread only hands over what it read. */
 #include <string.h>
 
@@ -13,7 +13,6 @@
 #include "engine/serve.h"
 
 static const uint64_t KEEP_EVERY_NS = 1000000000; /* between two of them, while the engine is busy */
-static const uint64_t COPY_BYTES = 1 << 20;       /* of pages between two steps: about half a millisecond */
 
 weft_status weft__serve_open_store(weft_engine *e, weft_error *err)
 {
@@ -21,24 +20,6 @@ weft_status weft__serve_open_store(weft_engine *e, weft_error *err)
 }
 
 /* ---- prefixes that come back ---- */
-
-/* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
-static weft__kv_seq *borrow_seq(weft_engine *e, int32_t n)
-{
-    weft__kv_seq *seq = NULL;
-    return n > 0 && weft__kv_seq_create(e->pool, n, &seq, NULL) == WEFT_OK ? seq : NULL;
-}
-
-/* Lets the tree have the first n tokens of a snapshot; returns how many it has then. */
-static int32_t plant(weft_engine *e, const weft__snapshot *s, int32_t n)
-{
-    weft__kv_seq *seq = borrow_seq(e, n);
-    int32_t known = 0;
-    if (seq && weft__snapshot_load(s, &e->layout, n, seq, NULL) == WEFT_OK)
-        known = weft__prefix_insert(e->prefix, weft__snapshot_head_of(s)->root, weft__snapshot_tokens(s), n, seq);
-    weft__kv_seq_destroy(&seq);
-    return known;
-}
 
 int weft__serve_worth_fetching(const serve_request *r)
 {
@@ -48,37 +29,67 @@ int weft__serve_worth_fetching(const serve_request *r)
 
 static void on_fetched(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
 {
-    serve_request *r = arg;
-    weft_engine *e = r->engine;
+    serve_fetch *f = arg;
+    weft_engine *e = f->engine;
     if (status && status != WEFT_NOT_FOUND) weft__log(WEFT__LOG_WARN, "a stored prefix cannot be used: %s", message);
     pthread_mutex_lock(&e->lock);
-    r->state = SERVE_FETCHED;
-    r->found = snapshot;
-    e->n_fetching--;
+    if (f->r) {
+        f->r->state = SERVE_FETCHED;
+        f->r->found = snapshot;
+        snapshot = NULL;
+    }
+    *f = (serve_fetch){0};
     e->work = 1;
     pthread_cond_signal(&e->wake);
     pthread_mutex_unlock(&e->lock);
+    weft__snapshot_free(&snapshot);
+}
+
+/* A place for a read; NULL: there is none now. *stuck: nor will there be, as far as one can see: all are taken by reads whose askers are
+ * gone. With the lock. */
+static serve_fetch *free_fetch(weft_engine *e, int *stuck)
+{
+    *stuck = 1;
+    for (int i = 0; i < SERVE_FETCHES; i++) {
+        if (!e->fetches[i].busy) return &e->fetches[i];
+        if (e->fetches[i].r) *stuck = 0;
+    }
+    return NULL;
 }
 
 /* Asks the disk when the tree has less. With the lock. */
 static void ask(weft_engine *e, serve_request *r)
 {
     int32_t n = r->n_prompt - 1, known = weft__prefix_peek(e->prefix, r->root, r->tokens, n);
+    int stuck;
+    serve_fetch *f = free_fetch(e, &stuck);
+    if (!f && !stuck) return;
     r->state = SERVE_FETCHED;
-    if (r->cancelled || weft__store_find(e->store, r->root, r->tokens, n) < known + e->block) return;
+    if (!f || weft__store_find(e->store, r->root, r->tokens, n) < known + e->block) return;
+    *f = (serve_fetch){e, r, 1};
     r->state = SERVE_FETCHING;
-    e->n_fetching++;
-    if (weft__store_fetch(e->store, r->root, r->tokens, n, on_fetched, r, NULL) == WEFT_OK) return;
+    r->fetch = f;
+    if (weft__store_fetch(e->store, r->root, r->tokens, n, on_fetched, f, NULL) == WEFT_OK) return;
+    *f = (serve_fetch){0};
     r->state = SERVE_FETCHED;
-    e->n_fetching--;
 }
 
-/* Uses what was read; without the lock. */
-static void take_found(weft_engine *e, serve_request *r)
+/* It waits for the disk no longer; what is still read for it is dropped then. With the lock. */
+static void let_go(weft_engine *e, serve_request *r)
 {
-    int32_t n = weft__snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1);
-    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1)) plant(e, r->found, n);
+    if (r->state == SERVE_FETCHING) r->fetch->r = NULL;
+    weft__serve_plant_stop(e, r->found);
+    r->state = SERVE_FETCHED;
+}
+
+/* Uses what was read; without the lock. 0: it is not done yet. */
+static int take_found(weft_engine *e, serve_request *r)
+{
+    int32_t n = weft__snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1), known;
+    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) && !weft__serve_plant(e, r->found, n, &known)) return 0;
+    weft__serve_plant_stop(e, r->found); /* the tree may have learned of it otherwise meanwhile */
     weft__snapshot_free(&r->found);
+    return 1;
 }
 
 /* A request that never reaches the scheduler. */
@@ -93,13 +104,15 @@ static int advance(weft_engine *e, serve_request *r)
 {
     weft_error err = {0};
     int late = r->deadline_ns && weft__clock_ns() >= r->deadline_ns;
-    if (r->state == SERVE_ASKING && (late || r->cancelled)) r->state = SERVE_FETCHED;
-    if (r->state == SERVE_ASKING && e->n_fetching < SERVE_FETCHES) ask(e, r);
-    if (r->state != SERVE_FETCHED) return 0; /* what is being read belongs to the store until then */
+    if (late || r->cancelled) let_go(e, r);
+    if (r->state == SERVE_ASKING) ask(e, r);
+    if (r->state != SERVE_FETCHED) return 0;
     if (r->found && !late && !r->cancelled) {
         pthread_mutex_unlock(&e->lock);
-        take_found(e, r);
+        int done = take_found(e, r);
         pthread_mutex_lock(&e->lock);
+        e->work |= !done;
+        if (!done) return 0;
     }
     if (r->cancelled) {
         finish_pending(e, r, WEFT_FINISH_CANCELLED);
@@ -131,6 +144,16 @@ void weft__serve_pending(weft_engine *e)
         if (gone && next < 0) e->last_pending = before;
         i = next;
     }
+}
+
+uint64_t weft__serve_pending_deadline(const weft_engine *e)
+{
+    uint64_t first = 0;
+    for (int32_t i = e->first_pending; i >= 0; i = e->records[i].next) {
+        uint64_t ns = e->records[i].deadline_ns;
+        if (ns && (!first || ns < first)) first = ns;
+    }
+    return first;
 }
 
 /* ---- slots ---- */
@@ -187,7 +210,7 @@ static weft_status copy_piece(weft_engine *e, weft__kv_key root, const int32_t *
     weft_status st = WEFT_OK;
     int32_t wanted = *n, found;
     *complete = 0;
-    weft__kv_seq *seq = borrow_seq(e, wanted);
+    weft__kv_seq *seq = weft__serve_borrow_seq(e, wanted);
     if (!seq) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d tokens", wanted);
     found = weft__prefix_match(e->prefix, root, tokens, wanted, seq, NULL);
     if (found == 0 || (*s && found < wanted)) st = weft_fail(err, WEFT_NOT_FOUND, "nothing of these tokens is cached any more");
@@ -196,7 +219,9 @@ static weft_status copy_piece(weft_engine *e, weft__kv_key root, const int32_t *
         *at = 0;
         st = weft__snapshot_begin(&e->layout, root, tokens, found, seq, s, err);
     }
-    if (!st) *complete = weft__snapshot_copy(*s, &e->layout, seq, at, COPY_BYTES);
+    uint64_t before = *at;
+    if (!st) *complete = weft__snapshot_copy(*s, &e->layout, seq, at, e->copy_left);
+    if (!st) e->copy_left -= *at - before;
     weft__kv_seq_destroy(&seq);
     return st;
 }
@@ -217,10 +242,14 @@ static weft_status save(weft_engine *e, serve_command *c, int *going)
     return st;
 }
 
-static weft_status restore(weft_engine *e, serve_command *c)
+/* As save. */
+static weft_status restore(weft_engine *e, serve_command *c, int *going)
 {
     int32_t n = weft__snapshot_head_of(c->snapshot)->n_tokens;
-    c->n = plant(e, c->snapshot, n);
+    *going = !weft__serve_plant(e, c->snapshot, n, &c->n);
+    if (*going) return WEFT_OK;
+    int32_t n_told = c->n < c->capacity ? c->n : c->capacity;
+    if (n_told > 0) memcpy(c->restored, weft__snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->restored);
     c->n_bytes = c->snapshot->n_bytes;
     weft__snapshot_free(&c->snapshot);
     return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
@@ -242,7 +271,7 @@ void weft__serve_commands(weft_engine *e)
         e->first_command = c->next;
         if (!e->first_command) e->last_command = NULL;
         pthread_mutex_unlock(&e->lock);
-        weft_status st = saving ? save(e, c, &going) : restore(e, c);
+        weft_status st = saving ? save(e, c, &going) : restore(e, c, &going);
         pthread_mutex_lock(&e->lock);
         if (going) { /* after a step of those that run */
             command_goes_on(e, c);

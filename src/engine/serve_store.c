@@ -166,7 +166,7 @@ static int64_t store_capacity(void *arg, int32_t group)
 static int64_t store_available(void *arg, int32_t group)
 {
     const weft_engine *e = arg;
-    return weft__kv_pool_available_pages(e->pool, group);
+    return weft__kv_pool_available_pages(e->pool, group) + weft__serve_plant_pages(e, group);
 }
 
 static int64_t store_pages(void *arg, int32_t group, int32_t n_tokens)
@@ -210,8 +210,9 @@ static int32_t store_match(void *arg, void *user, int32_t n_max)
 static weft_status store_reserve(void *arg, void *user, int32_t n_tokens, weft_error *err)
 {
     const serve_request *r = user;
-    (void)arg;
-    return weft__kv_seq_reserve(r->seq, n_tokens - weft__kv_seq_length(r->seq), err);
+    int32_t n = n_tokens - weft__kv_seq_length(r->seq);
+    weft_status st = weft__kv_seq_reserve(r->seq, n, err);
+    return st == WEFT_LIMIT && weft__serve_plant_gives_way(arg) ? weft__kv_seq_reserve(r->seq, n, err) : st;
 }
 
 static int store_release(void *arg, void *user, weft__sched_release how)

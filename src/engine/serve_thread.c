@@ -113,6 +113,8 @@ void weft__serve_recycle(weft_engine *e, serve_request *r)
 
 /* ---- the loop ---- */
 
+static const uint64_t COPY_BYTES = 1 << 20; /* of pages between two steps: about half a millisecond */
+
 static uint64_t now_us(void)
 {
     return weft__clock_ns() / 1000;
@@ -131,12 +133,25 @@ static void run(weft_engine *e, const weft__sched_plan *plan)
     tell_all(e);
 }
 
+/* Until there is something to do, or one who waits for the disk is late. With the lock. */
+static void wait_for_work(weft_engine *e)
+{
+    int late = 0;
+    while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->n_live)) {
+        uint64_t ns = weft__serve_pending_deadline(e);
+        struct timespec until = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+        if (ns) late = pthread_cond_timedwait(&e->wake, &e->lock, &until) != 0;
+        else pthread_cond_wait(&e->wake, &e->lock);
+    }
+}
+
 void *weft__serve_thread(void *arg)
 {
     weft_engine *e = arg;
     for (int stop = 0; !stop;) {
         pthread_mutex_lock(&e->lock);
         e->work = 0;
+        e->copy_left = COPY_BYTES;
         weft__serve_commands(e);
         weft__serve_pending(e);
         const weft__sched_plan *plan = weft__sched_next(e->sched, now_us());
@@ -147,7 +162,7 @@ void *weft__serve_thread(void *arg)
         if (busy) run(e, plan);
         if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
         pthread_mutex_lock(&e->lock);
-        while (!busy && !e->work && !weft__serve_keeping(e) && !(e->stop && !e->n_live)) pthread_cond_wait(&e->wake, &e->lock);
+        if (!busy) wait_for_work(e);
         stop = e->stop && !e->n_live && !weft__serve_keeping(e) && !e->first_command;
         pthread_mutex_unlock(&e->lock);
     }

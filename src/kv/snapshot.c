@@ -144,41 +144,71 @@ weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root
     return st;
 }
 
-/* Entries [first, end) of one group, from pages that begin at `from`. 0: no free page. */
-static int load_group(weft__kv_seq *seq, int g, int32_t first, int32_t end, const unsigned char *from, uint64_t page_bytes)
+weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                      weft_error *err)
 {
-    for (int32_t i = 0; i < first; i++) seq->pages[g][i] = -1;
-    seq->n_pages[g] = seq->n_gone[g] = first;
-    for (int32_t i = first; i < end; i++, from += page_bytes) {
+    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+    if (n < 1 || n > seq->n_ctx)
+        return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
+    if (weft__snapshot_usable(layout, n_tokens, n) != n)
+        return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n, n_tokens);
+    for (int g = 0; g < layout->n_groups; g++) {
+        int32_t first = weft__kv_first_entry(&layout->group[g], n);
+        for (int32_t i = 0; i < first; i++) seq->pages[g][i] = -1;
+        seq->n_pages[g] = seq->n_gone[g] = first;
+    }
+    return WEFT_OK;
+}
+
+/* A part of one page, of which `skip` bytes are there; the page is taken with the first of them. 0: no free page. */
+static int load_page(weft__kv_seq *seq, int g, const unsigned char *from, uint64_t skip, uint64_t part)
+{
+    if (skip == 0) {
         int32_t page = weft__kv_page_take(seq->pool, g);
         if (page < 0) return 0;
-        memcpy(weft__kv_page_data(seq->pool, g, page), from, (size_t)page_bytes);
         seq->pages[g][seq->n_pages[g]++] = page;
     }
+    memcpy((char *)weft__kv_page_data(seq->pool, g, seq->pages[g][seq->n_pages[g] - 1]) + skip, from + skip, (size_t)part);
     return 1;
+}
+
+weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq, uint64_t *at,
+                                     uint64_t budget, int *complete, weft_error *err)
+{
+    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
+    const unsigned char *from = s->bytes + weft__snapshot_body_at(n_tokens);
+    uint64_t begin = 0; /* of the page, among those wanted */
+    *complete = 0;
+    for (int g = 0; g < layout->n_groups; g++) {
+        uint64_t page_bytes = layout->page_bytes[g];
+        int32_t had = weft__kv_first_entry(&layout->group[g], n_tokens), end = weft__kv_entries(&layout->group[g], n);
+        for (int32_t i = weft__kv_first_entry(&layout->group[g], n); i < end; i++, begin += page_bytes) {
+            if (*at >= begin + page_bytes) continue;
+            uint64_t skip = *at - begin, part = page_bytes - skip < budget ? page_bytes - skip : budget;
+            if (part == 0) return WEFT_OK;
+            if (!load_page(seq, g, from + (uint64_t)(i - had) * page_bytes, skip, part)) {
+                seq->length = n;
+                weft__kv_seq_trim(seq, 0);
+                return weft_fail(err, WEFT_LIMIT, "no free KV page for %d tokens from the disk store", n);
+            }
+            *at += part;
+            budget -= part;
+            if (skip + part < page_bytes) return WEFT_OK;
+        }
+        from += pages_of(&layout->group[g], n_tokens) * page_bytes;
+    }
+    seq->length = n;
+    *complete = 1;
+    return WEFT_OK;
 }
 
 weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
                                 weft_error *err)
 {
-    int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
-    uint64_t at = weft__snapshot_body_at(n_tokens);
-    int ok = 1;
-    if (n < 1 || n > seq->n_ctx)
-        return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
-    if (weft__snapshot_usable(layout, n_tokens, n) != n)
-        return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n, n_tokens);
-    for (int g = 0; g < layout->n_groups && ok; g++) {
-        const weft_kv_group *spec = &layout->group[g];
-        int32_t had = weft__kv_first_entry(spec, n_tokens), first = weft__kv_first_entry(spec, n);
-        const unsigned char *from = s->bytes + at + (uint64_t)(first - had) * layout->page_bytes[g];
-        ok = load_group(seq, g, first, weft__kv_entries(spec, n), from, layout->page_bytes[g]);
-        at += pages_of(spec, n_tokens) * layout->page_bytes[g];
-    }
-    seq->length = n;
-    if (ok) return WEFT_OK;
-    weft__kv_seq_trim(seq, 0);
-    return weft_fail(err, WEFT_LIMIT, "no free KV page for %d tokens from the disk store", n);
+    uint64_t at = 0;
+    int complete;
+    weft_status st = weft__snapshot_load_begin(s, layout, n, seq, err);
+    return st ? st : weft__snapshot_load_some(s, layout, n, seq, &at, UINT64_MAX, &complete, err);
 }
 
 int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,

@@ -33,6 +33,7 @@ typedef struct weft__fault {
 int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
 
 enum { WEFT__MAX_STOPS = 16, WEFT__MAX_STOP_BYTES = 1000, WEFT__MAX_BIASES = 2048, WEFT__MAX_N = 128, WEFT__MAX_MESSAGES = 16384 };
+enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
 
 typedef struct weft__bias_text {
     const char *text;

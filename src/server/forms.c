@@ -563,7 +563,7 @@ static const weft__field embedding_fields[] = {
 };
 
 static const weft__field slot_fields[] = {
-    {"filename", WEFT__FIELD_STRING, 1, AT(filename), NONE, 0, 128, NULL, NULL},
+    {"filename", WEFT__FIELD_STRING, 1, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
     END,
 };
 

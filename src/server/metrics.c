@@ -2,6 +2,7 @@
  * where both mean the same. Counters are added to by any thread. */
 #include <string.h>
 
+#include "base/alloc.h"
 #include "server/server.h"
 
 static const double token_bounds[] = {0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.5, 1, 2.5, 5};
@@ -182,5 +183,6 @@ void weft__metrics_write(weft_server *s, weft__text *out)
     put_http(s, out);
     put_responses(&s->metrics, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
+    gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.", (double)weft__alloc_live());
     put_llama(&s->metrics, &e, out);
 }

@@ -111,10 +111,21 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     weft__free(json);
 }
 
-static weft_status learn_model(weft_server *s, weft_error *err)
+/* The model's own template may be missing, or one that we cannot read: who chats is told then. One that was given must be right. */
+static weft_status open_chat(weft_server *s, const char *source, weft_error *err)
+{
+    weft_error why = {0};
+    weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->chat, &why);
+    if (st == WEFT_NO_MEMORY || (st && source)) return weft_fail(err, st, "%s", why.message);
+    if (st == WEFT_NOT_FOUND) weft_fail(&why, st, "the model has no chat template; the server's operator can give one (--chat-template)");
+    if (st) s->chat_fault = weft__strdup(why.message);
+    s->chat_source = source ? weft__strdup(source) : meta_string(weft_model_file(s->model), "tokenizer.chat_template");
+    return WEFT_OK;
+}
+
+static weft_status learn_model(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft_engine_stats stats = {.size = sizeof stats};
-    weft_error why = {0};
     s->info.size = sizeof s->info;
     weft_status st = weft_model_describe(s->model, &s->info, err);
     if (st) return st;
@@ -131,13 +142,9 @@ static weft_status learn_model(weft_server *s, weft_error *err)
     s->n_ctx = stats.n_ctx;
     s->n_slots = stats.n_slots;
     s->max_requests = stats.max_requests;
-    st = weft_chat_open(s->model, NULL, 0, &s->chat, &why);
-    if (st == WEFT_NO_MEMORY) return weft_fail(err, st, "%s", why.message);
-    if (st) s->chat_fault = weft__strdup(why.message);
-    s->chat_source = meta_string(weft_model_file(s->model), "tokenizer.chat_template");
     special_token(s, "tokenizer.ggml.bos_token_id", s->bos, sizeof s->bos);
     special_token(s, "tokenizer.ggml.eos_token_id", s->eos, sizeof s->eos);
-    return WEFT_OK;
+    return open_chat(s, p->chat_template, err);
 }
 
 /* ---- HTTP ---- */
@@ -257,7 +264,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     weft__metrics_begin(&s->metrics);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
     if (s->stop_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
-    if (!st) st = learn_model(s, err);
+    if (!st) st = learn_model(s, p, err);
     if (!st) st = copy_strings(p->cors_origins, &s->origins, err);
     if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
     if (!st) st = copy_strings(p->aliases, &s->aliases, err);

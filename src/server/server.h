@@ -37,7 +37,6 @@ typedef struct weft__slot {
     char tenant[64];
     int32_t *tokens;  /* [n_ctx] of the prompt and the answer */
     int32_t n_tokens, n_prompt, n_decoded, max_tokens;
-    int32_t n_restored; /* tokens that a restore brought; their ids are with the engine */
 } weft__slot;
 
 typedef struct weft__slots {

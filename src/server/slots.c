@@ -45,7 +45,7 @@ int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const ch
         snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
         memcpy(slot->tokens, prompt, (size_t)n * sizeof *prompt);
         slot->n_tokens = slot->n_prompt = n;
-        slot->n_decoded = slot->n_restored = 0;
+        slot->n_decoded = 0;
         slot->max_tokens = max_tokens;
     }
     pthread_mutex_unlock(&s->lock);
@@ -82,19 +82,20 @@ void weft__slots_write(weft_server *server, weft__text *out)
                           "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
                           "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
                           i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
-                          slot->n_tokens + slot->n_restored, slot->busy ? "true" : "false", left, slot->n_decoded);
+                          slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
     }
     weft__text_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
 }
 
-enum { NAME_MAX_BYTES = 128 };
+enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
+_Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
 
-/* A name of at most n_max bytes, never a path. */
-static int is_name(const char *s, size_t n_max)
+/* A name, never a path. */
+static int is_name(const char *s)
 {
     size_t n = strlen(s);
-    if (!n || n > n_max || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
+    if (!n || n > WEFT__MAX_FILENAME || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
     for (; *s; s++)
         if (!isalnum((unsigned char)*s) && !strchr("._-", *s)) return 0;
     return 1;
@@ -103,7 +104,7 @@ static int is_name(const char *s, size_t n_max)
 /* With the lock: does it hold something that this tenant may not touch? */
 static int is_others(const weft__slot *slot, const char *tenant)
 {
-    return *tenant && slot->n_tokens + slot->n_restored && strcmp(slot->tenant, tenant);
+    return *tenant && slot->n_tokens && strcmp(slot->tenant, tenant);
 }
 
 /* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
@@ -161,6 +162,22 @@ static weft_status check_free(const weft__slot *slot, int32_t id, const char *te
     return busy || other ? WEFT_STATE : WEFT_OK;
 }
 
+/* The slot holds these tokens now. */
+static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const int32_t *tokens, int32_t n, weft__fault *fault)
+{
+    weft__slot *slot = &s->all[id];
+    pthread_mutex_lock(&s->lock);
+    weft_status st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
+    if (!st) {
+        slot->n_prompt = slot->n_decoded = 0;
+        slot->n_tokens = n < s->n_ctx ? n : s->n_ctx;
+        memcpy(slot->tokens, tokens, (size_t)slot->n_tokens * sizeof *tokens);
+        snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return st;
+}
+
 static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored, weft__text *out,
                            weft__fault *fault)
 {
@@ -168,24 +185,19 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
     weft_error err = {0};
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
-    weft__slot *slot = &s->all[id];
     pthread_mutex_lock(&s->lock);
-    weft_status st = check_free(slot, id, tenant, "restore over", fault);
+    weft_status st = check_free(&s->all[id], id, tenant, "restore over", fault);
     pthread_mutex_unlock(&s->lock);
     if (st) return st;
-    st = weft_engine_restore(server->engine, stored, &n, &n_bytes, &err);
-    if (st) {
-        weft__fault_of(fault, st, err.message);
-        return st;
+    int32_t *tokens = weft__alloc_array((size_t)s->n_ctx, sizeof *tokens);
+    if (!tokens) {
+        weft__fault_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
+        return WEFT_NO_MEMORY;
     }
-    pthread_mutex_lock(&s->lock);
-    st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
-    if (!st) {
-        slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
-        slot->n_restored = n;
-        snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
-    }
-    pthread_mutex_unlock(&s->lock);
+    st = weft_engine_restore(server->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
+    if (st) weft__fault_of(fault, st, err.message);
+    else st = fill(s, id, tenant, tokens, n, fault);
+    weft__free(tokens);
     if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
     return st;
 }
@@ -194,9 +206,9 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
 {
     pthread_mutex_lock(&s->lock);
     weft__slot *slot = &s->all[id];
-    int32_t n = slot->n_tokens + slot->n_restored;
+    int32_t n = slot->n_tokens;
     weft_status st = check_free(slot, id, tenant, "erase", fault);
-    if (!st) slot->n_tokens = slot->n_prompt = slot->n_decoded = slot->n_restored = 0;
+    if (!st) slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
     pthread_mutex_unlock(&s->lock);
     if (!st) weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
     return st;
@@ -206,11 +218,9 @@ weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenan
                               weft__fault *fault)
 {
     if (!strcmp(action, "erase")) return erase(&server->slots, id, tenant, out, fault);
-    /* The store's names have 128 bytes; those of a tenant begin with it. */
-    char stored[NAME_MAX_BYTES + 1];
-    size_t n_max = NAME_MAX_BYTES - (*tenant ? strlen(tenant) + 1 : 0);
-    if (!is_name(filename, n_max)) {
-        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path", (int)n_max);
+    char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
+    if (!is_name(filename)) {
+        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path", WEFT__MAX_FILENAME);
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);

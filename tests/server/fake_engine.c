@@ -388,13 +388,15 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the store is full");
 }
 
-weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *n_tokens, uint64_t *n_bytes, weft_error *err)
+weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens, uint64_t *n_bytes,
+                                weft_error *err)
 {
     int at = 0;
     pthread_mutex_lock(&e->lock);
     while (at < MAX_SAVED && strcmp(e->saved[at], name)) at++;
     if (at < MAX_SAVED) {
         *n_tokens = e->n_saved[at];
+        for (int32_t i = 0; i < capacity && i < *n_tokens; i++) tokens[i] = 'r';
         *n_bytes = (uint64_t)*n_tokens * 100;
     }
     pthread_mutex_unlock(&e->lock);

@@ -128,6 +128,10 @@ class Curl(unittest.TestCase):
         self.assertEqual((erased["id_slot"], erased["n_erased"]), (2, saved["n_saved"] + 1))
         restored = self.json("/slots/1?action=restore", {"filename": "lily.bin"})
         self.assertEqual((restored["n_restored"], restored["n_read"]), (saved["n_saved"], saved["n_written"]))
+        self.assertEqual(self.json("/slots/1?action=save", {"filename": "lily-2.bin"})["n_saved"], saved["n_saved"])  # before a request ran in it
+        files = [os.path.join(self.folder.name, "store", "s-%s.%s.kv" % (tenant, name)) for name in ("lily.bin", "lily-2.bin")]
+        contents = [open(name, "rb").read() for name in files]
+        self.assertEqual(contents[0], contents[1])
         again = self.json("/completion", body)
         self.assertEqual(again["content"], first["content"])
         self.assertEqual(again["timings"]["prompt_n"], 1)  # all but the last token of the prompt were there

@@ -62,13 +62,29 @@ class Faults(unittest.TestCase):
         real.checked_stop(server)
 
     def test_without_a_chat_template(self):
-        """What is said names nothing that `weft serve` has not."""
-        server = Server([*real.EMULATOR, real.PROGRAM, "serve", real.STORIES, "--port", -1, "--threads", 2])
+        """What is said is what helps, and names no path; with a template that is given the model chats, and one that is none is told at the start."""
+        command = [*real.EMULATOR, real.PROGRAM, "serve", real.STORIES, "--port", -1, "--threads", 2]
+        server = Server(command)
         self.addCleanup(lambda: server.process.stdout.closed or server.kill())
         said = server.post(CHAT, {"messages": user("hi")})
         self.assertEqual(said.status, 400)
-        self.assertRegex(said.json["error"]["message"], "the model has no chat template, and none was given$")
+        self.assertEqual(said.json["error"]["message"], "the model has no chat template; the server's operator can give one (--chat-template)")
         real.checked_stop(server)
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+            f.write("{% for m in messages %}[{{ m.content }}]{% endfor %}")
+            f.flush()
+            server = Server([*command, "--chat-template", f.name])
+            self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+            self.assertEqual(server.post("/apply-template", {"messages": user("hi")}).json["prompt"], "[hi]")
+            self.assertEqual(server.post(CHAT, {"messages": user("hi"), "max_tokens": 4}).status, 200)
+            self.assertIn("[{{ m.content }}]", server.get("/props").json["chat_template"])
+            real.checked_stop(server)
+            f.write("{% for m in")
+            f.flush()
+            with self.assertRaisesRegex(RuntimeError, "chat template"):
+                Server([*command, "--chat-template", f.name])
+        with self.assertRaisesRegex(RuntimeError, "/nowhere.jinja"):
+            Server([*command, "--chat-template", "/nowhere.jinja"])
 
     def test_special_tokens_in_messages_stay_text(self):
         server = self.serve()

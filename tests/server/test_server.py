@@ -281,6 +281,8 @@ class Llama(Case):
         self.assertEqual(self.post("/slots/3?action=save", {"filename": "x"}, 400).json["error"]["message"], "slot 3 holds nothing of yours to save")
         a = self.post("/slots/5?action=restore", {"filename": "talk.bin"}).json
         self.assertEqual((a["n_restored"], a["n_read"]), (13, 1300))
+        self.assertEqual(self.server.get("/slots").json[5]["n_tokens"], 13)
+        self.assertEqual(self.post("/slots/5?action=save", {"filename": "again"}).json["n_saved"], 13)  # no request ran in it
         self.post("/slots/5?action=restore", {"filename": "never"}, 404)
 
     def test_slots_that_are_busy(self):
@@ -386,6 +388,14 @@ class Documents(unittest.TestCase):
                     self.assertEqual(have.get(key), says.get(key), (name, field, key))
                 if says["type"] in ("boolean", "integer", "number", "string"):
                     self.assertEqual(have["type"], says["type"], (name, field))
+        length = document["components"]["schemas"]["SlotRequest"]["properties"]["filename"]["maxLength"]
+        for options, headers in (((), {}), (("--api-key", "key-of-someone"), {"X-Api-Key": "key-of-someone"})):
+            server = Server([*FAKE, *options])
+            try:
+                for n, status in ((length, 404), (length + 1, 400)):
+                    self.assertEqual(server.post("/slots/0?action=restore", {"filename": "x" * n}, headers=headers).status, status, (options, n))
+            finally:
+                server.stop()
         routes = subprocess.run([*FAKE, "--routes"], capture_output=True, text=True, check=True).stdout.split()
         self.assertEqual(sorted(document["paths"]), sorted(routes))
         server = Server(FAKE)

@@ -346,6 +346,29 @@ static void a_file_that_changed_is_not_read_in_silence(void **state)
     weft__adapt_store_destroy(&s);
 }
 
+/* A file that is read when it is asked for: what is wrong with it is told by its name; where it lies is the operator's. */
+static void who_asks_for_a_name_learns_no_path(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(1000);
+    weft__adapt_ask ask = {"terse", 1};
+    weft__adapt_lease *l;
+    weft_error err = {0};
+    FILE *f = fopen(place("bad"), "w");
+    assert_non_null(f);
+    fputs("malformed", f);
+    fclose(f);
+    add(s, "terse", place("bad"), WEFT__ADAPT_LAZY);
+    for (int gone = 0; gone < 2; gone++) {
+        assert_true(weft__adapt_store_lease(s, &ask, 1, &l, &err) != WEFT_OK);
+        assert_non_null(strstr(err.message, "adapter terse: "));
+        assert_null(strstr(err.message, folder));
+        assert_true(strlen(err.message) > strlen("adapter terse: "));
+        unlink(place("bad"));
+    }
+    weft__adapt_store_destroy(&s);
+}
+
 static void names_are_plain(void **state)
 {
     (void)state;
@@ -615,6 +638,7 @@ int main(void)
         cmocka_unit_test(a_reload_is_for_those_who_come_later),
         cmocka_unit_test(what_is_least_used_goes),
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
+        cmocka_unit_test(who_asks_for_a_name_learns_no_path),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(threads_get_what_they_ask_for),
         cmocka_unit_test(a_number_never_means_another),

@@ -2,6 +2,8 @@
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
+#include "engine/serve.h"
+
 /* ---- slots ---- */
 
 static void remove_prefixes(const char *store)
@@ -20,7 +22,7 @@ static void a_slot_is_saved_and_comes_back(void **state)
     weft_error err = {0};
     ask q;
     answer a, again;
-    int32_t n = 0, all[400], restored = 0;
+    int32_t n = 0, all[400], back[101] = {0}, restored = 0;
     uint64_t bytes = 0, read = 0;
     simple(&q, 150, 30);
     weft_engine *e = open_engine(model, &p);
@@ -42,9 +44,11 @@ static void a_slot_is_saved_and_comes_back(void **state)
     close_engine(&e);
     remove_prefixes(store); /* only the slot is left */
     e = open_engine(model, &p);
-    assert_int_equal(weft_engine_restore(e, "nobody", &restored, &read, &err), WEFT_NOT_FOUND);
-    if (weft_engine_restore(e, "mine", &restored, &read, &err)) fail_msg("%s", err.message);
+    assert_int_equal(weft_engine_restore(e, "nobody", NULL, 0, &restored, &read, &err), WEFT_NOT_FOUND);
+    if (weft_engine_restore(e, "mine", back, 100, &restored, &read, &err)) fail_msg("%s", err.message);
     assert_int_equal(restored, n);
+    assert_memory_equal(back, all, 100 * sizeof *all);
+    assert_int_equal(back[100], 0); /* beyond its place nothing is written */
     assert_true(read == bytes);
     run_alone(e, &q, &again, 1);
     compare("after a slot was restored", &q, &a, &again, 1);
@@ -82,7 +86,7 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
         answer *to = round ? &again : &a;
         weft_engine *e = open_engine(model, &p);
         if (round == 2) {
-            if (weft_engine_restore(e, "large", &restored, &read, &err)) fail_msg("%s", err.message);
+            if (weft_engine_restore(e, "large", NULL, 0, &restored, &read, &err)) fail_msg("%s", err.message);
             assert_int_equal(restored, n);
             assert_true(read == bytes);
         }
@@ -144,6 +148,226 @@ static void a_request_with_a_stored_prefix_can_be_late(void **state)
     assert_non_null(strstr(late.message, "20 ms"));
     for (int i = 0; i < QUEUED; i++) weft_engine_cancel(e, other[i].id);
     wait_all();
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* The store's thread, which reads and writes all files, stands still in what it calls until the gate opens: a disk that hangs. */
+typedef struct hung_disk {
+    atomic_int hangs, open;
+} hung_disk;
+
+static void hang(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    hung_disk *d = arg;
+    (void)status, (void)message, (void)snapshot;
+    atomic_store(&d->hangs, 1);
+    while (!atomic_load(&d->open)) usleep(500);
+}
+
+static void submit_ok(weft_engine *e, const ask *q, answer *a)
+{
+    weft_error err = {0};
+    if (submit(e, q, a, &err)) fail_msg("%s", err.message);
+}
+
+/* The disk has their prefixes, and does not answer. */
+static void who_waits_for_a_disk_that_hangs_can_end(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    ask q;
+    answer first, a[SERVE_FETCHES + 2], last;
+    assert_non_null(mkdtemp(folder));
+    p.store_dir = folder;
+    simple(&q, 200, 4);
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, &q, &first, 1);
+    close_engine(&e);
+    size_t before = weft__alloc_live();
+    e = open_engine(model, &p);
+    hung_disk disk = {0};
+    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
+    while (!atomic_load(&disk.hangs)) usleep(500);
+    q.p.deadline_ms = 30;
+    submit_ok(e, &q, &a[0]);
+    wait_all();
+    assert_int_equal(a[0].finish, WEFT_FINISH_FAILED);
+    assert_int_equal(a[0].status, WEFT_TIMEOUT);
+    q.p.deadline_ms = 0;
+    for (int i = 1; i < SERVE_FETCHES + 1; i++) submit_ok(e, &q, &a[i]); /* one more than may read at once */
+    for (int i = 1; i < SERVE_FETCHES + 1; i++) weft_engine_cancel(e, a[i].id);
+    wait_all();
+    for (int i = 1; i < SERVE_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);
+    submit_ok(e, &q, &a[SERVE_FETCHES + 1]);
+    usleep(20000);
+    weft_engine_drain(e, 0); /* whether it waits for the disk as well, or did without */
+    assert_int_equal(a[SERVE_FETCHES + 1].n_finished, 1);
+    assert_int_equal(atomic_load(&disk.open), 0);
+    atomic_store(&disk.open, 1); /* what was asked for is read now, and nobody wants it */
+    close_engine(&e);
+    assert_int_equal(weft__alloc_live(), before);
+    e = open_engine(model, &p);
+    submit_ok(e, &q, &last);
+    wait_all();
+    compare("after the disk hung", &q, &first, &last, 1);
+    assert_int_equal(last.n_cached, 199);
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* How many pages were taken between two tokens of somebody, at most, while a slot came back. With the first of them another request comes,
+ * if there is one. */
+typedef struct onlooker {
+    answer a;
+    weft_engine *e;
+    atomic_int n, looks;
+    int32_t taken, most, sum;
+    const weft_request_params *other;
+} onlooker;
+
+static int look(void *arg, const weft_event *event)
+{
+    onlooker *o = arg;
+    if (event->kind == WEFT_EVENT_FINISHED) return on_event(&o->a, event);
+    if (event->kind != WEFT_EVENT_TOKEN) return 0;
+    weft_engine_stats s = stats_of(o->e);
+    int32_t taken = s.kv_pages_used + s.kv_pages_cached;
+    atomic_fetch_add(&o->n, 1);
+    if (atomic_load(&o->looks) && taken > o->taken) {
+        if (taken - o->taken > o->most) o->most = taken - o->taken;
+        o->sum += taken - o->taken;
+        uint64_t id;
+        if (o->other) assert_int_equal(weft_engine_submit(o->e, o->other, &id, NULL, NULL), WEFT_OK);
+        o->other = NULL;
+    }
+    o->taken = taken;
+    usleep(1000); /* it is still there when all has come back */
+    return 0;
+}
+
+enum { LONG = CLAIMS_OF_SPEED ? 8000 : 2000, PIECE = 1 << 20 };
+
+/* A slot of LONG tokens is saved as "large", alone in the folder; returns its bytes. */
+static uint64_t save_large(weft_model *model, const char *folder, const weft_engine_params *params)
+{
+    static int32_t tokens[LONG];
+    weft_engine_params p = *params;
+    weft_error err = {0};
+    ask q;
+    int32_t n = 0;
+    uint64_t bytes = 0, id;
+    answer a = {.hall = &the_hall};
+    p.n_kv_tokens = 0;
+    for (int i = 0; i < LONG; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
+    weft_engine *e = open_engine(model, &p);
+    simple(&q, 1, 1);
+    q.p.n_tokens = LONG;
+    q.p.tokens = tokens;
+    q.p.event = on_event;
+    q.p.arg = &a;
+    the_hall.n_left++;
+    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
+    wait_all();
+    if (weft_engine_save(e, NULL, tokens, LONG, "large", &n, &bytes, &err)) fail_msg("%s", err.message);
+    assert_int_equal(n, LONG);
+    close_engine(&e);
+    remove_prefixes(folder);
+    return bytes;
+}
+
+/* It comes back while o generates, and while what o brings is answered; returns how that ended. */
+static weft_status restore_beside(weft_engine *e, onlooker *o, int32_t *restored)
+{
+    weft_error err = {0};
+    ask q;
+    uint64_t read, id;
+    *o = (onlooker){.a = {.hall = &the_hall}, .e = e, .other = o->other};
+    simple(&q, 4, -1);
+    q.p.tokens = q.tokens;
+    q.p.ignore_end = 1;
+    q.p.event = look;
+    q.p.arg = o;
+    the_hall.n_left += 1 + (o->other != NULL);
+    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
+    while (atomic_load(&o->n) < 3) usleep(200);
+    atomic_store(&o->looks, 1);
+    weft_status st = weft_engine_restore(e, "large", NULL, 0, restored, &read, &err);
+    int seen = atomic_load(&o->n);
+    while (atomic_load(&o->n) < seen + 3) usleep(200);
+    atomic_store(&o->looks, 0);
+    pthread_mutex_lock(&the_hall.lock);
+    while (the_hall.n_left > 1) pthread_cond_wait(&the_hall.left, &the_hall.lock);
+    pthread_mutex_unlock(&the_hall.lock);
+    weft_engine_cancel(e, id);
+    wait_all();
+    return st;
+}
+
+/* Pages of a prefix that comes back are copied a MiB at a time: who generates meanwhile has a token after each. */
+static void a_large_prefix_comes_back_between_others_tokens(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    weft_model *model = tiny(LONG + 8000);
+    weft_engine_params p = small();
+    onlooker o = {0};
+    int32_t restored = 0;
+    assert_non_null(mkdtemp(folder));
+    p.store_dir = folder;
+    p.n_ctx = LONG + 8000;
+    p.n_kv_tokens = 2 * LONG + 16000;
+    uint64_t bytes = save_large(model, folder, &p);
+    weft_engine *e = open_engine(model, &p);
+    assert_int_equal(restore_beside(e, &o, &restored), WEFT_OK);
+    assert_int_equal(restored, LONG);
+    int32_t all = o.sum, piece = (int32_t)((double)all * PIECE / (double)bytes) + 2;
+    print_message("%d pages of %.1f MB came back, %d at most between two tokens\n", all, (double)bytes / 1e6, o.most);
+    assert_true(bytes > 3 * PIECE / 2 && all >= LONG / 256);
+    assert_true(o.most <= piece && o.most < all);
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* Until a prefix is there as a whole, its pages are whose needs them: nobody is refused, and nobody preempted for it. */
+static void a_prefix_that_comes_back_gives_way(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    static int32_t tokens[LONG];
+    weft_model *model = tiny(LONG + 8000);
+    weft_engine_params p = small();
+    ask q;
+    answer a = {.hall = &the_hall};
+    int32_t restored = 0;
+    assert_non_null(mkdtemp(folder));
+    p.store_dir = folder;
+    p.n_ctx = LONG + 8000;
+    p.n_kv_tokens = p.n_ctx;
+    p.chunk = 256;
+    save_large(model, folder, &p);
+    p.n_kv_tokens = LONG + 1000;
+    p.n_ctx = p.n_kv_tokens;
+    simple(&q, 1, 4);
+    for (int i = 0; i < LONG; i++) tokens[i] = 4 + i % 400;
+    q.p.tokens = tokens;
+    q.p.n_tokens = LONG / 2;
+    q.p.ignore_end = 1;
+    q.p.event = on_event;
+    q.p.arg = &a;
+    onlooker o = {.other = &q.p};
+    weft_engine *e = open_engine(model, &p);
+    weft_status st = restore_beside(e, &o, &restored);
+    assert_true(st == WEFT_OK || st == WEFT_LIMIT);
+    print_message("the prefix %s\n", st ? "gave way" : "found room");
+    assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
+    assert_int_equal(a.n, 4);
+    assert_int_equal(stats_of(e).n_preempted, 0);
     close_engine(&e);
     remove_folder(folder);
     weft_model_close(&model);
@@ -268,6 +492,9 @@ int main(void)
         cmocka_unit_test(a_slot_is_saved_and_comes_back),
         cmocka_unit_test(a_large_copy_waits_for_nobody_and_is_whole),
         cmocka_unit_test(a_request_with_a_stored_prefix_can_be_late),
+        cmocka_unit_test(who_waits_for_a_disk_that_hangs_can_end),
+        cmocka_unit_test(a_large_prefix_comes_back_between_others_tokens),
+        cmocka_unit_test(a_prefix_that_comes_back_gives_way),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
         cmocka_unit_test(decoding_allocates_nothing),
     };
