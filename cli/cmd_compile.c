@@ -12,6 +12,7 @@ int cmd_compile(int argc, char **argv)
     weft_error err = {0};
     progress bar = {0};
     int first;
+    int keep = 0;
     weft_plan_params_default(&params);
     params.progress = progress_update;
     params.progress_arg = &bar;
@@ -19,6 +20,7 @@ int cmd_compile(int argc, char **argv)
         {"threads", 't', OPT_INT, &params.n_threads, "N", "threads that pack (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME",
          "of a folder: its pre-tokenizer, where it is not recognized: llama-bpe, ...", 0, 0, NULL},
+        {"keep-weights", 0, OPT_FLAG, &keep, NULL, "keep the matrices as they were, too, for DoRA adapters: a file twice as large, of which a half is read for those only", 0, 0, NULL},
         {0},
     };
     const command_spec spec = {
@@ -34,6 +36,7 @@ int cmd_compile(int argc, char **argv)
         2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    params.keep_weights = keep;
     weft_status st = weft_plan_write(argv[first], argv[first + 1], &params, &result, &err);
     progress_end(&bar);
     if (st) return report("compile", &err);

@@ -240,7 +240,7 @@ WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, cons
                                              weft_error *err);
 /* From now on the session's tokens are computed with a weighted stack of adapters (below), which may be closed afterwards; n 0: with none. Only while
  * the session holds no tokens: WEFT_STATE. Fails with WEFT_ARGUMENT (an adapter fits no matrix of the model, or a weight is not finite),
- * WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED (provider; DoRA over a compiled plan), WEFT_NO_MEMORY; the session is then as before. */
+ * WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED (provider; DoRA over a compiled plan without the weights), WEFT_NO_MEMORY; the session is then as before. */
 typedef struct weft_adapter_use weft_adapter_use;
 WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n, weft_error *err);
 /* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */
@@ -596,6 +596,8 @@ typedef struct weft_plan_params {
     const char *pre_tokenizer; /* as weft_convert_params; for folders */
     weft_progress_fn progress;
     void *progress_arg;
+    int32_t keep_weights; /* 1: the matrices as they were, too, which DoRA adapters read when they are loaded */
+    int32_t reserved;
 } weft_plan_params;
 
 typedef struct weft_plan_result {

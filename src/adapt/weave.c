@@ -166,7 +166,7 @@ static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target 
     s->g = NULL;
     if (!p || !p->magnitude) return WEFT_OK;
     if (!t->data || !weft__quant_decoder(t->dtype))
-        return weft_fail(v->err, WEFT_UNSUPPORTED, "the adapter has DoRA's magnitudes for %s, whose weights a compiled plan has only packed; open the model itself", t->name);
+        return weft_fail(v->err, WEFT_UNSUPPORTED, "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; compile it with --keep-weights, or open the model itself", t->name);
     float *row = weft__alloc_array((size_t)t->k, sizeof *row);
     s->g = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *s->g);
     if (!row || !s->g) {

@@ -106,7 +106,8 @@ static weft_status write_plan(const weft_model *m, const char *out, const weft_p
     c.info.weights = weft__weights_hash(m->graph, &m->source);
     uint8_t *kept = weft__alloc(c.tensors->n);
     if (!kept) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", out);
-    list_kept(m->graph, c.tensors, &c.info.image, kept);
+    if (p->keep_weights) memset(kept, 1, c.tensors->n);
+    else list_kept(m->graph, c.tensors, &c.info.image, kept);
     c.kept = kept;
     if ((st = weft__gguf_writer_memory(out, &meta, err)) || (st = put_model(m->file, p, meta, err))) goto done;
     st = weft__plan_file_write(out, meta, &c, p->progress, p->progress_arg, n_bytes, err);

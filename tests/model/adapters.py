@@ -173,6 +173,28 @@ class Files(Adapted):
             with open(at_once, "rb") as a, open(later, "rb") as b:
                 self.assertEqual(a.read(), b.read(), kind)
 
+    def test_compiled_plans_give_what_the_model_gives(self):
+        """Bit for bit, on this processor; DoRA where the plan has the weights, refused by name where it has them only packed."""
+        case = ref.NAMED["llama"]
+        case.write(self.folder)
+        out, plan, kept, base = self.path("logits"), self.path("model.plan"), self.path("kept.plan"), self.convert("--type", "q8_0")
+        lora, dora = (self.lora(case, name, seed=6, only=LINEARS, dora=name == "dora")[1] for name in ("lora", "dora"))
+
+        def logits(model, adapter):
+            p = common.weft("eval", "logits", model, "--tokens", "1 2 3", "-o", out, *(("--adapter", "a=" + adapter) if adapter else ()))
+            self.assertIn(p.returncode, (0, 1), p.stderr)
+            return p.stderr.decode() if p.returncode else np.fromfile(out, dtype="<u4").tolist()
+
+        for args in ((base, plan), (base, kept, "--keep-weights")):
+            self.assertEqual(common.weft("compile", *args).returncode, 0)
+        expected = {adapter: logits(base, adapter) for adapter in (None, lora, dora)}
+        self.assertEqual(len({str(x) for x in expected.values()}), 3)
+        for adapter, want in expected.items():
+            self.assertEqual(logits(kept, adapter), want)
+        self.assertEqual([logits(plan, adapter) for adapter in (None, lora)], [expected[None], expected[lora]])
+        got = logits(plan, dora)
+        self.assertTrue(got == expected[dora] or "--keep-weights" in got, got)  # what is not packed is there
+
     def test_errors_name_the_thing(self):
         case, other = ref.NAMED["llama"], ref.NAMED["qwen2"]
         case.write(self.folder)
