@@ -1,5 +1,7 @@
 /* q_small_encode.c: encoders of the blocks of 32 with one scale: Q4_0, Q4_1, Q5_0, Q5_1, Q8_0. */
+#include "quant/encode.h"
 #include "quant/encoders.h"
+#include "quant/half.h"
 #include "quant/small.h"
 
 static const weft__levels Q4_0 = {.lo = -8, .hi = 7, .t_first = 5.f, .t_last = 9.f, .n_t = 14};
@@ -76,5 +78,36 @@ void weft__encode_q8_0(const float *x, const float *w, void *dst, int64_t n)
         weft__small_encode(&Q8_0, 0, x + i, w + i, &f);
         b->d = f.d;
         for (int j = 0; j < WEFT__QK; j++) b->qs[j] = f.q[j];
+    }
+}
+
+/* The smallest f16 that is not below x >= 0, or the largest there is. */
+static uint16_t f16_not_below(float x)
+{
+    uint16_t h = weft__f16_from_f32(x);
+    if (weft__f16_to_f32(h) < x) h++;
+    return h < 0x7c00 ? h : 0x7bff;
+}
+
+/* Plain loops over a block, of operations that compilers have vectors for: hence magnitudes compared as integers, and rounding by the number
+ * from which on floats are whole. */
+void weft__quant_nearest_q8_0(const float *src, void *dst, int64_t n)
+{
+    const float whole = 0x1.8p23f;
+    weft__block_q8_0 *b = dst;
+    for (int64_t i = 0; i < n; i += WEFT__QK, src += WEFT__QK, b++) {
+        int32_t most = 0;
+        for (int j = 0; j < WEFT__QK; j++) {
+            int32_t bits = (int32_t)(weft__f32_bits(src[j]) & 0x7fffffff);
+            most = bits > most ? bits : most;
+        }
+        b->d = f16_not_below(weft__f32_from_bits((uint32_t)most) / 127);
+        float d = weft__f16_to_f32(b->d), inverse = d > 0 ? 1 / d : 0;
+        for (int j = 0; j < WEFT__QK; j++) {
+            float q = src[j] * inverse;
+            q = q < -127 ? -127 : q;
+            q = q > 127 ? 127 : q;
+            b->qs[j] = (int8_t)(uint8_t)weft__f32_bits(q + whole);
+        }
     }
 }

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "quant/blocks.h"
 #include "quant/encode.h"
 #include "quant/half.h"
 
@@ -257,12 +258,55 @@ static void bad_input_is_refused(void **state)
     refuse(77, x, 1, K, NULL, WEFT_UNSUPPORTED, "77");
 }
 
+/* Every value becomes the nearest multiple of its block's scale, and the error of that is what is claimed. */
+static void the_nearest_code_without_a_search(void **state)
+{
+    (void)state;
+    static float x[N], y[N];
+    static weft__block_q8_0 blocks[N / 32];
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        double error = 0, energy = 0;
+        fill(x, kind);
+        weft__quant_nearest_q8_0(x, blocks, N);
+        weft__quant_decode_row(WEFT_Q8_0, blocks, y, N);
+        for (int i = 0; i < N; i++) {
+            double d = weft__f16_to_f32(blocks[i / 32].d), e = fabs((double)y[i] - x[i]);
+            if (!(e <= 0.5001 * d)) fail_msg("%s: %g became %g with a scale of %g", KINDS[kind], (double)x[i], (double)y[i], d);
+            error += e * e;
+            energy += (double)x[i] * x[i];
+        }
+        if (kind == NORMAL && !(error <= 2.9e-5 * energy)) fail_msg("normal rows: error %g", error / energy);
+    }
+}
+
+static void the_nearest_code_at_the_ends(void **state)
+{
+    (void)state;
+    float x[32] = {0}, y[32];
+    weft__block_q8_0 b;
+    weft__quant_nearest_q8_0(x, &b, 32);
+    assert_int_equal(b.d, 0);
+    for (float most = 1e-12f; most < 8e6f; most *= 3) { /* scales below f16's normal range, too */
+        for (int i = 0; i < 32; i++) x[i] = most * (float)(i - 16) / 16;
+        weft__quant_nearest_q8_0(x, &b, 32);
+        weft__quant_decode_row(WEFT_Q8_0, &b, y, 32);
+        double d = weft__f16_to_f32(b.d);
+        for (int i = 0; i < 32; i++)
+            if (!(fabs((double)y[i] - x[i]) <= 0.5001 * d) || !(d <= 1.001 * most / 127 + 0x1p-24)) fail_msg("%g became %g", (double)x[i], (double)y[i]);
+    }
+    for (int i = 0; i < 32; i++) x[i] = i % 2 ? FLT_MAX : -FLT_MAX;
+    weft__quant_nearest_q8_0(x, &b, 32);
+    weft__quant_decode_row(WEFT_Q8_0, &b, y, 32);
+    for (int i = 0; i < 32; i++) assert_true(y[i] == (i % 2 ? 65504.f * 127 : -65504.f * 127));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(better_than_a_plain_encoder),   cmocka_unit_test(importance_moves_the_error),
         cmocka_unit_test(rows_are_independent),          cmocka_unit_test(exact_and_extreme_rows),
         cmocka_unit_test(floats_are_nearest_and_finite), cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(the_nearest_code_without_a_search), cmocka_unit_test(the_nearest_code_at_the_ends),
     };
     return cmocka_run_group_tests_name("quant_encode", tests, NULL, NULL);
 }

@@ -100,6 +100,14 @@ static void place_all(layout *l)
 
 /* ---- contents ---- */
 
+/* n rows of A. The search for the best scales would take most of the time of loading, for little at 8 bits. */
+static weft_status encode(uint32_t dtype, const float *rows, uint8_t *to, int64_t n, int64_t k, weft_error *err)
+{
+    if (dtype != WEFT_Q8_0) return weft__quant_encode_rows(dtype, rows, to, n, k, NULL, err);
+    weft__quant_nearest_q8_0(rows, to, n * k);
+    return WEFT_OK;
+}
+
 static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, uint8_t *rows, weft_error *err)
 {
     const weft__matmul *mm = pair->mm;
@@ -111,7 +119,7 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
             int64_t n = rank - r < mm->panel_rows ? rank - r : mm->panel_rows;
             uint8_t *to = (uint8_t *)pair->a + (size_t)e * pair->a_expert + (size_t)(r / mm->panel_rows) * pair->a_stride;
             uint8_t *coded = mm->panel_bytes ? rows : to;
-            weft_status st = weft__quant_encode_rows(mm->dtype, (const float *)lora->a + (e * rank + r) * k, coded, n, k, NULL, err);
+            weft_status st = encode(mm->dtype, (const float *)lora->a + (e * rank + r) * k, coded, n, k, err);
             if (st) return weft_fail_within(err, st, "A of the adapter for %s", w->name);
             if (mm->panel_bytes) mm->pack(coded, row_bytes, (int)n, k, to);
         }
