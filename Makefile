@@ -32,7 +32,7 @@ help:
 	@echo 'make check-headers   each header compiles alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
-	@echo 'make bench-adapters  what adapters cost in a step, on a 1.1B shape'
+	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'

@@ -1,7 +1,8 @@
 /* store.c: named adapters and what of them is packed (store.h).
  *
- * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that reads files and packs. A packed
- * stack is named by the contents and weights of its strands, so that two names with one content share it. */
+ * `lock` guards everything and is held for moments; `loading` is held, before it, by the one thread that has files read and stacks packed.
+ * That is done in the background, so that steps which run meanwhile keep their cores; nothing there takes `lock`, which the engine's
+ * thread takes, too. A packed stack is named by the contents and weights of its strands, so that two names with one content share it. */
 #include "adapt/store.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/log.h"
 #include "format/names.h"
 #include "hub/sha256.h"
@@ -167,17 +169,32 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
     return WEFT_OK;
 }
 
-static weft_status read_checked(const weft__adapt_store *s, const char *path, weft__adapt **out, weft_error *err)
+/* A file, read and checked against the base. */
+typedef struct reading {
+    const weft__adapt_store *s;
+    const char *path;
+    weft__adapt **out; /* NULL: only its id is asked for */
+    weft__adapt_id id;
+    weft_status status;
+    weft_error *err;
+} reading;
+
+/* In the background. */
+static void read_checked(void *arg)
 {
-    weft_status st = weft__adapt_open(path, s->names, s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : s->max_bytes * SHRINK, out, err);
-    if (!st && (st = weft__adapt_check(*out, s->base, err))) weft__adapt_close(out);
-    return st;
+    reading *r = arg;
+    weft__adapt *a;
+    uint64_t most = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
+    r->status = weft__adapt_open(r->path, r->s->names, most, &a, r->err);
+    if (!r->status) r->status = weft__adapt_check(a, r->s->base, r->err);
+    if (!r->status) r->id = a->id;
+    if (!r->status && r->out) *r->out = a;
+    else weft__adapt_close(&a);
 }
 
 weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
 {
     char shown[WEFT__SHOW];
-    weft__adapt *a = NULL;
     weft_status st = WEFT_OK;
     if (!weft__adapt_name_ok(name))
         return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
@@ -189,11 +206,13 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
     }
     pthread_mutex_lock(&s->loading);
-    if (!(flags & WEFT__ADAPT_LAZY) && !(st = read_checked(s, path, &a, err))) {
-        fresh.known = 1;
-        fresh.id = a->id;
+    if (!(flags & WEFT__ADAPT_LAZY)) {
+        reading r = {.s = s, .path = path, .err = err};
+        weft__background_run(read_checked, &r);
+        st = r.status;
+        fresh.known = !st;
+        fresh.id = r.id;
     }
-    weft__adapt_close(&a);
     if (!st) {
         pthread_mutex_lock(&s->lock);
         st = put_entry(s, &fresh, flags, err);
@@ -323,7 +342,9 @@ static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapte
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < w->n && !st; i++) {
         weft_error why = {0};
-        if ((st = read_checked(s, w->paths[i], &adapters[i], &why))) return fail_by_name(&why, w->entry_names[i], w->paths[i], err);
+        reading r = {.s = s, .path = w->paths[i], .out = &adapters[i], .err = &why};
+        weft__background_run(read_checked, &r);
+        if ((st = r.status)) return fail_by_name(&why, w->entry_names[i], w->paths[i], err);
         if (w->known[i] && !same_id(adapters[i]->id, w->strands[i].id))
             return weft_fail(err, WEFT_STATE, "adapter '%s': its file holds something else than when it was loaded; load it again", w->entry_names[i]);
         pthread_mutex_lock(&s->lock);
@@ -357,22 +378,45 @@ static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error 
     return WEFT_OK;
 }
 
-/* A new packed stack of adapters that were read. */
-static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *const adapters[WEFT__ADAPT_STACK], weft__adapt_lease **out, weft_error *err)
+/* What becomes of adapters that were read. */
+typedef struct packing {
+    const weft__adapt_store *s;
+    weft__adapt **adapters; /* [WEFT__ADAPT_STACK], closed in the end */
+    weft__adapt_lease *p;
+    weft_status status;
+    weft_error *err;
+} packing;
+
+/* In the background. */
+static void pack_stack(void *arg)
 {
+    packing *k = arg;
+    const weft__adapt_packer *packer = &k->s->packer;
     weft__adapt_use uses[WEFT__ADAPT_STACK];
     weft__adapt_woven woven;
+    for (int32_t i = 0; i < k->p->n; i++) uses[i] = (weft__adapt_use){k->adapters[i], k->p->strands[i].scale};
+    k->status = weft__adapt_weave(uses, k->p->n, k->s->base, &woven, k->err);
+    if (!k->status) {
+        k->status = packer->pack(packer->arg, &woven, &k->p->packed, &k->p->n_bytes, k->err);
+        weft__adapt_woven_free(&woven);
+    }
+    for (int32_t i = 0; i < WEFT__ADAPT_STACK; i++) weft__adapt_close(&k->adapters[i]);
+}
+
+/* A new packed stack of adapters that were read, which are closed. */
+static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft__adapt_lease **out, weft_error *err)
+{
     weft__adapt_lease *p = weft__alloc_zero(1, sizeof *p);
     *out = NULL;
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
     p->n = w->n;
     p->n_pins = 1;
     memcpy(p->strands, w->strands, sizeof p->strands);
-    for (int32_t i = 0; i < w->n; i++) uses[i] = (weft__adapt_use){adapters[i], w->strands[i].scale};
     weft_status st = make_id(p, err);
-    if (!st && !(st = weft__adapt_weave(uses, w->n, s->base, &woven, err))) {
-        st = s->packer.pack(s->packer.arg, &woven, &p->packed, &p->n_bytes, err);
-        weft__adapt_woven_free(&woven);
+    if (!st) {
+        packing k = {s, adapters, p, WEFT_OK, err};
+        weft__background_run(pack_stack, &k);
+        st = k.status;
     }
     if (!st) {
         pthread_mutex_lock(&s->lock);

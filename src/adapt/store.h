@@ -4,8 +4,8 @@
  * A name stands for a version of an adapter: what its file held when it was last loaded. Loading the name again makes another version;
  * whoever has a lease goes on with the one it began with (copy on write), and so after removal. A file that changed without being loaded
  * again is refused when it must be read anew.
- * Thread safety: all functions may be called by any thread. Reading and packing happen in the caller's, one at a time; leases that need
- * neither wait for nobody. */
+ * Thread safety: all functions may be called by any thread. Reading and packing happen while the caller waits, one at a time and in the
+ * background (base/background.h); leases that need neither wait for nobody. */
 #ifndef WEFT_ADAPT_STORE_H
 #define WEFT_ADAPT_STORE_H
 
@@ -15,7 +15,7 @@ enum { WEFT__ADAPT_NAME = 128, WEFT__ADAPT_STACK = 8 /* adapters of one request 
 
 typedef struct weft__adapt_store weft__adapt_store;
 
-/* How a woven stack becomes what programs read. pack is called by one thread at a time; unpack by any, also
+/* How a woven stack becomes what programs read. pack is called by one thread at a time, in the background; unpack by any, also
  * beside pack and itself. */
 typedef struct weft__adapt_packer {
     void *arg;

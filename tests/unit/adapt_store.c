@@ -6,6 +6,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "adapt/store.h"
@@ -180,7 +181,16 @@ typedef struct packed {
     float b0;
     int32_t rank;
 } packed;
-static _Atomic int n_packs, n_unpacks;
+static _Atomic int n_packs, n_unpacks, pack_nice;
+
+static int own_nice(void)
+{
+#ifdef __linux__
+    return getpriority(PRIO_PROCESS, (id_t)gettid());
+#else
+    return 0;
+#endif
+}
 
 static weft_status pack(void *arg, const weft__adapt_woven *w, void **out, uint64_t *n_bytes, weft_error *err)
 {
@@ -190,6 +200,7 @@ static weft_status pack(void *arg, const weft__adapt_woven *w, void **out, uint6
     *p = (packed){w->lora[0].rank ? ((const float *)w->lora[0].b)[0] * w->lora[0].scale : 0, w->lora[0].rank};
     *out = p;
     *n_bytes = 1000;
+    pack_nice = own_nice();
     n_packs++;
     return WEFT_OK;
 }
@@ -258,6 +269,22 @@ static void leases_share_what_is_the_same(void **state)
     weft__adapt_store_release(s, &z);
     weft__adapt_store_destroy(&s);
     assert_int_equal(n_unpacks, 2);
+}
+
+/* Packing leaves the cores to the steps; who asked goes on as before. */
+static void packing_gives_way(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(10000);
+    int before = own_nice();
+    add(s, "a", write_adapter("a", 3, 4, 8, 0), 0);
+    weft__adapt_lease *x = lease(s, "a", 1);
+#ifdef __linux__
+    assert_true(pack_nice > before || before == 19);
+#endif
+    assert_int_equal(own_nice(), before);
+    weft__adapt_store_release(s, &x);
+    weft__adapt_store_destroy(&s);
 }
 
 static void a_reload_is_for_those_who_come_later(void **state)
@@ -635,6 +662,7 @@ int main(void)
         cmocka_unit_test(rows_go_where_the_base_has_them),
         cmocka_unit_test(weaving_says_what_it_cannot),
         cmocka_unit_test(leases_share_what_is_the_same),
+        cmocka_unit_test(packing_gives_way),
         cmocka_unit_test(a_reload_is_for_those_who_come_later),
         cmocka_unit_test(what_is_least_used_goes),
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
