@@ -1,9 +1,10 @@
 /* adapters.c: what adapters cost: steps with and without them, in turn, on a model of random weights.
  *
- * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [TEXT]: only cases whose name contains TEXT. Every round
- * runs one step without adapters and one with them; what is printed are medians, and the median of the rounds' ratios: what a machine
- * gives wanders with its neighbours, from round to round. At the end, how far the outputs of 8- and 4-bit adapters are from those
- * in BF16. One line of JSON per case with --json. */
+ * bench_adapters [--shape S] [--type T] [-t THREADS] [-r ROUNDS] [-d DEPTH] [TEXT]: only cases whose name contains TEXT. Steps without
+ * adapters and with them alternate; what is printed are medians, and the median and the quarters of how much longer a step with them takes
+ * than the mean of its two neighbours without: what a machine gives wanders, from step to step. Beside it: the bound, and by how much
+ * more bytes are read, which is the least that a step can cost where memory is the limit. At the end, how far the outputs of 8- and 4-bit
+ * adapters are from those in BF16. One line of JSON per case with --json. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,28 +179,52 @@ static double median(double *x, int n)
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
+/* Bytes of the matrices that a step of the base multiplies by. */
+static double base_bytes(const bench *b)
+{
+    const weft_graph *g = weft__plan_graph(b->plan);
+    double n = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int32_t j = 0; g->nodes[i].op == WEFT_OP_LINEAR && j < g->nodes[i].n_w; j++) {
+            const weft_weight *w = &g->weights[g->nodes[i].w[j]];
+            n += (double)w->row_bytes * (double)w->shape.d[1];
+        }
+    return n;
+}
+
+/* Steps without and with adapters in turn, a last one without; the first two rounds warm up. t, with, more: [rounds], more: in per cent. */
+static void alternate(bench *b, const bench_case *c, weft_adapter *const *a, int rounds, double *t, double *with, double *more)
+{
+    double before = 0, after;
+    for (int i = -2; i < rounds; i++, before = after) {
+        if (i == -2) before = step(b, c->streams, NULL, 0);
+        double one = step(b, c->streams, a, c->adapters);
+        after = step(b, c->streams, NULL, 0);
+        if (i < 0) continue;
+        t[i] = (before + after) / 2;
+        with[i] = one;
+        more[i] = 100 * (one / t[i] - 1);
+    }
+}
+
 static void run_case(bench *b, const bench_case *c)
 {
     weft_adapter *a[MAX_STREAMS];
-    double *t = need(weft__alloc_array(3 * (size_t)b->rounds, sizeof *t)), *with = t + b->rounds, *ratio = with + b->rounds, pack = 0;
-    for (int i = 0; i < c->adapters; i++) a[i] = adapter_new(b, c->rank, c->all, c->dtype, &pack);
+    char limit[32] = "";
+    double *t = need(weft__alloc_array(3 * (size_t)b->rounds + 6, sizeof *t)), *with = t + b->rounds + 2, *more = with + b->rounds + 2, pack = 0;
     int rounds = c->streams ? b->rounds : b->rounds / 10 + 2;
-    for (int i = -2; i < rounds; i++) { /* the first two warm up */
-        double before = step(b, c->streams, NULL, 0), after = step(b, c->streams, a, c->adapters);
-        if (i < 0) continue;
-        t[i] = before;
-        with[i] = after;
-        ratio[i] = after / before;
-    }
-    double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, cost = 100 * (median(ratio, rounds) - 1);
-    double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds);
+    for (int i = 0; i < c->adapters; i++) a[i] = adapter_new(b, c->rank, c->all, c->dtype, &pack);
+    alternate(b, c, a, rounds, t, with, more);
+    double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, bytes = 100 * c->adapters * mb * 1e6 / base_bytes(b), cost = median(more, rounds);
+    double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds), low = more[rounds / 4], high = more[rounds - 1 - rounds / 4];
+    if (c->limit > 0) snprintf(limit, sizeof limit, ", at most %.0f", c->limit);
     if (b->json)
-        printf("{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"limit_percent\":%.0f,\"adapter_mb\":%.2f,"
-               "\"pack_ms\":%.1f}\n",
-               c->name, without_ms, with_ms, cost, c->limit, mb, 1e3 * pack);
+        printf("{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,%.2f],\"limit_percent\":%.0f,"
+               "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f}\n",
+               c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack);
     else
-        printf("%-52s %8.2f ms %8.2f ms %+6.1f %% %s%.0f%s %7.1f MB each, packed in %.0f ms\n", c->name, without_ms, with_ms, cost,
-               c->limit > 0 ? "(limit " : "(", c->limit, c->limit > 0 ? ")" : ")", mb, 1e3 * pack);
+        printf("%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms\n", c->name, without_ms, with_ms, cost, low,
+               high, limit, bytes, mb, 1e3 * pack);
     fflush(stdout);
     for (int i = 0; i < c->adapters; i++) weft__plan_adapter_free(&a[i]);
     weft__free(t);
@@ -232,7 +257,7 @@ int main(int argc, char **argv)
     const char *shape = "tinyllama-1.1b", *only = "", *threads = "0";
     char options[64];
     uint32_t dtype = WEFT_Q4_0;
-    bench b = {.depth = 64, .rounds = 60};
+    bench b = {.depth = 64, .rounds = 100};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--json")) b.json = 1;
