@@ -26,7 +26,7 @@ help:
 	@echo 'make test            everything below but the benchmarks; ends with one line of counts'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
-	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 20 in make test)'
+	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 15 in make test)'
 	@echo 'make aarch64         cross build; the suite under qemu'
 	@echo 'make check-layers    the includes against layers.txt'
 	@echo 'make check-headers   each header compiles alone'

@@ -7,7 +7,16 @@ set(weft_test_costs
     engine_serve 15 engine_serve_same 15 engine_serve_ends 15 engine_serve_faults 15 serve_same 15 serve_faults 15 serve_kill 15
     quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 10 plan_cli_material 10)
 
-# Gives the current folder's tests their costs, and a limit with room for a machine that does other things too; deferred to its end.
+# Programs that never have a second thread: the thread sanitizer has nothing to see in them, and its suite leaves them out.
+set(weft_of_one_thread
+    base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode quant_models
+    mem_buffers text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed text_spm_proto
+    text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates gguf_read gguf_malformed gguf_split
+    gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
+    graph_build graph_plan model_hf kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
+    server_stop server_fields)
+
+# Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
     get_property(tests DIRECTORY PROPERTY TESTS)
     foreach(test ${tests})
@@ -23,5 +32,8 @@ function(weft_costs)
             math(EXPR limit "60 + 5 * ${seconds}")
         endif()
         set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
+        if(WEFT_SANITIZE STREQUAL thread AND test IN_LIST weft_of_one_thread)
+            set_tests_properties(${test} PROPERTIES LABELS "one thread")
+        endif()
     endforeach()
 endfunction()

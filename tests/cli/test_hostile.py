@@ -6,10 +6,11 @@ import struct
 import tempfile
 import unittest
 
-from common import main, weft
+from common import main, repeated, weft
 from gguf_maker import ARRAY, BOOL, D, F32, FF, I32, STRING, TYPE_F16, U8, U32, U64, VOCAB, Model, Raw
 
 HUGE, MAX = 1 << 63, (1 << 64) - 1
+EVERY = repeated(1, 1, 5)  # file; tests/unit/gguf_malformed.c has them too
 
 
 def u64(n):
@@ -217,14 +218,14 @@ class Hostile(unittest.TestCase):
 
     def test_malformed_files(self):
         self.assertGreaterEqual(len(NO_FILES) + len(NO_MODELS), 60)
-        for i, (damage, words) in enumerate(NO_FILES):
+        for i, (damage, words) in list(enumerate(NO_FILES))[::EVERY]:
             with self.subTest(words, i=i):
                 path = self.make(damage)
                 self.refused(path, words, "run", path, "a", "-n", "1")
                 self.refused(path, words, "info", path)
 
     def test_models_that_cannot_be(self):
-        for i, (damage, words) in enumerate(NO_MODELS):
+        for i, (damage, words) in list(enumerate(NO_MODELS))[::EVERY]:
             with self.subTest(words, i=i):
                 path = self.make(damage)
                 self.refused(path, words, "run", path, "a", "-n", "1")

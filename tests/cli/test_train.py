@@ -12,13 +12,14 @@ import unittest
 import xml.dom.minidom
 
 import gguf_maker
-from common import WEFT, main, repeated, weft
+from common import EMULATED, WEFT, leave_out, main, repeated, weft
 
 STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
 TALK = "<|im_start|>user\nWas it the {}?<|im_end|>\n<|im_start|>assistant\nYes, the {}!<|im_end|><|endoftext|>\n"
 TEXT = "".join(STORY.format(a, b) + TALK.format(b, a) for a in ("fox", "mole", "duck", "cat") for b in ("fox", "goose", "toad"))
 TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
             "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+of_files = leave_out(EMULATED, "files and messages are the same for every processor")
 SHAPE = ("--layers", "2", "--width", "32", "--ff", "64", "--heads", "2", "--kv-heads", "1", "-c", "48", "-b", "96")
 
 
@@ -104,6 +105,7 @@ class Models(Training):
         self.assertEqual([p["step"] for p in self.points("killed")], list(range(1, 15)))
         self.assertEqual([p["loss"] for p in self.points("killed")], [p["loss"] for p in self.points("whole")])
 
+    @of_files
     def test_a_model_keeps_its_name_and_template(self):
         template = self.write("other.jinja", TEMPLATE + " ")
         self.train("named", "--steps", "1", "--name", "first", "--chat-template", template)
@@ -116,6 +118,7 @@ class Models(Training):
                 self.assertEqual(head[at + 8:at + 8 + int.from_bytes(head[at:at + 8], "little")], text)
                 self.assertEqual(head.count(key), 1)
 
+    @of_files
     def test_ids_are_learned_as_their_text_is(self):
         p = weft("tokenize", self.vocab, "-", "-o", self.path("ids.u16"), stdin=TEXT.replace("<|endoftext|>\n", "<|endoftext|><|startoftext|>").removesuffix("<|startoftext|>").encode())
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -125,6 +128,7 @@ class Models(Training):
         self.assertEqual(self.bytes_of("ids", "model.gguf"), pathlib.Path(self.train("texts", "--steps", "3")).read_bytes())
         self.assertEqual(weft("tokenize", self.vocab, "a", "-o", self.path("ids.bin")).returncode, 2)
 
+    @of_files
     def test_an_interrupted_run_saves_itself(self):
         child = subprocess.Popen(WEFT + self.command("stopped", "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE)
         while not os.path.exists(self.path("stopped/loss.jsonl")) or not self.points("stopped"):
@@ -136,6 +140,7 @@ class Models(Training):
         self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
         self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
 
+    @of_files
     def test_an_interruption_before_the_first_step_saves_too(self):
         out, long = self.path("early"), self.write("long.txt", TEXT * repeated(1500, 200, 60))
         command = self.command("early", "--steps", "2")
@@ -152,6 +157,7 @@ class Models(Training):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual([p["step"] for p in self.points("early")], [1, 2])
 
+    @of_files
     def test_what_a_killed_run_left_half_written_goes(self):
         args = ("--steps", "4", "--save-every", "2")
         self.train("left", *args)
@@ -160,6 +166,7 @@ class Models(Training):
         self.train("left", "--resume", *args)
         self.assertEqual(sorted(os.listdir(self.path("left"))), ["checkpoint.gguf", "checkpoint.gguf.tmp-mine", "loss.jsonl", "loss.svg", "mine.tmp-0123456789abcdef", "model.gguf"])
 
+    @of_files
     def test_a_curve_that_cannot_be_drawn_ends_no_run(self):
         os.makedirs(self.path("undrawn/loss.svg"))
         p = weft(*self.command("undrawn", "--steps", "2"))
@@ -167,6 +174,7 @@ class Models(Training):
         self.assertIn(b"the loss curve is not drawn", p.stderr)
         self.assertTrue(os.path.exists(self.path("undrawn/model.gguf")))
 
+    @of_files
     def test_the_heldout_loss_is_measured_before_the_first_step_too(self):
         self.train("before", "--steps", "2", "--heldout", self.text, "--heldout-every", "0")
         points = self.points("before")
@@ -182,6 +190,7 @@ class Models(Training):
         self.assertAlmostEqual(report["nll"], self.points("held")[-1]["heldout"], delta=2e-3)
         self.assertAlmostEqual(report["ppl"], math.exp(report["nll"]), delta=1e-3)
 
+    @of_files
     def test_what_is_wrong_is_named_before_anything_is_done(self):
         bad = self.write("bad.jsonl", "{\"text\": \"a fox\"}\n{\"messages\": []}\n")
         empty = self.write("none.jsonl", "\n")
@@ -225,6 +234,7 @@ class Adapters(Training):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertLess(json.loads(p.stdout)["loss"], self.points("small")[0]["loss"] / 2)
 
+    @of_files
     def test_a_checkpoint_knows_its_base(self):
         other = self.train("other", "--steps", "2")
         args = ("--data", self.chats, "--rank", "4", "--steps", "2")
@@ -233,6 +243,7 @@ class Adapters(Training):
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"another model", p.stderr)
 
+    @of_files
     def test_more_tokens_than_the_model_has_are_refused(self):
         model = gguf_maker.Model()
         for name in ("token_embd.weight", "output.weight"):
@@ -267,6 +278,7 @@ class Adapters(Training):
         self.assertGreater(points[-1]["heldout"], points[1]["heldout"])
         self.assertEqual(json.loads(p.stdout)["heldout_better"], 0.5)
 
+    @of_files
     def test_adapters_resume_too(self):
         args = ("--data", self.chats, "--rank", "4", "--steps", "6", "--save-every", "3")
         self.adapt("whole-adapter", *args)
@@ -275,6 +287,7 @@ class Adapters(Training):
         self.adapt("cut-adapter", "--resume", *args)
         self.assertEqual(self.bytes_of("whole-adapter", "adapter.gguf"), self.bytes_of("cut-adapter", "adapter.gguf"))
 
+    @of_files
     def test_a_spoiled_batch_takes_its_step_s_others_with_it(self):
         model = gguf_maker.Model()
         data = bytearray(bytes(model))
@@ -300,6 +313,7 @@ class Adapters(Training):
         p = weft("adapter", "train", base, "--data", self.path("both.jsonl"), "--out", self.path("never"), "-c", "16", "-b", "16", "--rank", "2", "--steps", "1", "--accumulate", "9")
         self.assertIn(b"not finite", p.stderr)  # of twelve batches in a row four are spoiled: no step comes about
 
+    @of_files
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
         self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)

@@ -237,7 +237,7 @@ static void neighbours_change_no_bit(void **state)
 {
     (void)state;
     const stack stacks[] = {{0, {0}, {0}}, {1, {0}, {1}}, {1, {1}, {1}}, {1, {2}, {-0.5f}}, {2, {3, 4}, {1, 0.25f}}, {1, {5}, {1}}, {2, {0, 5}, {0.5f, 0.5f}}};
-    enum { N = 16, N_STACKS = sizeof stacks / sizeof *stacks };
+    enum { N = CLAIMS_REPEATED(16, 16, 8), N_STACKS = sizeof stacks / sizeof *stacks };
     answer alone[N], together[N];
     weft_engine *e = new_engine(0);
     add_contents(e);

@@ -16,6 +16,7 @@ enum { KILLS = 3, FAILS_EVERY = 7, LEARN_STEPS = 12 };
 #else
 enum { KILLS = 12, FAILS_EVERY = 1, LEARN_STEPS = 30 };
 #endif
+enum { EVERY = CLAIMS_REPEATED(1, 1, 3) /* of the architectures */ };
 
 static weft__train_options lora_options(void)
 {
@@ -54,7 +55,7 @@ static void same_bits(void **state)
     static const struct { const char *what; int32_t threads, max_rows; int recompute; } ways[] = {
         {"one thread", 1, TINY_ROWS, 0}, {"three threads", 3, TINY_ROWS, 0}, {"recomputed", 2, TINY_ROWS, 1}, {"more room", 2, TINY_ROWS + 70, 1}};
     (void)state;
-    for (int i = 0; i < 2 * N_TINY_KINDS; i++) {
+    for (int i = 0; i < 2 * N_TINY_KINDS; i += EVERY) {
         tiny *m = tiny_new(&TINY_KINDS[i % N_TINY_KINDS], WEFT_F32, 24, 40);
         weft__train_options o = i < N_TINY_KINDS ? tiny_options() : lora_options();
         weft__trainer *t = tiny_trainer(m, &o), *other;
@@ -77,7 +78,7 @@ static void same_bits(void **state)
 static void packing(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_TINY_KINDS; i++) {
+    for (int i = 0; i < N_TINY_KINDS; i += EVERY) {
         tiny *m = tiny_new(&TINY_KINDS[i], WEFT_F32, 24, 40);
         weft__train_options o = tiny_options();
         weft__trainer *t = tiny_trainer(m, &o);
