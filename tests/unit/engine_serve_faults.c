@@ -334,41 +334,44 @@ static void a_large_prefix_comes_back_between_others_tokens(void **state)
     weft_model_close(&model);
 }
 
-/* Until a prefix is there as a whole, its pages are whose needs them: nobody is refused, and nobody preempted for it. */
+/* Until a prefix is there as a whole, its pages are whose needs them: nobody is refused, and nobody preempted for it. Pools of several
+ * sizes, so that now the one, now the other is the first to find none left. */
 static void a_prefix_that_comes_back_gives_way(void **state)
 {
     (void)state;
+    enum { SIZES = 7, PAGE = 64 };
     char folder[] = "/tmp/weft-serve-XXXXXX";
     static int32_t tokens[LONG];
     weft_model *model = tiny(LONG + 8000);
     weft_engine_params p = small();
     ask q;
-    answer a = {.hall = &the_hall};
-    int32_t restored = 0;
     assert_non_null(mkdtemp(folder));
     p.store_dir = folder;
     p.n_ctx = LONG + 8000;
-    p.n_kv_tokens = p.n_ctx;
     p.chunk = 256;
     save_large(model, folder, &p);
-    p.n_kv_tokens = LONG + 1000;
-    p.n_ctx = p.n_kv_tokens;
-    simple(&q, 1, 4);
     for (int i = 0; i < LONG; i++) tokens[i] = 4 + i % 400;
-    q.p.tokens = tokens;
-    q.p.n_tokens = LONG / 2;
-    q.p.ignore_end = 1;
-    q.p.event = on_event;
-    q.p.arg = &a;
-    onlooker o = {.other = &q.p};
-    weft_engine *e = open_engine(model, &p);
-    weft_status st = restore_beside(e, &o, &restored);
-    assert_true(st == WEFT_OK || st == WEFT_LIMIT);
-    print_message("the prefix %s\n", st ? "gave way" : "found room");
-    assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
-    assert_int_equal(a.n, 4);
-    assert_int_equal(stats_of(e).n_preempted, 0);
-    close_engine(&e);
+    for (int k = 0; k < SIZES; k++) {
+        answer a = {.hall = &the_hall};
+        int32_t restored = 0;
+        simple(&q, 1, 4);
+        q.p.tokens = tokens;
+        q.p.n_tokens = LONG / 2;
+        q.p.ignore_end = q.p.no_cache = 1;
+        q.p.event = on_event;
+        q.p.arg = &a;
+        onlooker o = {.other = &q.p};
+        p.n_ctx = LONG + 64;
+        p.n_kv_tokens = LONG + 1600 - 3 * k * PAGE;
+        weft_engine *e = open_engine(model, &p);
+        weft_status st = restore_beside(e, &o, &restored);
+        assert_true(st == WEFT_OK || st == WEFT_LIMIT);
+        print_message("%d tokens: the prefix %s\n", (int)p.n_kv_tokens, st ? "gave way" : "found room");
+        assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
+        assert_int_equal(a.n, 4);
+        assert_int_equal(stats_of(e).n_preempted, 0);
+        close_engine(&e);
+    }
     remove_folder(folder);
     weft_model_close(&model);
 }
