@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "engine/handles.h"
 #include "sample/mask.h"
+#include "text/grammar_run.h"
 #include "text/matcher.h"
 
 struct weft_matcher {
@@ -46,6 +47,7 @@ weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, con
     int32_t root = json ? weft__json_rules(rules) : weft__gbnf_read(rules, source, length);
     weft_status st = weft__gram_compile(rules, root, json ? WEFT__JSON_DEPTH - 1 : WEFT__GRAMMAR_DEPTH, &a, err);
     weft__gram_destroy(&rules);
+    if (!st && !json) st = weft__automaton_probe(a, err);
     if (!st) st = trie_of(tokenizer, &trie, err);
     if (st) weft__automaton_destroy(&a);
     else st = weft__grammar_create(a, trie, &g, err);

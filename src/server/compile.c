@@ -1,5 +1,6 @@
 /* compile.c: the grammars of requests are compiled one after the other on a thread of their own: a flood of slow ones costs one processor
- * and delays requests with grammars, and neither the workers, which answer /health, nor the engine.
+ * and delays requests with grammars, and neither the workers nor the engine. What a grammar costs the engine afterwards, at each token, is
+ * bounded where its masks are made (matcher.h).
  * Invariant: a gen in the queue belongs to it, and leaves it through weft__gen_compiled exactly once. */
 #include "base/alloc.h"
 #include "server/server.h"

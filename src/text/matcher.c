@@ -10,7 +10,9 @@
 #include "text/grammar_run.h"
 
 enum {
-    MASK_WORK = 1 << 24,        /* edges and links looked at for one mask */
+    CREDIT = 1 << 21,           /* edges and links that masks and tokens of a text may take at first, and may save up */
+    CREDIT_PER_TOKEN = 1 << 15, /* what each token adds; grammars for data take some hundreds */
+    TABLE_WORK = 1 << 22,       /* the same for tables that a mask makes first: each is made once */
     AHEAD_WORK = 1 << 24,       /* the same for all tables made ahead */
     TABLE_BYTES = 64 << 20,     /* of all tables of a grammar; further ones are made for each use */
     MIN_COMPACT = 1024          /* frames */
@@ -45,6 +47,7 @@ struct weft__matcher {
     int done, ended;
     uint64_t n_bytes;
     size_t compact_at; /* frames */
+    size_t credit;     /* work that the text may still take */
     level *levels;     /* [max_depth + 1] */
     uint64_t *bits;    /* [n_words] */
     weft__way *order;
@@ -282,7 +285,7 @@ weft_status weft__matcher_create(weft__grammar *g, weft__matcher **out, weft_err
 {
     weft_status st = create_empty(g, out, err);
     if (st) return st;
-    (*out)->run.work = MASK_WORK;
+    (*out)->run.work = (*out)->credit = CREDIT;
     (*out)->done = weft__run_start(&(*out)->run).done;
     if (!(*out)->run.status) return WEFT_OK;
     st = stopped(*out, err);
@@ -313,6 +316,7 @@ weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft
     (*out)->ended = m->ended;
     (*out)->n_bytes = m->n_bytes;
     (*out)->compact_at = m->compact_at;
+    (*out)->credit = m->credit;
     return WEFT_OK;
 }
 
@@ -383,14 +387,16 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
     size_t n = t->nodes[node].depth;
     for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
     level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
-    r->work = MASK_WORK;
+    r->work = m->credit;
     weft__set set = step_all(r, m->piece, n);
+    m->credit = r->work;
     if (r->status || (set.begin == set.end && !set.done)) {
         cut(r, &before);
         if (r->status) return stopped(m, err);
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d does not fit %s", token, place(m, where));
     }
     go_to(m, set, n);
+    m->credit = m->credit + CREDIT_PER_TOKEN < CREDIT ? m->credit + CREDIT_PER_TOKEN : CREDIT;
     return WEFT_OK;
 }
 
@@ -417,7 +423,7 @@ static void walk_plainly(weft__matcher *m, const weft__way *ways, size_t n, uint
 }
 
 /* Allows what n ways, all in one state, allow. */
-static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, uint64_t *bits)
+static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, size_t *for_tables, uint64_t *bits)
 {
     const weft__token_trie *t = m->g->trie;
     weft__run *r = &m->run;
@@ -425,7 +431,11 @@ static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, uint64
     int own;
     for (size_t i = 0; i < n; i++)
         if (r->frames[ways[i].frame].depth > depth) depth = r->frames[ways[i].frame].depth;
+    m->credit = r->work;
+    r->work = *for_tables;
     weft__table *table = table_of(m, ways[0].state, &own);
+    *for_tables = r->work;
+    r->work = m->credit;
     if (!table) return;
     if (table->depth > m->g->a->depth - depth) {
         walk_plainly(m, ways, n, bits);
@@ -456,18 +466,19 @@ weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err
 {
     const weft__token_trie *t = m->g->trie;
     weft__run *r = &m->run;
-    size_t n = r->n_ways;
+    size_t n = r->n_ways, for_tables = TABLE_WORK;
     char where[PLACE];
     memset(bits, 0, n_words(m->g) * sizeof *bits);
     if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
     if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return no_memory(err);
     if (n) memcpy(m->order, r->ways, n * sizeof *m->order);
     if (n > 1) qsort(m->order, n, sizeof *m->order, by_state);
-    r->work = MASK_WORK;
+    r->work = m->credit;
     for (size_t i = 0, end; i < n && !r->status; i = end) {
         for (end = i + 1; end < n && m->order[end].state == m->order[i].state;) end++;
-        mask_state(m, m->order + i, end - i, bits);
+        mask_state(m, m->order + i, end - i, &for_tables, bits);
     }
+    m->credit = r->work;
     if (r->status) {
         memset(bits, 0, n_words(m->g) * sizeof *bits);
         return stopped(m, err);

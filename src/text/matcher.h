@@ -28,7 +28,10 @@ weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft
 void weft__matcher_destroy(weft__matcher **m);
 
 /* Goes on by a token. An end token is taken where the grammar may end, and ends it. Fails with WEFT_ARGUMENT for a token that the
- * grammar does not allow here, WEFT_LIMIT when there are too many ways to go on, WEFT_NO_MEMORY; nothing has changed then. */
+ * grammar does not allow here, WEFT_LIMIT when there are too many ways to go on, WEFT_NO_MEMORY; the text has not changed then.
+ * Work is counted: a text has a credit, to which each token adds; masks and tokens take from it, and WEFT_LIMIT comes too when it is spent. So a
+ * text holds up whoever waits for its masks by some tenth of a millisecond a token, and some ten milliseconds once. Tables do not count, for
+ * which texts share them must not matter; those of one mask have a bound of their own. */
 weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *err);
 /* Sets bit t of bits[(n_tokens + 63) / 64] for each token t that may come next, and clears the others. Fails with WEFT_STATE, naming
  * the place, when there is none; WEFT_LIMIT or WEFT_NO_MEMORY as above. */

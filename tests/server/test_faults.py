@@ -114,6 +114,32 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.answer(server), before)
         real.checked_stop(server)
 
+    def test_ambiguous_grammars(self):
+        """They are refused before the first token, also of a stream, and hold up nobody's tokens meanwhile."""
+        grammar = "root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]"
+        server, statuses = self.serve(), []
+        def ask(i):
+            answer = server.post("/v1/completions", {"prompt": "Once", "max_tokens": 300, "stream": i % 2 == 0, "grammar": grammar, "seed": i})
+            statuses.append((answer.status, answer.json["error"]["param"], "ambiguous" in answer.json["error"]["message"]))
+        def stream():
+            with server.connect() as s:
+                s.sendall(request({"prompt": "Lily", "max_tokens": 120, "stream": True, "ignore_eos": True}, "/v1/completions"))
+                at, longest, f = time.time(), 0, s.makefile("rb")
+                for line in f:
+                    if line.startswith(b"data: {"):
+                        longest, at = max(longest, time.time() - at), time.time()
+                    if b"[DONE]" in line:
+                        return longest
+        alone = max(stream(), stream())
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
+        for t in threads:
+            t.start()
+        beside = stream()
+        for t in threads:
+            t.join()
+        self.assertEqual(statuses, [(400, "grammar", True)] * 6)
+        self.assertLess(beside, alone + 0.5 * SLOWER)  # a mask of such a grammar took tenths of a second, for each token of each
+
     def test_pages_run_out(self):
         """Those that fit in turns are all answered, and rightly; one that never fits is refused."""
         server = self.serve("--ctx", 512, "--kv-tokens", 320)

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "text/grammar_run.h"
 #include "unit/grammar_world.h"
 
 /* ---- attacks ---- */
@@ -144,6 +145,59 @@ static void attacks_meet_a_limit(void **state)
     vocab_close(&v);
 }
 
+/* Refused before a text is begun where reading it would take more and more; what is bounded, or nests, is not. */
+static void what_grows_is_refused_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source;
+        weft_status status;
+    } cases[] = {
+        {"root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]", WEFT_LIMIT},
+        {"root ::= \"a\" root root | \"a\" root root root | \"a\"", WEFT_LIMIT},
+        {"root ::= \"x: \" (\"no\" | s)\ns ::= \"(\" s \")\" | \"-\" s s | \"-\" s \".\" | \"-\"", WEFT_LIMIT},
+        {"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"", WEFT_OK},
+        {"root ::= [ab]* \"a\" [ab]{40}", WEFT_OK},
+        {"root ::= [a-z ]{1,4000}", WEFT_OK},
+        {"root ::= e\ne ::= t ([-+] t)*\nt ::= f ([*/] f)*\nf ::= [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\" | \"(\" e \")\"", WEFT_OK},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__automaton *a;
+        weft_error err = {0};
+        double start = seconds();
+        assert_int_equal(gbnf(cases[i].source, strlen(cases[i].source), &a, &err), WEFT_OK);
+        if (weft__automaton_probe(a, &err) != cases[i].status) fail_msg("%s: %s", cases[i].source, err.message);
+        if (cases[i].status) assert_non_null(strstr(err.message, "rule"));
+        assert_true(seconds() - start < (CLAIMS_OF_SPEED ? 0.25 : 10));
+        weft__automaton_destroy(&a);
+    }
+}
+
+/* A text may take so much and no more, whatever the probe said: ambiguity ends it by name, long before it has cost a second. */
+static void a_text_has_a_budget(void **state)
+{
+    (void)state;
+    static vocab v;
+    static uint64_t bits[MAX_TOKENS / 64 + 1];
+    weft__matcher *m;
+    weft_error err = {0};
+    weft_status st = WEFT_OK;
+    int n = 0;
+    vocab_make(&v, 1, 200);
+    weft__grammar *g = grammar("root ::= s\ns ::= [a-z ] s s | [a-z ] s | [a-z ]", &v);
+    assert_int_equal(weft__matcher_create(g, &m, NULL), WEFT_OK);
+    double start = seconds();
+    for (; n < 2000 && !st; n++)
+        if (!(st = weft__matcher_mask(m, bits, &err))) st = weft__matcher_accept(m, 'a', &err);
+    print_message("  budget spent after %d tokens, %.3f s\n", n, seconds() - start);
+    assert_int_equal(st, WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "less ambiguous"));
+    assert_true(seconds() - start < (CLAIMS_OF_SPEED ? 0.3 : 10));
+    weft__matcher_destroy(&m);
+    weft__grammar_release(&g);
+    vocab_close(&v);
+}
+
 /* A text without end: lists by right recursion and by repetition, and braces that open and close, in memory that does not grow. */
 static void long_texts_need_no_more_memory(void **state)
 {
@@ -250,6 +304,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attacks_meet_a_limit),
+        cmocka_unit_test(what_grows_is_refused_at_once),
+        cmocka_unit_test(a_text_has_a_budget),
         cmocka_unit_test(long_texts_need_no_more_memory),
         cmocka_unit_test(refused_allocations_leave_nothing),
         cmocka_unit_test(threads_share_a_grammar),
