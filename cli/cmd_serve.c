@@ -163,7 +163,7 @@ int cmd_serve(int argc, char **argv)
         {"log-file", 0, OPT_TEXT, &s->log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
         {"trace", 0, OPT_TEXT, &e->trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
         {"max-connections", 0, OPT_INT, &s->max_connections, "N", "(512)", 1, 65536, NULL},
-        {"max-per-ip", 0, OPT_INT, &s->max_per_ip, "N", "connections of one address (no limit of its own)", 1, 65536, NULL},
+        {"max-per-ip", 0, OPT_INT, &s->max_per_ip, "N", "connections of one address (a quarter of them)", 1, 65536, NULL},
         {"max-body", 0, OPT_INT, &o.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
         {"idle", 0, OPT_INT, &s->idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
         {"slow", 0, OPT_INT, &s->slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},

@@ -30,7 +30,7 @@ typedef struct weft_server_params {
     int32_t n_threads;            /* that move bytes: 2 */
     int32_t n_workers;            /* that read requests: 2 */
     int32_t max_connections;      /* 512 */
-    int32_t max_per_ip;           /* of them; none of its own, and none on a unix socket */
+    int32_t max_per_ip;           /* of them: a quarter; on a unix socket none */
     int32_t max_headers;          /* 100 */
     int32_t idle_s;               /* 60: how long a connection may bring nothing */
     int32_t slow_s;               /* 30: how long bytes may wait for a reader */

@@ -239,6 +239,33 @@ int weft__json_next(const weft__json *object, weft__json_member *m)
     return 1;
 }
 
+void weft__json_filter(weft__json *object, int (*wanted)(const void *arg, const char *key), const void *arg)
+{
+    json_t *o = inner(object), *value;
+    const char *key;
+    void *next;
+    json_object_foreach_safe(o, next, key, value) if (!wanted(arg, key)) json_object_del(o, key);
+}
+
+size_t weft__json_tree_bytes(const char *text, size_t n)
+{
+    enum { OBJECT = 224, ARRAY = 128, VALUE = 64, MEMBER = 80 }; /* with what the allocator adds; arrays and tables may be half empty */
+    size_t total = VALUE + n;
+    int in_string = 0;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        if (in_string) {
+            if (c == '\\') i++;
+            else if (c == '"') in_string = 0;
+        } else if (c == '"') in_string = 1;
+        else if (c == '{') total += OBJECT + VALUE;
+        else if (c == '[') total += ARRAY + VALUE;
+        else if (c == ',') total += VALUE;
+        else if (c == ':') total += MEMBER;
+    }
+    return total;
+}
+
 weft__json *weft__json_new_null(void)
 {
     return outer(json_null());

@@ -83,6 +83,12 @@ int weft__json_append(weft__json *array, weft__json *value);
 /* Replaces the member if there is one of that name. */
 int weft__json_set(weft__json *object, const char *key, weft__json *value);
 
+/* Removes the members of an object that are not wanted; what was reached through them is gone. */
+void weft__json_filter(weft__json *object, int (*wanted)(const void *arg, const char *key), const void *arg);
+
+/* About how many bytes of heap the tree of a text will take, more rather than less; 0 <= it for any bytes. O(n). */
+size_t weft__json_tree_bytes(const char *text, size_t n);
+
 typedef enum weft__json_style {
     WEFT__JSON_COMPACT, /* {"a":1,"b":[2,3]} */
     WEFT__JSON_SPACED,  /* {"a": 1, "b": [2, 3]} */

@@ -29,6 +29,32 @@ void weft__ask_free(weft__ask *ask)
     *ask = (weft__ask){0};
 }
 
+static const weft__field *find(const weft__form *form, const char *name)
+{
+    const weft__field *f = form->fields;
+    while (f->name && strcmp(f->name, name)) f++;
+    return f->name ? f : NULL;
+}
+
+static int is_known(const void *form, const char *key)
+{
+    return find(form, key) != NULL;
+}
+
+/* Strings, and what stop and logit_bias borrow from. */
+static int is_borrowed(const void *form, const char *key)
+{
+    const weft__field *f = find(form, key);
+    return f && (f->kind == WEFT__FIELD_STRING || !strcmp(key, "stop") || !strcmp(key, "logit_bias"));
+}
+
+void weft__ask_settle(weft__ask *ask)
+{
+    ask->prompt = ask->messages = ask->input = ask->content = ask->tokens = ask->kwargs = NULL;
+    weft__json_free(&ask->flat);
+    if (ask->root) weft__json_filter(ask->root, is_borrowed, ask->form);
+}
+
 static const char *kind_text(const weft__json *v)
 {
     static const char *const texts[] = {"null", "a boolean", "an integer", "a number", "a string", "an array", "an object"};
@@ -148,13 +174,6 @@ static void set_default(weft__ask *ask, const weft__field *f)
     else if (f->kind == WEFT__FIELD_NUMBER) memcpy(to, &f->fallback, sizeof f->fallback);
 }
 
-static const weft__field *find(const weft__form *form, const char *name)
-{
-    const weft__field *f = form->fields;
-    while (f->name && strcmp(f->name, name)) f++;
-    return f->name ? f : NULL;
-}
-
 /* A name from outside, short and printable. */
 static void show_name(char out[64], const char *name)
 {
@@ -178,16 +197,19 @@ static int read_members(const weft__form *form, weft__ask *ask, weft__fault *fau
     for (const weft__field *f = form->fields; f->name; f++)
         if (f->required && (!weft__json_get(ask->root, f->name) || weft__json_is_null(weft__json_get(ask->root, f->name))))
             return weft__fault_set(fault, 400, f->name, "'%s' is missing; it must be %s", f->name, wanted_text(f));
+    weft__json_filter(ask->root, is_known, form);
     return !form->check || form->check(ask, fault);
 }
 
 int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault)
 {
     weft_error err = {0};
-    *ask = (weft__ask){.n_vocab = n_vocab};
+    *ask = (weft__ask){.form = form, .n_vocab = n_vocab};
     *fault = (weft__fault){0};
     for (const weft__field *f = form->fields; f->name; f++) set_default(ask, f);
     if (!n) return weft__fault_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
+    if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
+        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB", WEFT__MAX_TREE >> 20);
     weft_status st = weft__json_parse(body, n, &ask->root, &err);
     if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     if (st) return weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);

@@ -32,6 +32,7 @@ typedef struct weft__fault {
 /* Fills the fault and returns 0. field NULL: none. */
 int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
 
+enum { WEFT__MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
 enum { WEFT__MAX_STOPS = 16, WEFT__MAX_STOP_BYTES = 1000, WEFT__MAX_BIASES = 2048, WEFT__MAX_N = 128, WEFT__MAX_MESSAGES = 16384 };
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
 
@@ -49,6 +50,7 @@ typedef struct weft__lora {
 
 /* One request's values. Each table fills its own part; the rest is zero. */
 typedef struct weft__ask {
+    const struct weft__form *form;
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
@@ -105,6 +107,9 @@ typedef struct weft__form {
 
 /* Parses body[0..n) as a request of this form. 1, or 0 with the fault filled. The ask is to be freed either way. */
 int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault);
+
+/* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
+void weft__ask_settle(weft__ask *ask);
 
 extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;           /* OpenAI's */
 extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize,        /* llama.cpp's */

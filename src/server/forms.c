@@ -29,6 +29,7 @@ static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft_
 static int read_stop(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return add_stop(ask, name, v, fault);
+    if (weft__json_size(v) > 1000) return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS); /* also of empty ones */
     for (size_t i = 0; i < weft__json_size(v); i++)
         if (!add_stop(ask, name, weft__json_at(v, i), fault)) return 0;
     return 1;

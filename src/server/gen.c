@@ -378,6 +378,19 @@ static void fill_sampler(const weft__choice *c, weft_sampler_params *p)
     p->seed_given = 1;
 }
 
+/* Milliseconds until the request's deadline, which counts from its head, at least 1; 0: it has none. */
+static uint64_t time_left(const weft__gen *g)
+{
+    uint64_t all = (uint64_t)g->ask.timeout_ms, gone = (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000;
+    return !all ? 0 : gone < all ? all - gone : 1;
+}
+
+/* Did the deadline pass while the grammar waited? */
+static int is_late(const weft__gen *g)
+{
+    return g->ask.timeout_ms && (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000 >= (uint64_t)g->ask.timeout_ms;
+}
+
 static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err)
 {
     weft__gen *g = c->gen;
@@ -400,7 +413,7 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.priority = (int32_t)a->priority;
     p.no_cache = !a->cache_prompt && !g->embedding;
     p.tenant = g->tenant;
-    p.deadline_ms = (uint64_t)a->timeout_ms;
+    p.deadline_ms = time_left(g);
     p.event = on_event;
     p.arg = c;
     atomic_fetch_add(&g->refs, 1);
@@ -482,6 +495,7 @@ void weft__gen_compiled(weft__gen *g)
 {
     weft__fault fault = {0};
     if (has_left(g)) weft__fault_of(&fault, WEFT_CANCELLED, "the client left");
+    else if (is_late(g)) weft__fault_of(&fault, WEFT_TIMEOUT, "the deadline passed before the grammar was compiled");
     else if (compile_grammar(g, &fault)) {
         set_off(g);
         return;
@@ -511,7 +525,10 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     g->several = g->prompts.n > 1;
     make_id(g->id, sizeof g->id, id_prefix);
     snprintf(g->model, sizeof g->model, "%s", g->ask.model && *g->ask.model ? g->ask.model : s->name);
-    if (!prepare(g, &fault)) {
+    int ready = prepare(g, &fault);
+    if (ready) weft__ask_settle(&g->ask);
+    weft__http_free_body(r);
+    if (!ready) {
         if (fault.status == 429) weft__http_add_header(r, "Retry-After", "1");
         weft__reply_fault(r, &fault);
         unref(g);

@@ -33,7 +33,8 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
     if (h->listen_fd < 0) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     struct stat there;
     if (!lstat(path, &there) && S_ISSOCK(there.st_mode)) { /* left behind by one that was killed? */
-        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a)) return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
+        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a) || errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
+            return weft_fail(err, WEFT_EXISTS, "%s: somebody else's socket, not one left behind; remove it or take another path", path);
         close(h->listen_fd);
         unlink(path);
         h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -42,6 +43,7 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
     int rc = h->listen_fd < 0 || bind(h->listen_fd, (struct sockaddr *)&a, sizeof a) || listen(h->listen_fd, 128);
     umask(old);
     if (rc) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if (!lstat(path, &there)) h->unix_file = there.st_ino;
     h->unix_path = weft__strdup(path);
     h->config.unix_path = h->unix_path;
     snprintf(h->address, sizeof h->address, "unix:%s", path);
@@ -102,6 +104,8 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     h->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (h->epoll_fd < 0 || h->wake_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
         return weft_fail(err, WEFT_IO, "epoll: %s", strerror(errno));
+    if (pthread_create(&h->quick_worker, NULL, weft__http_quick_worker, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    h->has_quick = 1;
     h->workers = weft__alloc_array((size_t)h->config.n_workers, sizeof *h->workers);
     if (!h->workers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (pthread_create(&h->watcher, NULL, weft__http_watcher, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
@@ -118,6 +122,7 @@ static void make_locks(weft__http *h)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* a clock that is set must not end or stretch a wait */
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->job, &attr);
+    pthread_cond_init(&h->quick_job, &attr);
     pthread_cond_init(&h->idle, &attr);
     pthread_condattr_destroy(&attr);
 }
@@ -130,6 +135,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     h->config = *config;
     h->listen_fd = h->epoll_fd = h->wake_fd = -1;
     h->jobs_end = &h->jobs;
+    h->quick_end = &h->quick;
     make_locks(h);
     *out = h; /* before the threads that call the handlers, who find the server by it */
     weft_status st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
@@ -157,7 +163,8 @@ void weft__http_quiesce(weft__http *h)
         close(h->listen_fd);
         h->listen_fd = -1;
     }
-    if (first && h->unix_path) unlink(h->unix_path);
+    struct stat there;
+    if (first && h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file) unlink(h->unix_path); /* ours still */
 }
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)
@@ -196,10 +203,12 @@ void weft__http_stop(weft__http **p)
     pthread_mutex_lock(&h->lock);
     h->stopping = 1;
     pthread_cond_broadcast(&h->job);
+    pthread_cond_broadcast(&h->quick_job);
     pthread_mutex_unlock(&h->lock);
     cut_all(h);
     if (h->daemon) MHD_stop_daemon(h->daemon);
     for (int i = 0; i < h->n_workers; i++) pthread_join(h->workers[i], NULL);
+    if (h->has_quick) pthread_join(h->quick_worker, NULL);
     pthread_mutex_lock(&h->lock);
     while (h->n_live) pthread_cond_wait(&h->idle, &h->lock);
     pthread_mutex_unlock(&h->lock);
@@ -211,6 +220,7 @@ void weft__http_stop(weft__http **p)
     weft__free(h->workers);
     weft__free(h->unix_path);
     pthread_cond_destroy(&h->job);
+    pthread_cond_destroy(&h->quick_job);
     pthread_cond_destroy(&h->idle);
     pthread_mutex_destroy(&h->lock);
     weft__free(h);
@@ -221,5 +231,6 @@ void weft__http_count(weft__http *h, weft__http_counts *out)
     pthread_mutex_lock(&h->lock);
     *out = h->counts;
     out->n_body_bytes = atomic_load(&h->n_bodies);
+    out->n_answer_bytes = atomic_load(&h->n_answers);
     pthread_mutex_unlock(&h->lock);
 }

@@ -43,7 +43,7 @@ typedef struct weft__http_config {
     int n_threads;         /* that move bytes */
     int n_workers;         /* that run handlers */
     size_t max_body, max_head; /* bytes */
-    size_t max_bodies;     /* bytes of all bodies that are held at once */
+    size_t max_bodies;     /* bytes of all bodies, those of answers too, that may be held when another one comes */
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
     size_t max_buffer;     /* bytes that wait for a reader at most */
@@ -76,7 +76,7 @@ void weft__http_stop(weft__http **http);
 typedef struct weft__http_counts {
     uint64_t n_connections_total, n_requests_total, n_refused_full, n_cut_slow, n_gone;
     int n_connections, n_requests; /* now */
-    size_t n_body_bytes;           /* held now */
+    size_t n_body_bytes, n_answer_bytes; /* held now, of requests and of whole answers */
 } weft__http_counts;
 void weft__http_count(weft__http *http, weft__http_counts *out);
 
@@ -88,6 +88,8 @@ const char *weft__http_path(const weft__http_request *r);
 const char *weft__http_header(const weft__http_request *r, const char *name);
 const char *weft__http_query(const weft__http_request *r, const char *name);
 const char *weft__http_body(const weft__http_request *r, size_t *n);
+/* Lets go of the body, by who handles the request; an answer does so too. */
+void weft__http_free_body(weft__http_request *r);
 const char *weft__http_peer(const weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
@@ -99,7 +101,7 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*d
 
 /* A header of the answer; before it begins. Values are copied. */
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value);
-/* A whole answer; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
+/* A whole answer, whose bytes count with those of bodies; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
 void weft__http_reply(weft__http_request *r, int status, const char *content_type, char *body, size_t n);
 /* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning; weft__http_reply
  * instead drops that. */

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -21,14 +22,24 @@ static void set_refusal(weft__http_request *r, int status, const char *message)
     weft__text_put(&r->extra, "Connection\0close", 17);
 }
 
+/* What the page wants to send, when those are names; clients add headers of their own (X-Stainless-...), and none is kept from them. */
+static const char *asked_headers(const weft__http_request *r)
+{
+    const char *asked = weft__http_header(r, "Access-Control-Request-Headers");
+    size_t n = asked ? strlen(asked) : 0;
+    if (n && n <= 1024 && strspn(asked, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_, ") == n) return asked;
+    return "Authorization, Content-Type, X-Api-Key";
+}
+
 static void add_cors(weft__http_request *r, struct MHD_Response *response)
 {
     if (!r->cors) return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", r->cors);
     MHD_add_response_header(response, "Vary", "Origin");
+    MHD_add_response_header(response, "Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
     if (strcmp(r->method, "OPTIONS")) return;
     MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    MHD_add_response_header(response, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key");
+    MHD_add_response_header(response, "Access-Control-Allow-Headers", asked_headers(r));
     MHD_add_response_header(response, "Access-Control-Max-Age", "600");
 }
 
@@ -126,11 +137,15 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     return r;
 }
 
-/* Time for a body: what the limit on idling gives, and for one that is wanted a second per 16 KiB. */
+/* Time for a body, from its head on: ten seconds, or what the limit on idling gives where that is less, and a second per 16 KiB that were announced or,
+ * of a chunked one, have come. */
 static uint64_t body_deadline(const weft__http_request *r)
 {
     const weft__http_config *c = &r->http->config;
-    return weft__clock_ns() + ((uint64_t)c->idle_s + (r->unwanted ? 0 : c->max_body / 16384)) * SECOND_NS;
+    const char *length = weft__http_header(r, "Content-Length");
+    uint64_t n = length ? strtoull(length, NULL, 10) : r->n_in, first = c->idle_s < 10 ? (uint64_t)c->idle_s : 10;
+    if (n > c->max_body) n = c->max_body;
+    return r->head_ns + (first + (r->unwanted ? 0 : n / 16384)) * SECOND_NS;
 }
 
 /* The head is complete. */
@@ -138,6 +153,7 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
 {
     const char *message = NULL;
     r->head_done = 1;
+    r->head_ns = weft__clock_ns();
     if (!r->connection || !weft__http_copy_head(r, c, path, method)) return MHD_NO;
     int status = weft__http_check_head(r, &message);
     if (!status && !strcmp(method, "OPTIONS") && r->cors) status = 204;
@@ -164,7 +180,7 @@ static void keep(weft__http_request *r, const char *bytes, size_t n)
     weft__http *h = r->http;
     size_t held = atomic_load(&h->n_bodies);
     do {
-        r->no_room = n > h->config.max_bodies || held > h->config.max_bodies - n;
+        r->no_room = n > h->config.max_bodies || held + atomic_load(&h->n_answers) > h->config.max_bodies - n;
         if (r->no_room) return;
     } while (!atomic_compare_exchange_weak(&h->n_bodies, &held, held + n));
     size_t before = r->body.len;
@@ -178,8 +194,9 @@ static enum MHD_Result take_body(weft__http_request *r, const char *bytes, size_
     if (r->n_in > r->http->config.max_body) r->too_long = 1;
     if (r->n_in > r->http->config.max_body + SWALLOW) return MHD_NO;
     if (!r->too_long && !r->no_room && !r->unwanted) keep(r, bytes, *n);
-    if (r->too_long || r->no_room) weft__http_drop_body(r);
+    if (r->too_long || r->no_room) weft__http_free_body(r);
     *n = 0;
+    if (!weft__http_header(r, "Content-Length")) weft__http_set_deadline(r, body_deadline(r));
     return MHD_YES;
 }
 
@@ -200,9 +217,10 @@ static void hand_over(weft__http_request *r)
     atomic_fetch_add(&r->refs, 1);
     pthread_mutex_lock(&h->lock);
     if (r->connection) r->connection->deadline_ns = 0;
-    *h->jobs_end = r;
-    h->jobs_end = &r->next_job;
-    pthread_cond_signal(&h->job);
+    weft__http_request ***end = r->body.len ? &h->jobs_end : &h->quick_end;
+    **end = r;
+    *end = &r->next_job;
+    pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
     watch(r);
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&r->lock);

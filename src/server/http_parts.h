@@ -19,6 +19,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -51,7 +52,7 @@ struct weft__http_request {
     weft__http_request *next_job;
     struct weft__http_connection *connection;     /* NULL once completed */
     struct MHD_Connection *c;          /* the same */
-    uint64_t id, began_ns;
+    uint64_t id, began_ns, head_ns; /* its first line, its last */
     char method[16], peer[64];
     weft__text head; /* copies of path, headers and arguments */
     const char *path;
@@ -71,7 +72,7 @@ struct weft__http_request {
     size_t out_at;
     uint64_t n_out, last_write_ns;
     char *whole;
-    size_t n_whole;
+    size_t n_whole, n_counted; /* counted: with the answers */
     weft__text extra; /* headers to add: name NUL value NUL ... */
     const char *content_type;
     void *note;
@@ -84,28 +85,29 @@ struct weft__http {
     struct MHD_Daemon *daemon;
     char address[192];
     char *unix_path;
+    ino_t unix_file; /* there, as we made it */
     int loopback;
     int listen_fd;
     int epoll_fd, wake_fd;
-    pthread_t watcher;
+    pthread_t watcher, quick_worker;
     pthread_t *workers;
-    int n_workers, watching;
+    int n_workers, watching, has_quick;
     pthread_mutex_t lock; /* everything below */
-    pthread_cond_t job, idle;
+    pthread_cond_t job, quick_job, idle;
     struct weft__http_connection *connections;
-    weft__http_request *requests, *jobs, **jobs_end;
+    weft__http_request *requests, *jobs, **jobs_end, *quick, **quick_end; /* quick: without a body */
     int n_live; /* requests not freed */
     atomic_int quiet, stopping; /* written under the lock */
-    atomic_size_t n_bodies;     /* bytes of bodies held */
+    atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
     weft__http_counts counts;
 };
 
 /* ---- http_request.c ---- */
-/* Lets go of what there is of the body. */
-void weft__http_drop_body(weft__http_request *r);
 void weft__http_unref(weft__http_request *r);
 /* Lets its connection go on; under the request's lock. */
 void weft__http_wake(weft__http_request *r);
+/* How long n bytes may take to be read: what the limit on slow readers gives, a second per 64 KiB, and two minutes at most. */
+uint64_t weft__http_read_by(const weft__http_request *r, size_t n);
 /* When its connection is shut down; 0: never. Without the request's lock. */
 void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
 /* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
@@ -127,5 +129,7 @@ void weft__http_on_connection(void *http, struct MHD_Connection *c, void **conne
 /* ---- http_watch.c: threads, until weft__http_stop ---- */
 void *weft__http_watcher(void *http);
 void *weft__http_worker(void *http);
+/* Of requests without a body, so that who asks for /health waits for no body that is being parsed. */
+void *weft__http_quick_worker(void *http);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-void weft__http_drop_body(weft__http_request *r)
+void weft__http_free_body(weft__http_request *r)
 {
     atomic_fetch_sub(&r->http->n_bodies, r->body.len);
     weft__text_free(&r->body);
@@ -14,7 +14,8 @@ static void request_free(weft__http_request *r)
 {
     weft__http *h = r->http;
     weft__text_free(&r->head);
-    weft__http_drop_body(r);
+    weft__http_free_body(r);
+    atomic_fetch_sub(&h->n_answers, r->n_counted);
     weft__text_free(&r->out);
     weft__text_free(&r->extra);
     weft__free(r->whole);
@@ -47,6 +48,12 @@ void weft__http_set_deadline(weft__http_request *r, uint64_t ns)
     pthread_mutex_lock(&h->lock);
     if (r->connection) r->connection->deadline_ns = ns;
     pthread_mutex_unlock(&h->lock);
+}
+
+uint64_t weft__http_read_by(const weft__http_request *r, size_t n)
+{
+    uint64_t more = n / 65536 < 120 ? n / 65536 : 120;
+    return weft__clock_ns() + ((uint64_t)r->http->config.slow_s + more) * SECOND_NS;
 }
 
 void weft__http_mark_gone(weft__http_request *r, int slow)
@@ -156,14 +163,16 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
         r->status = status;
         r->content_type = content_type;
         r->whole = body;
-        r->n_whole = n;
+        r->n_whole = r->n_counted = n;
+        atomic_fetch_add(&r->http->n_answers, n);
     }
     pthread_mutex_unlock(&r->lock);
     if (!ours) {
         weft__free(body);
         return;
     }
-    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS + n * (SECOND_NS / 1024)); /* 1 KiB/s at least */
+    weft__http_free_body(r);
+    weft__http_set_deadline(r, weft__http_read_by(r, n));
     pthread_mutex_lock(&r->lock);
     weft__http_wake(r);
     pthread_mutex_unlock(&r->lock);
@@ -220,7 +229,7 @@ void weft__http_end(weft__http_request *r)
     if (now) r->ended = 1;
     pthread_mutex_unlock(&r->lock);
     if (!now) return;
-    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS + left * (SECOND_NS / 1024));
+    weft__http_set_deadline(r, weft__http_read_by(r, left));
     pthread_mutex_lock(&r->lock);
     weft__http_wake(r);
     pthread_mutex_unlock(&r->lock);

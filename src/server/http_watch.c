@@ -105,20 +105,31 @@ void *weft__http_watcher(void *arg)
     }
 }
 
-void *weft__http_worker(void *arg)
+static void *work(weft__http *h, weft__http_request **first, weft__http_request ***end, pthread_cond_t *come)
 {
-    weft__http *h = arg;
     for (;;) {
         pthread_mutex_lock(&h->lock);
-        while (!h->jobs && !h->stopping) pthread_cond_wait(&h->job, &h->lock);
-        weft__http_request *r = h->jobs;
+        while (!*first && !h->stopping) pthread_cond_wait(come, &h->lock);
+        weft__http_request *r = *first;
         if (r) {
-            h->jobs = r->next_job;
-            if (!h->jobs) h->jobs_end = &h->jobs;
+            *first = r->next_job;
+            if (!*first) *end = first;
         }
         pthread_mutex_unlock(&h->lock);
         if (!r) return NULL;
         if (weft__http_is_gone(r)) weft__http_unref(r);
         else h->config.handle(h->config.arg, r);
     }
+}
+
+void *weft__http_worker(void *arg)
+{
+    weft__http *h = arg;
+    return work(h, &h->jobs, &h->jobs_end, &h->job);
+}
+
+void *weft__http_quick_worker(void *arg)
+{
+    weft__http *h = arg;
+    return work(h, &h->quick, &h->quick_end, &h->quick_job);
 }

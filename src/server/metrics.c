@@ -155,6 +155,7 @@ static void put_http(weft_server *s, weft__text *out)
     gauge(out, "weft_http_connections", "Connections open.", c.n_connections);
     gauge(out, "weft_http_requests", "Requests in progress.", c.n_requests);
     gauge(out, "weft_http_body_bytes", "Bytes of requests' bodies that are held.", (double)c.n_body_bytes);
+    gauge(out, "weft_http_answer_bytes", "Bytes of whole answers that wait to be read.", (double)c.n_answer_bytes);
 }
 
 /* Names that dashboards for llama.cpp's server look for. */

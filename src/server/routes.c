@@ -446,8 +446,9 @@ void weft__route(void *arg, weft__http_request *r)
     char tenant[32];
     if (i == N_ROUTES) weft__fault_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
-        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path, routes[i].methods & GET ? "GET" : "POST", method);
-        weft__http_add_header(r, "Allow", routes[i].methods & GET ? "GET, HEAD" : "POST");
+        int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
+        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path, both ? "GET or POST" : get ? "GET" : "POST", method);
+        weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
     } else if (!identify(s, r, routes[i].methods & OPEN, tenant, &fault))
         ;
     else if (s->draining && given == POST)

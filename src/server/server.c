@@ -208,7 +208,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .max_head = p->max_head ? p->max_head : 32 << 10,
         .max_headers = or_default(p->max_headers, 100),
         .max_connections = or_default(p->max_connections, 512),
-        .max_per_ip = p->max_per_ip,
+        .max_per_ip = p->max_per_ip ? p->max_per_ip : (or_default(p->max_connections, 512) + 3) / 4,
         .max_buffer = p->max_buffer ? p->max_buffer : 1 << 20,
         .idle_s = or_default(p->idle_s, 60),
         .slow_s = or_default(p->slow_s, 30),

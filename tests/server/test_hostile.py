@@ -1,6 +1,7 @@
 """Claims about refusals, over a scripted model (fake_engine.c): bad requests, hostile heads and bodies, keys, hosts and origins.
 
 usage: test_hostile.py build/fake_server"""
+import os
 import re
 import socket
 import subprocess
@@ -9,7 +10,7 @@ import threading
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, user
+from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Case, request, user
 from bad_requests import BIG, Facts, bad_requests
 
 
@@ -84,6 +85,7 @@ class Refusals(Case):
                 self.assertEqual(answer.status, status, answer.body)
                 self.check_shape(path, answer, None)
                 self.assertEqual("allow" in answer.headers, status == 405)
+        self.assertEqual(self.server.ask("DELETE", "/lora-adapters").headers["allow"], "GET, HEAD, POST")
 
     def test_body_too_long(self):
         answer = self.server.post(TEXT, {"prompt": "x", "stop": BIG})  # 10 MB
@@ -117,6 +119,77 @@ class Refusals(Case):
         self.assertIn(b"\r\nRetry-After: 1\r\n", refused[0])
         self.assertEqual(sum(a.startswith(b"HTTP/1.1 404 ") for a in answers), 17 - len(refused))
         self.assertEqual(self.server.wait_metric("weft_http_body_bytes", 0), 0)
+
+    def test_values_have_a_limit(self):
+        """Few bytes can be many values: what their tree would take is bounded before it is made, and what no field wants is not kept."""
+        for body in (b'{"content":"x","z":[' + b"{}," * 1000000 + b"0]}", b'{"content":"x"' + b"".join(b',"k%x":0' % i for i in range(300000)) + b"}"):
+            answer = self.server.post("/tokenize", body)
+            self.assertEqual(answer.status, 413, answer.body)
+            self.assertIn("too many values", answer.json["error"]["message"])
+        self.assertEqual(self.server.post("/tokenize", b'{"content":"x","z":[' + b"[]," * 50000 + b"0]}").status, 200)
+
+    def test_a_body_is_let_go_when_it_was_read(self):
+        """Neither a request that runs nor an answer that nobody reads keeps it; the answer itself counts, and has a deadline of its own."""
+        server = self.own("--slow", 1)
+        with server.connect() as s, server.connect() as lazy:
+            s.sendall(request({"prompt": "[delay 50][loop a]", "n_predict": 2000, "stream": True, "pad": "x" * 1000000}, LLAMA))
+            got = b""
+            while b"data: " not in got:
+                got += s.recv(1000)
+            self.assertEqual((server.metric("weft_running"), server.metric("weft_http_body_bytes")), (1, 0))
+            lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            cut = server.metric("weft_http_cut_slow_total")
+            began = time.time()
+            lazy.sendall(request({"content": "a" * 40000, "with_pieces": True, "pad": "x" * 500000}, "/tokenize"))
+            until = time.time() + 10 * SLOWER
+            while server.metric("weft_http_answer_bytes") < 300000 and time.time() < until:
+                time.sleep(0.01)
+            self.assertGreater(server.metric("weft_http_answer_bytes"), 300000)
+            self.assertEqual(server.metric("weft_http_body_bytes"), 0)
+            self.assertEqual(server.wait_metric("weft_http_cut_slow_total", cut + 1, 40), cut + 1)
+            self.assertLess(time.time() - began, 30 * SLOWER)  # at 1 KB/s it had a quarter of an hour
+
+    def test_slow_bodies(self):
+        """Time for a body is by its length, not by the longest there may be."""
+        server = self.own("--idle", 1)
+        with server.connect() as s:
+            s.sendall(b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+            began = time.time()
+            with self.assertRaises(OSError):
+                while time.time() - began < 8 * SLOWER:
+                    s.sendall(b"x")
+                    time.sleep(0.1)
+
+    def test_bodies_do_not_hold_up_health(self):
+        """Who asks without a body waits for none that is being parsed."""
+        server, answers = self.own("--workers", 1), []
+        body = b'{"content":"x"' + b"".join(b',"k%x":0' % i for i in range(100000)) + b"}"
+        flood = [threading.Thread(target=lambda: answers.append(server.post("/tokenize", body, timeout=60 * SLOWER))) for _ in range(24)]
+        for t in flood:
+            t.start()
+        while not answers:
+            time.sleep(0.001)
+        for _ in range(3):
+            before = len(answers)
+            self.assertEqual(server.get("/health").status, 200)
+            self.assertLess(len(answers) - before, 12)
+        for t in flood:
+            t.join()
+        self.assertEqual({a.status for a in answers}, {200})
+
+    def test_deadlines_count_from_the_request(self):
+        """Also while a grammar waits for others to be compiled."""
+        server, slow = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}
+        flood = [threading.Thread(target=lambda: server.post(TEXT, slow, timeout=60 * SLOWER)) for _ in range(40)]
+        for t in flood:
+            t.start()
+        while server.metric("weft_http_requests") < 20:
+            time.sleep(0.01)
+        answer = server.post(TEXT, {**slow, "timeout_ms": 20})
+        self.assertEqual(answer.status, 504, answer.body)
+        self.assertIn("before the grammar", answer.json["error"]["message"])
+        for t in flood:
+            t.join()
 
     def test_bad_heads(self):
         """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
@@ -283,6 +356,34 @@ class Access(Case):
                     self.assertTrue(s.recv(1000).startswith(b"HTTP/1.1 200 "))
             server.stop()
 
+    def test_sockets_of_others_stay(self):
+        """Only what a server that was killed left behind is replaced; at the end only what is still ours is removed."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = folder + "/s"
+            for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+                with socket.socket(socket.AF_UNIX, kind) as other:
+                    other.bind(path)
+                    if kind == socket.SOCK_STREAM:
+                        other.listen(0)
+                        waiting = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+                        for s in waiting:  # its backlog is full
+                            s.setblocking(False)
+                            s.connect_ex(path)
+                    file = os.stat(path).st_ino
+                    ended = subprocess.run([*FAKE, "--unix", path], capture_output=True, text=True, timeout=20 * SLOWER)
+                    self.assertEqual((ended.returncode, "somebody else's socket" in ended.stderr), (1, True), ended.stderr)
+                    self.assertEqual(os.stat(path).st_ino, file)
+                    if kind == socket.SOCK_DGRAM:
+                        os.unlink(path)
+            for s in waiting:
+                s.close()
+            server = self.own("--unix", path)  # left behind
+            os.rename(path, path + ".old")
+            with socket.socket(socket.AF_UNIX) as other:
+                other.bind(path)
+                server.stop()
+                self.assertTrue(os.path.exists(path))
+
     def test_mapped_loopback(self):
         """127.0.0.1 written as an address of IPv6 is loopback all the same: pages that point their name at it stay out."""
         try:
@@ -299,7 +400,10 @@ class Access(Case):
         answer = self.server.ask("OPTIONS", CHAT, headers=origin)
         self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (204, "https://app.example"))
         self.assertIn("Authorization", answer.headers["access-control-allow-headers"])
-        self.assertEqual(self.server.get("/health", headers=origin).headers["access-control-allow-origin"], "https://app.example")
+        for asked, allowed in (("x-stainless-lang, content-type", "x-stainless-lang, content-type"), ("a\tb", "Authorization, Content-Type, X-Api-Key"), ("x" * 2000, "Authorization, Content-Type, X-Api-Key")):
+            self.assertEqual(self.server.ask("OPTIONS", CHAT, headers={**origin, "Access-Control-Request-Headers": asked}).headers["access-control-allow-headers"], allowed)
+        read = self.server.get("/health", headers=origin).headers
+        self.assertEqual((read["access-control-allow-origin"], read["access-control-expose-headers"]), ("https://app.example", "X-Request-Id, Retry-After"))
         other = self.server.ask("OPTIONS", CHAT, headers={"Origin": "https://evil.example"})
         self.assertEqual(other.status, 403)
         self.assertNotIn("access-control-allow-origin", other.headers)
