@@ -140,7 +140,7 @@ class Refusals(Case):
             lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             cut = server.metric("weft_http_cut_slow_total")
             began = time.time()
-            lazy.sendall(request({"content": "a" * 16000, "with_pieces": True, "pad": "x" * 500000}, "/tokenize"))
+            lazy.sendall(request({"content": "a" * 30000, "with_pieces": True, "pad": "x" * 500000}, "/tokenize"))
             until = time.time() + 10 * SLOWER
             while server.metric("weft_http_answer_bytes") < 300000 and time.time() < until:
                 time.sleep(0.01)
