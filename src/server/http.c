@@ -33,7 +33,8 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
     if (h->listen_fd < 0) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     struct stat there;
     if (!lstat(path, &there) && S_ISSOCK(there.st_mode)) { /* left behind by one that was killed? */
-        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a) || errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
+        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a)) return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
+        if (errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
             return weft_fail(err, WEFT_EXISTS, "%s: somebody else's socket, not one left behind; remove it or take another path", path);
         close(h->listen_fd);
         unlink(path);

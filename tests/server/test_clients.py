@@ -188,7 +188,7 @@ class Limits(Case):
         self.assertEqual(self.server.get("/health").status, 200)
 
     def test_full(self):
-        server = self.own("--connections", 3)
+        server = self.own("--connections", 3, "--per-ip", 3)
         held = self.hold(server, 3)
         self.assertEqual(server.get("/health").status, 503)
         for s in held:
