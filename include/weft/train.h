@@ -80,7 +80,7 @@ typedef struct weft_train_params {
     uint32_t size;
     int32_t n_threads; /* 0: one per core */
     /* What learns: all weights of a fresh model (base NULL) or of `base`, or an adapter of `base` (lora_rank above 0). */
-    const char *base;      /* a GGUF model */
+    const char *base;      /* a GGUF model; of an adapter, a Hugging Face folder too */
     const char *tokenizer; /* fresh: a GGUF file whose vocabulary and chat template the model takes */
     const char *name;      /* general.name, or NULL */
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, tied; /* fresh; architecture llama */

@@ -51,6 +51,13 @@ typedef struct weft__adapt_place {
     int32_t heads;             /* > 0: its rows are those of so many heads, in halves, which GGUF has in pairs */
 } weft__adapt_place;
 
+/* Rows of a matrix whose heads' halves GGUF pairs: row r of GGUF is this row of a folder. */
+static inline int64_t weft__adapt_folder_row(int64_t r, int64_t rows_per_head)
+{
+    int64_t head = r / rows_per_head, i = r % rows_per_head;
+    return head * rows_per_head + i % 2 * (rows_per_head / 2) + i / 2;
+}
+
 /* How the rooms above translate names; for PEFT folders. */
 typedef struct weft__adapt_names {
     const void *arg;

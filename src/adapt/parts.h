@@ -45,13 +45,6 @@ void weft__peft_config_free(weft__peft_config **config);
 weft_status weft__peft_config_of(weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
 int weft__peft_config_dora(const weft__peft_config *config);
 
-/* Rows of a matrix whose heads' halves GGUF pairs: row r of GGUF is this row of a folder. */
-static inline int64_t weft__adapt_folder_row(int64_t r, int64_t rows_per_head)
-{
-    int64_t head = r / rows_per_head, i = r % rows_per_head;
-    return head * rows_per_head + i % 2 * (rows_per_head / 2) + i / 2;
-}
-
 /* id.c: fills a->id and a->n_bytes; pairs are sorted. */
 weft_status weft__adapt_identify(weft__adapt *a, weft_error *err);
 

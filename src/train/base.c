@@ -6,20 +6,29 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
-#include "model/hf.h"
 #include "model/vocab.h"
 #include "weft/weft.h"
 
 enum { PATH = 4096, END = 4096 /* bytes of a tensor that tell it from another */ };
 
-static weft_status open_file(weft__base *b, const char *name, weft_error *err)
+static weft_status open_folder(weft__base *b, const char *path, weft_error *err)
+{
+    weft_status st = weft__hf_open(path, &b->hf, err);
+    if (!st) st = weft__hf_load(b->hf, NULL, NULL, err);
+    return st ? st : weft__hf_tokenizer(b->hf, &b->tok, err);
+}
+
+static weft_status open_file(weft__base *b, const char *name, int folders, weft_error *err)
 {
     char path[PATH];
     weft_status st = weft_resolve_model(name, path, sizeof path, err);
     if (st) return st;
+    if (weft__hf_is_folder(path) && folders) return open_folder(b, path, err);
     if (weft__hf_is_folder(path))
         return weft_fail(err, WEFT_UNSUPPORTED,
-                         "%s is a folder; 'weft convert' makes a file of it, and training starts from that", name);
+                         "%s is a folder, over which adapters are trained; 'weft convert' makes a file of it, and the training of all weights "
+                         "starts from that",
+                         name);
     if ((st = weft__gguf_open(path, &b->gguf, err))) return st;
     st = weft__vocab_tokenizer(b->gguf, &b->tok, err);
     return st ? weft_fail_within(err, st, "%s", name) : WEFT_OK;
@@ -49,9 +58,13 @@ static weft_status take_meta(weft__base *b, const char *prefix, const weft__base
     return st ? st : weft__gguf_parse(b->bytes.data, b->bytes.len, "metadata", &b->meta, err);
 }
 
-weft_status weft__base_open(weft__base *b, const char *path, const weft__base_words *words, weft_error *err)
+weft_status weft__base_open(weft__base *b, const char *path, int folders, const weft__base_words *words, weft_error *err)
 {
-    weft_status st = open_file(b, path, err);
+    weft_status st = open_file(b, path, folders, err);
+    if (!st && b->hf) {
+        weft__hf_source(b->hf, &b->source);
+        return WEFT_OK;
+    }
     if (!st && (words->name || words->chat_template)) st = take_meta(b, "", words, err);
     if (!st) weft__source_gguf(b->gguf, path, &b->source);
     return st;
@@ -62,7 +75,7 @@ weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, cons
 {
     weft__fresh_shape s = *shape;
     const weft__base_words own = {NULL, words->chat_template};
-    weft_status st = open_file(b, vocabulary, err);
+    weft_status st = open_file(b, vocabulary, 0, err);
     if (!st) st = take_meta(b, "tokenizer.", &own, err);
     if (st) return st;
     s.n_vocab = weft__tokenizer_n(b->tok);
@@ -73,6 +86,7 @@ weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, cons
 
 const weft__gguf *weft__base_meta(const weft__base *b)
 {
+    if (b->hf) return weft__hf_meta(b->hf);
     return b->fresh ? weft__fresh_meta(b->fresh) : b->meta ? b->meta : b->gguf;
 }
 
@@ -109,4 +123,5 @@ void weft__base_close(weft__base *b)
     weft__text_free(&b->bytes);
     weft__tokenizer_destroy(&b->tok);
     weft__gguf_close(&b->gguf);
+    weft__hf_close(&b->hf);
 }

@@ -3,12 +3,14 @@
 #ifndef WEFT_TRAIN_BASE_H
 #define WEFT_TRAIN_BASE_H
 
+#include "model/hf.h"
 #include "text/tokenizer.h"
 #include "train/fresh.h"
 
 /* Zero-initialise; close in any case. */
 typedef struct weft__base {
-    weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary */
+    weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary; NULL: a folder */
+    weft__hf *hf;       /* the folder, or NULL */
     weft__fresh *fresh; /* NULL: the model is the file's */
     weft__gguf *meta;   /* the file's metadata as the result has it (fresh: the tokenizer's keys alone), over `bytes`; or NULL: as in the file */
     weft__text bytes;
@@ -21,8 +23,9 @@ typedef struct weft__base_words {
     const char *name, *chat_template;
 } weft__base_words;
 
-/* A GGUF file or a name that weft pull knows. Folders are refused: an adapter's rows would not stand as a converted model's do. */
-weft_status weft__base_open(weft__base *b, const char *path, const weft__base_words *words, weft_error *err);
+/* A GGUF file or a name that weft pull knows; a Hugging Face folder where `folders` is set: for adapters, since a model that is written has
+ * its rows and keys as GGUF wants them, which a folder has not. */
+weft_status weft__base_open(weft__base *b, const char *path, int folders, const weft__base_words *words, weft_error *err);
 /* shape->n_vocab is set here; the name is the shape's. */
 weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
                              weft_error *err);

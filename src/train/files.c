@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapt/adapt.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
@@ -189,6 +190,26 @@ static weft_status declare_scale(weft__gguf_writer *w, const struct weft__param 
     return weft__gguf_declare(w, name, WEFT_F32, 1, (uint64_t[]){1}, err);
 }
 
+/* Query or key heads, when p is B of their matrix and the base has its rows in halves (a folder of Llama's kin), which GGUF pairs; else 0. */
+static int32_t heads_in_halves(const weft__trainer *t, const struct weft__param *p)
+{
+    char style[16] = "";
+    if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves")) return 0;
+    return strstr(p->name, ".attn_q.weight.lora_b") ? t->hp.n_heads : strstr(p->name, ".attn_k.weight.lora_b") ? t->hp.n_kv_heads : 0;
+}
+
+/* Rows in GGUF's order. */
+static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, const struct weft__param *p, weft_error *err)
+{
+    const int32_t heads = heads_in_halves(t, p);
+    const int64_t width = p->d[0], n = heads ? p->d[1] : 1;
+    weft_status st = WEFT_OK;
+    if (!heads) return weft__gguf_write(w, p->data, (size_t)p->n * sizeof(float), err);
+    for (int64_t r = 0; r < n && !st; r++)
+        st = weft__gguf_write(w, p->data + weft__adapt_folder_row(r, n / heads) * width, (size_t)width * sizeof(float), err);
+    return st;
+}
+
 weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, const char *name, weft_error *err)
 {
     weft__gguf_writer *w;
@@ -205,7 +226,7 @@ weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, cons
     for (int32_t j = 0; !st && j < t->n_params; j++) st = declare(w, &t->params[j], "", err);
     for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = declare_scale(w, &t->params[t->pairs[j].a], err);
     if (!st) st = weft__gguf_begin(w, err);
-    for (int32_t j = 0; !st && j < t->n_params; j++) st = weft__gguf_write(w, t->params[j].data, (size_t)t->params[j].n * sizeof(float), err);
+    for (int32_t j = 0; !st && j < t->n_params; j++) st = write_half(t, w, &t->params[j], err);
     for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = weft__gguf_write(w, &t->lora_scale, sizeof t->lora_scale, err);
     return finish(&w, st, err);
 }

@@ -167,7 +167,7 @@ static weft_status open_base(weft__job *j, weft_error *err)
     const weft__base_words words = {p->name, p->chat_template}, none = {NULL, NULL};
     weft_status st;
     if (p->base) {
-        st = weft__base_open(&j->base, p->base, p->lora_rank ? &none : &words, err);
+        st = weft__base_open(&j->base, p->base, p->lora_rank > 0, p->lora_rank ? &none : &words, err);
     } else {
         const weft__fresh_shape shape = {.n_ctx = p->n_ctx,
                                          .n_layers = p->n_layers,

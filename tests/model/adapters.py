@@ -217,6 +217,24 @@ class Files(Adapted):
         self.assertFalse(os.path.exists(self.path("x.gguf")))
 
 
+class Trained(Adapted):
+    def test_a_folder_as_base(self):
+        """An adapter of Llama's kin is trained over a folder as over the file that is made of it, whose rows of q and k stand otherwise."""
+        case = ref.NAMED["llama"]
+        case.write(self.folder)
+        base, tokens, data, out = self.convert("--type", "f32"), ref.tokens_for(case), self.path("texts.jsonl"), []
+        with open(data, "w") as f:
+            f.writelines(json.dumps({"text": t}) + "\n" for t in ("hello world, the theater in her nation", "the nation and the theater ran", "then the world"))
+        for i, model in enumerate((self.folder, base)):
+            self.ok("adapter", "train", model, "--data", data, "--out", self.path(f"run{i}"), "--rank", "4", "--steps", "5", "--lr", "1e-2", "-c", "32", "-b", "64")
+            out.append(self.logits(self.folder, tokens, "--adapter", "a=" + self.path(f"run{i}/adapter.gguf")))
+        self.assertGreater(ref.nmse(out[0], self.logits(self.folder, tokens)), 1e-3, "it shows")
+        self.check(out[0], out[1], "over the folder and over the file", 1e-6)
+        p = ref.weft("train", data, "--base", self.folder, "--out", self.path("whole"))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("'weft convert' makes a file of it", p.stderr.decode())
+
+
 # ---- adapters with each other ----
 
 def largest(v, density):
