@@ -133,13 +133,17 @@ static weft_status refuse(weft_engine *e, const struct request *r, double *retry
 weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s, weft_error *err)
 {
     struct request *r = weft__alloc_zero(1, sizeof *r);
-    if (!r || params->n_tokens < 1) abort(); /* the server checks */
+    if (params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
     if (params->n_tokens + (params->max_tokens > 0) > FAKE_CTX || params->max_tokens > FAKE_CTX - params->n_tokens) abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
+    if (r) r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
+    if (!r || !r->tokens) { /* --fail-every may refuse these, too */
+        weft__free(r);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a request");
+    }
     r->p = *params;
-    r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     memcpy(r->tokens, params->tokens, (size_t)params->n_tokens * sizeof *r->tokens);
     r->p.grammar = weft_grammar_retain(params->grammar);
     r->p.tokens = NULL;
