@@ -42,7 +42,8 @@ typedef struct weft_server_params {
 } weft_server_params;
 
 WEFT_API void weft_server_params_default(weft_server_params *params);
-/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
+/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called as the model is),
+ * what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
                                      weft_error *err);

@@ -15,12 +15,21 @@ enum { PAGE = 8 };
 
 /* ---- what a request means ---- */
 
-/* The adapter that a model's name stands for: "adapter" or "base:adapter". NULL: none. */
+int weft__is_model_name(const weft_server *s, const char *name)
+{
+    if (!strcmp(name, s->name)) return 1;
+    for (char **a = s->aliases.items; a && *a; a++)
+        if (!strcmp(*a, name)) return 1;
+    return 0;
+}
+
+/* The adapter that a model's name stands for: "adapter" or "base:adapter". NULL: none. The model's own names come first, so that no
+ * adapter takes one of them over. */
 const char *weft__adapter_of_model(const weft_server *s, const char *model)
 {
     weft_engine_adapter a = {.size = sizeof a};
     const char *colon = model ? strrchr(model, ':') : NULL;
-    if (!model || !*model || !strcmp(model, s->name)) return NULL;
+    if (!model || !*model || weft__is_model_name(s, model)) return NULL;
     if (!weft_engine_adapter_find(s->engine, model, &a, NULL)) return model;
     if (!colon || weft_engine_adapter_find(s->engine, colon + 1, &a, NULL)) return NULL;
     size_t n = (size_t)(colon - model);
@@ -257,10 +266,24 @@ static void put_loaded(const weft_server *s, const char *name, weft__text *out)
     else weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index, a.name, a.version);
 }
 
-/* The model's own name would always mean the model. */
+/* The model's own names always mean the model. */
 static int name_is_free(const weft_server *s, const char *name, weft__fault *fault)
 {
-    return strcmp(name, s->name) ? 1 : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+    return !weft__is_model_name(s, name) ? 1 : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+}
+
+weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
+{
+    weft_engine_adapter page[PAGE];
+    int32_t first = 0, n;
+    do {
+        n = weft_engine_adapters(s->engine, first, page, PAGE);
+        for (int32_t i = 0; i < n && i < PAGE; i++)
+            if (weft__is_model_name(s, page[i].name))
+                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name of the model itself; give it another", page[i].name);
+        if (n > PAGE) first = page[PAGE - 1].index + 1;
+    } while (n > PAGE);
+    return WEFT_OK;
 }
 
 void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)

@@ -36,9 +36,9 @@ static const char *last_part(const weft__http_request *r)
 
 static int is_served(const weft_server *s, const char *model)
 {
-    if (!model || !*model || !strcmp(model, s->name)) return 1;
+    if (!model || !*model || weft__is_model_name(s, model)) return 1;
     for (char **a = s->aliases.items; a && *a; a++)
-        if (!strcmp(*a, "*") || !strcmp(*a, model)) return 1;
+        if (!strcmp(*a, "*")) return 1;
     return weft__adapter_of_model(s, model) != NULL;
 }
 

@@ -269,6 +269,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
     if (!st) st = copy_strings(p->aliases, &s->aliases, err);
     if (!st) snprintf(s->name, sizeof s->name, "%s", s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
+    if (!st) st = weft__adapters_check_names(s, err);
     if (!st) st = read_keys(s, p, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st) st = open_log(s, p->log_file, err);

@@ -260,6 +260,10 @@ typedef struct weft__note {
 } weft__note;
 
 /* ---- adapters (adapters.c) ---- */
+/* 1: the model is shown under that name, or it is one of its aliases ("*" is no name). */
+int weft__is_model_name(const weft_server *s, const char *name);
+/* WEFT_ARGUMENT when an adapter that is there already has such a name. */
+weft_status weft__adapters_check_names(const weft_server *s, weft_error *err);
 /* The adapter that a model's name stands for, within it; NULL: none. */
 const char *weft__adapter_of_model(const weft_server *s, const char *model);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. */

@@ -134,6 +134,22 @@ class Adapters(unittest.TestCase):
         for body in ({}, {"lora_name": "a"}, {"lora_path": "a.gguf"}, {"lora_name": 1, "lora_path": "a"}):
             self.assertEqual(self.server.post(LOAD, body).status, 400, body)
 
+    def test_no_adapter_takes_a_name_of_the_model(self):
+        server = base.Server([*base.FAKE, "--adapter-dir", self.inside, "--alias", "first", "--alias", "gpt-4", "--alias", "*"])
+        try:
+            for name in ("first", "gpt-4"):
+                for inplace in (False, True):
+                    r = server.post(LOAD, {"lora_name": name, "lora_path": "a.gguf", "load_inplace": inplace})
+                    self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"), name)
+                r = server.post(base.TEXT, {"prompt": "[adapters]", "model": name, "max_tokens": 200})
+                self.assertEqual((r.status, r.json["choices"][0]["text"]), (200, "-"), name)
+            self.assertEqual(server.post(LOAD, {"lora_name": "b", "lora_path": "b.gguf"}).status, 200)
+            for model, used in (("b", "b=nan;"), ("gpt-4:b", "b=nan;"), ("other", "-")):
+                r = server.post(base.TEXT, {"prompt": "[adapters]", "model": model, "max_tokens": 200})
+                self.assertEqual((r.status, r.json["choices"][0]["text"]), (200, used), model)
+        finally:
+            server.stop()
+
     def test_nobody_leaves_the_folder(self):
         outside = os.path.join(self.folder, "outside.gguf")
         for path in (outside, "../outside.gguf", "deep/../../outside.gguf", "link.gguf", "..", "deep/..", "/etc/passwd", ".", "",
