@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Random rows in segments of the trainer's context; the last row of each has no target. */
+/* Random rows in segments of the trainer's context; every row has a target. */
 static void fill(weft__rng *rng, const weft__trainer_info *info, int32_t rows, int32_t *token, int32_t *segment, int32_t *target)
 {
     for (int32_t r = 0; r < rows; r++) {

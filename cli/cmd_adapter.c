@@ -118,7 +118,7 @@ struct merge_options {
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
     const char *method, *type;
-    float density;
+    double density;
     uint64_t seed;
     int32_t threads;
 };
@@ -139,7 +139,7 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
     weft_adapter_file *merged = NULL;
     weft_merge_params_default(&params);
     params.method = (uint32_t)method_of(o->method);
-    params.density = (double)o->density;
+    params.density = o->density;
     params.seed = o->seed;
     weft_status st = weft_adapter_file_merge(uses, o->adapters.n, &params, &merged, err);
     if (!st) st = weft_adapter_file_save(merged, base, out, err);
@@ -192,7 +192,7 @@ static int merge_command(int argc, char **argv)
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:WEIGHT]; may be repeated", 0, 0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0, NULL},
         {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0, 0, NULL},
-        {"density", 0, OPT_FLOAT, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1, NULL},
+        {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1, NULL},
         {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},

@@ -182,7 +182,8 @@ static weft_status print_all(const struct comparison *c, weft_error *err)
         }
         weft__text_free(&text);
     }
-    if (!st && c->o->json) printf("%s]\n", json.failed ? "[" : json.data);
+    if (!st && json.failed) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the answers as JSON");
+    if (!st && c->o->json) printf("%s]\n", json.data ? json.data : "[");
     weft__text_free(&json);
     return st;
 }

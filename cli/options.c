@@ -37,7 +37,7 @@ static int in_range(const option_spec *o, double v)
 static int range_error(const command_spec *spec, const option_spec *o, const char *value)
 {
     char why[96], least[40] = "", most[40] = "";
-    if (o->kind != OPT_FLOAT) {
+    if (o->kind != OPT_FLOAT && o->kind != OPT_DOUBLE) {
         snprintf(why, sizeof why, "must be from %.0f to %.0f", o->min, o->max);
         return bad(spec, o, value, why);
     }
@@ -96,6 +96,13 @@ static int store(const command_spec *spec, const option_spec *o, const char *val
         if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");
         if (!in_range(o, (double)v)) return range_error(spec, o, value);
         *(float *)o->out = v;
+        return EXIT_DONE;
+    }
+    case OPT_DOUBLE: {
+        double v = strtod(value, &stop);
+        if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");
+        if (!in_range(o, v)) return range_error(spec, o, value);
+        *(double *)o->out = v;
         return EXIT_DONE;
     }
     case OPT_TEXT: *(const char **)o->out = value; return EXIT_DONE;

@@ -14,6 +14,7 @@ typedef enum option_kind {
     OPT_INT,     /* int32_t *: within [min, max] */
     OPT_SEED,    /* uint64_t * */
     OPT_FLOAT,   /* float *: within [min, max] */
+    OPT_DOUBLE,  /* double *: the same, where a share of many must not be off by one */
     OPT_TEXT,    /* const char ** */
     OPT_LIST,    /* struct text_list *: may be given several times */
     OPT_INT_LIST /* struct int_list *: comma-separated, each within [min, max] */

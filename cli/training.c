@@ -35,7 +35,7 @@ void training_options(training *t, option_spec *table, int at)
         {"heldout", 0, OPT_LIST, &t->heldout, "F", "data to measure the loss on that are not learned; may be given several times", 0, 0, NULL},
         {"heldout-tokens", 0, OPT_INT, &p->heldout_tokens, "N", "of those, so many each time (16384; 0 all)", 0, 1 << 30, NULL},
         {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0, 1 << 30, NULL},
-        {"ctx", 'c', OPT_INT, &p->n_ctx, "N", "tokens of a text at most (512): longer texts are cut into several, conversations lose their end", 1, 65536, NULL},
+        {"ctx", 'c', OPT_INT, &p->n_ctx, "N", "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose their end", 1, 65536, NULL},
         {"batch", 'b', OPT_INT, &p->batch, "N", "tokens computed at once (2048); memory grows with it", 1, 65536, NULL},
         {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
         {"steps", 0, OPT_INT, &t->steps, "N", "steps to make, instead of --epochs", 1, 1 << 30, NULL},
@@ -75,7 +75,7 @@ static void show_plan(training *t, const weft_train_event *e)
     if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
     fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %d tokens\n", (double)e->n_bytes / 1e6, (long long)e->n_segments,
             (long long)e->epoch_rows, (long long)e->n_steps, t->p.batch * t->p.accumulate);
-    if (e->n_cut) fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, t->p.n_ctx);
+    if (e->n_cut) fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
     if (e->n_dropped) fprintf(stderr, "%lld texts hold nothing to learn and are left out\n", (long long)e->n_dropped);
     if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
 }
@@ -86,7 +86,9 @@ static void show_numbers(const weft_train_event *e)
     if (!isnan(e->better)) fprintf(stderr, ", %.0f %% better", 100 * e->better);
     if (!isnan(e->heldout)) fprintf(stderr, ", held out %.4f", e->heldout);
     if (!isnan(e->heldout_better)) fprintf(stderr, " (%.0f %% better)", 100 * e->heldout_better);
-    fprintf(stderr, ", %.0f tokens/s (%.0f %% of the multipliers), ", e->rows_per_s, 100 * e->gflops / e->peak_gflops);
+    fprintf(stderr, ", %.0f tokens/s", e->rows_per_s);
+    if (!isnan(e->peak_gflops)) fprintf(stderr, " (%.0f %% of the multipliers)", 100 * e->gflops / e->peak_gflops);
+    fprintf(stderr, ", ");
     double left = e->seconds_left;
     if (left >= 5400) fprintf(stderr, "%.1f h left", left / 3600);
     else if (left >= 90) fprintf(stderr, "%.0f min left", left / 60);
@@ -127,7 +129,10 @@ typedef struct telling {
 static int tell(void *arg, const weft_train_event *e)
 {
     telling *x = arg;
-    if (e->kind == WEFT_TRAIN_PLANNED) show_plan(x->t, e);
+    if (e->kind == WEFT_TRAIN_PLANNED) {
+        show_plan(x->t, e);
+        x->last = *e; /* of a run that is at its end already */
+    }
     if (e->kind == WEFT_TRAIN_MEASURED) fprintf(stderr, "held out %.4f before the first step\n", e->heldout);
     if (e->kind == WEFT_TRAIN_STEP) {
         show_step(x->t, e);
@@ -183,6 +188,7 @@ static int check(training *t, const char *command)
     if (t->data.n >= LIST_MAX || t->heldout.n >= LIST_MAX) return usage(command, "too many files of data");
     if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0) return usage(command, "--optimizer is adamw or sgd");
     if ((t->p.schedule = index_of(schedules, t->schedule)) < 0) return usage(command, "--schedule is cosine, constant or one-cycle");
+    if (t->p.schedule == WEFT_TRAIN_ONE_CYCLE && t->warmup > 0) return usage(command, "--warmup: one-cycle rises by itself, over 30 % of the steps; leave it out");
     return EXIT_DONE;
 }
 

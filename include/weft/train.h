@@ -68,9 +68,10 @@ typedef struct weft_train_event {
     double heldout_better; /* the same over the held-out pairs */
     double lr, grad_norm; /* before clipping */
     double rows_per_s, seconds, seconds_left;
-    double gflops, peak_gflops;        /* products of the last step per second; what the threads reach on registers */
+    double gflops, peak_gflops;        /* products of the last step per second; what the threads reached on registers just before it: measured before some steps only */
     uint64_t n_params, n_frozen, n_bytes; /* that learn; that do not; memory of the trainer without the frozen */
     int64_t epoch_rows, n_segments, n_cut, n_dropped; /* of the data: see weft_train's description */
+    int64_t n_ctx;        /* tokens of a text at most */
 } weft_train_event;
 
 /* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
@@ -84,7 +85,7 @@ typedef struct weft_train_params {
     const char *tokenizer; /* fresh: a GGUF file whose vocabulary and chat template the model takes */
     const char *name;      /* general.name, or NULL */
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, tied; /* fresh; architecture llama */
-    int32_t n_ctx;         /* tokens of a text at most; of a fresh model, its context */
+    int32_t n_ctx;         /* tokens of a text at most, 0: 512, or the base's context where that is less (more than it is refused); of a fresh model, its context */
     float rope_base;
     int32_t lora_rank;     /* 0: all weights */
     float lora_alpha;

@@ -11,11 +11,13 @@
 enum { MAX_PATTERNS = 4096, MAX_MATCHES = 1 << 21 /* tries of a pattern on a module, together */ };
 
 typedef struct pattern {
+    char key[WEFT__SHOW]; /* for messages */
     weft__regex *regex;
     double value;
 } pattern;
 
 typedef struct patterns {
+    const char *name; /* "rank_pattern" */
     pattern *items;
     size_t n, capacity;
 } patterns;
@@ -129,7 +131,6 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
 /* PEFT takes the first key that matches as (.*\.)?KEY to the end. */
 static weft_status add_pattern(patterns *all, const char *key, size_t n, double value, weft_error *err)
 {
-    char shown[WEFT__SHOW];
     weft__text text = {0};
     weft_status st = WEFT_OK;
     if (all->n == MAX_PATTERNS) return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", MAX_PATTERNS);
@@ -139,9 +140,11 @@ static weft_status add_pattern(patterns *all, const char *key, size_t n, double 
     if (text.failed || !weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items)) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
     } else {
-        all->items[all->n] = (pattern){NULL, value};
-        st = weft__regex_compile(text.data, text.len, &all->items[all->n].regex, err);
-        if (st) weft_fail_within(err, st, "adapter_config.json: pattern '%s'", weft__show_name(shown, key, n));
+        pattern *p = &all->items[all->n];
+        *p = (pattern){.value = value};
+        weft__show_name(p->key, key, n);
+        st = weft__regex_compile(text.data, text.len, &p->regex, err);
+        if (st) weft_fail_within(err, st, "adapter_config.json: %s '%s'", all->name, p->key);
         else all->n++;
     }
     weft__text_free(&text);
@@ -154,6 +157,7 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     weft__json_member m = {0};
     double value;
     weft_status st = WEFT_OK;
+    all->name = name;
     if (!v) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return wrong(err, name, "an object of numbers");
     while (!st && weft__json_next(v, &m))
@@ -173,7 +177,8 @@ static weft_status match(weft__peft_config *c, const patterns *all, const char *
             break;
         }
         st = weft__regex_find(all->items[i].regex, &scratch, module, strlen(module), 0, &found, &begin, &end, err);
-        if (!st && found) *value = all->items[i].value;
+        if (st) weft_fail_within(err, st, "adapter_config.json: %s '%s'", all->name, all->items[i].key);
+        else if (found) *value = all->items[i].value;
     }
     weft__regex_scratch_free(&scratch);
     return st;

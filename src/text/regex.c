@@ -152,5 +152,5 @@ weft_status weft__regex_find(const weft__regex *regex, weft__regex_scratch *s, c
     if (rc == PCRE2_ERROR_NOMEMORY) return no_memory(err);
     char message[160] = "";
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)message, sizeof message);
-    return weft_fail(err, WEFT_LIMIT, "pre-tokenizer: its pattern gave up at byte %zu of %zu (%s)", from, n, message);
+    return weft_fail(err, WEFT_LIMIT, "a pattern gave up at byte %zu of %zu (%s)", from, n, message);
 }

@@ -84,6 +84,18 @@ weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, cons
     return WEFT_OK;
 }
 
+weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ctx, weft_error *err)
+{
+    char arch[64];
+    int32_t own = INT32_MAX;
+    weft_status st = weft__source_string(&b->source, NULL, "general.architecture", 1, arch, sizeof arch, err);
+    if (!st) st = weft__source_i32(&b->source, arch, ".context_length", 0, 1, INT32_MAX, &own, err);
+    if (st) return st;
+    *n_ctx = asked ? asked : own < WEFT__USUAL_CTX ? own : WEFT__USUAL_CTX;
+    if (*n_ctx <= own) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer", asked, b->source.label, own, arch);
+}
+
 const weft__gguf *weft__base_meta(const weft__base *b)
 {
     if (b->hf) return weft__hf_meta(b->hf);

@@ -7,6 +7,8 @@
 #include "text/tokenizer.h"
 #include "train/fresh.h"
 
+enum { WEFT__USUAL_CTX = 512 /* tokens of a text where nobody says */ };
+
 /* Zero-initialise; close in any case. */
 typedef struct weft__base {
     weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary; NULL: a folder */
@@ -29,6 +31,8 @@ weft_status weft__base_open(weft__base *b, const char *path, int folders, const 
 /* shape->n_vocab is set here; the name is the shape's. */
 weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
                              weft_error *err);
+/* The longest text of a training: `asked`, or for 0 what is usual (512) as far as the model was made for it. WEFT_ARGUMENT: more than it was made for. */
+weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ctx, weft_error *err);
 /* The model's metadata, for writing it. */
 const weft__gguf *weft__base_meta(const weft__base *b);
 /* Tells models apart: a checksum of the architecture's hyperparameters and of the tensors' names, types, sizes, and first and last 4 KiB. */

@@ -59,7 +59,7 @@ uint64_t weft__dataset_hash(const weft__dataset *d);
  * segments 2i and 2i + 1 are the chosen and the rejected answer. Fails with WEFT_ARGUMENT when there is nothing to learn, WEFT_NO_MEMORY. */
 weft_status weft__dataset_next(weft__dataset *d, weft__train_batch *out, weft_error *err);
 weft__data_position weft__dataset_position(const weft__dataset *d);
-/* Fails with WEFT_ARGUMENT for a position that no call of next leads to. */
+/* Fails with WEFT_ARGUMENT for a position behind the last text; one inside a batch begins another cut of the rest. */
 weft_status weft__dataset_seek(weft__dataset *d, weft__data_position position, weft_error *err);
 
 #endif

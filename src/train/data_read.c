@@ -30,10 +30,16 @@ static weft_status take_text(weft__dataset *d, size_t from, weft_error *err)
     return st;
 }
 
+/* Tokens of a conversation that teach something: a row predicts the one behind it. */
+static size_t room_of(const weft__dataset *d)
+{
+    return (size_t)d->options.n_ctx + 1;
+}
+
 /* A conversation: what does not fit is left out. */
 static weft_status take_conversation(weft__dataset *d, size_t from, weft_error *err)
 {
-    size_t n = d->all.ids.n - from, room = (size_t)d->options.n_ctx + 1;
+    size_t n = d->all.ids.n - from, room = room_of(d);
     if (n > room) {
         n = room;
         d->all.ids.n = from + room;
@@ -50,7 +56,7 @@ static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_
     weft_status st = WEFT_OK;
     for (int rejected = 0; !st && rejected < 2; rejected++) {
         size_t at = d->all.ids.n;
-        st = weft__render(d->renderer, record, rejected, &d->all, err);
+        st = weft__render(d->renderer, record, rejected, room_of(d), &d->all, err);
         if (!st) st = take_conversation(d, at, err);
     }
     if (st) return st;
@@ -76,7 +82,7 @@ static weft_status take_record(weft__dataset *d, const weft__record *record, wef
         d->counts.n_documents++;
         return take_pair(d, record, err);
     }
-    weft_status st = weft__render(d->renderer, record, 0, &d->all, err);
+    weft_status st = weft__render(d->renderer, record, 0, room_of(d), &d->all, err);
     if (st) return st;
     if (d->options.learn_all) learn_everything(d, from);
     if (record->kind == WEFT__RECORD_TEXT) return take_text(d, from, err);

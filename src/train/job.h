@@ -31,10 +31,12 @@ typedef struct weft__job {
     weft__dataset *data, *heldout; /* heldout: NULL without */
     weft__trainer *trainer;
     weft__curve curve;
+    int32_t n_ctx;    /* tokens of a text */
     char *checkpoint; /* paths in the folder */
     char *result;
     int64_t n_steps, n_rows;
-    double seconds, peak; /* seconds of all steps so far; peak in 10^9 operations per second */
+    double seconds;   /* of all steps so far */
+    uint64_t peak_ns; /* when the multipliers' limit was last measured; 0: not yet */
     int64_t epoch_rows;
 } weft__job;
 

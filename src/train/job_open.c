@@ -23,7 +23,6 @@ void weft_train_params_default(weft_train_params *p)
                              .n_heads = 4,
                              .n_kv_heads = 2,
                              .tied = 1,
-                             .n_ctx = 512,
                              .rope_base = 10000,
                              .lora_alpha = 16,
                              .batch = 2048,
@@ -55,13 +54,15 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     if (p->accumulate < 1 || p->batch < 1)
         return weft_fail(err, WEFT_ARGUMENT, "%d batches of %d tokens in a step: both must be 1 or more", p->accumulate,
                          p->batch);
-    if (p->n_ctx < 1) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
+    if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
     if (p->n_steps < 0 || (!p->n_steps && !(p->epochs > 0 && p->epochs <= 1e6f)))
         return weft_fail(err, WEFT_ARGUMENT, "steps or epochs must be above 0");
     if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
     if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
         return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
+    if (p->schedule == WEFT_TRAIN_ONE_CYCLE && p->n_warmup > 0)
+        return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out", (long long)p->n_warmup);
     if (p->lora_rank && !p->base) return weft_fail(err, WEFT_ARGUMENT, "an adapter needs a base");
     return WEFT_OK;
 }
@@ -169,7 +170,7 @@ static weft_status open_base(weft__job *j, weft_error *err)
     if (p->base) {
         st = weft__base_open(&j->base, p->base, p->lora_rank > 0, p->lora_rank ? &none : &words, err);
     } else {
-        const weft__fresh_shape shape = {.n_ctx = p->n_ctx,
+        const weft__fresh_shape shape = {.n_ctx = p->n_ctx ? p->n_ctx : WEFT__USUAL_CTX,
                                          .n_layers = p->n_layers,
                                          .d_model = p->d_model,
                                          .d_ff = p->d_ff,
@@ -185,6 +186,7 @@ static weft_status open_base(weft__job *j, weft_error *err)
         st = weft__base_fresh(&j->base, &shape, p->tokenizer, &words, err);
     }
     if (st) return st;
+    if ((st = weft__base_context(&j->base, p->n_ctx, &j->n_ctx, err))) return st;
     j->base_hash = weft__base_hash(&j->base);
     return weft__renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0, err);
 }
@@ -192,7 +194,7 @@ static weft_status open_base(weft__job *j, weft_error *err)
 static weft_status read_data(weft__job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    const weft__data_options o = {.n_ctx = p->n_ctx,
+    const weft__data_options o = {.n_ctx = j->n_ctx,
                                   .max_rows = p->batch,
                                   .in_order = in_order,
                                   .learn_all = p->learn_prompts,
@@ -239,7 +241,7 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
     weft__train_options_default(&o);
     o.n_threads = p->n_threads;
     o.max_rows = p->batch;
-    o.n_ctx = p->n_ctx;
+    o.n_ctx = j->n_ctx;
     o.lora_rank = p->lora_rank;
     o.lora_alpha = p->lora_alpha;
     o.lora_rs = p->lora_rs;
@@ -321,7 +323,6 @@ weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error 
     if (!st) st = open_trainer(j, err);
     if (!st && p->resume) st = resume(j, err);
     if (!st) st = open_curve(j, err);
-    if (!st) j->peak = weft__trainer_peak(j->trainer, 100);
     return st;
 }
 

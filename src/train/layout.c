@@ -26,7 +26,17 @@ static weft_status supported(const weft__trainer *t, const weft_node *n, weft_er
     case WEFT_OP_NORM:
         if (n->attr.norm.kind == WEFT_NORM_RMS) return WEFT_OK;
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: layer norms cannot be trained here", t->src.label);
-    default: return WEFT_OK;
+    case WEFT_OP_EMBED:
+    case WEFT_OP_LINEAR:
+    case WEFT_OP_ROPE:
+    case WEFT_OP_KV_WRITE:
+    case WEFT_OP_ATTENTION:
+    case WEFT_OP_GLU:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SCALE:
+    case WEFT_OP_SOFTCAP:
+    case WEFT_OP_PICK_ROWS: return WEFT_OK;
+    default: return weft_fail(err, WEFT_UNSUPPORTED, "%s: it has an op that cannot be trained here (%d)", t->src.label, (int)n->op);
     }
 }
 
@@ -215,7 +225,6 @@ static void place_gradients(struct places *s, struct slot *slots)
         for (int32_t k = 0; k < n; k++)
             if (op->segment >= 0 && slots[k].at == s->gradient[op->out]) slots[k].busy = 0;
     }
-    if (s->gradient[t->logits] < 0) s->gradient[t->logits] = take(s, weft__train_width(t, t->logits), t->chunk);
 }
 
 static weft_status place_all(weft__trainer *t, weft_error *err)

@@ -94,30 +94,26 @@ static void run_loss(void *arg, int thread, int n_threads)
     for (int64_t i = weft__train_share(n, thread, n_threads); i < last; i++) loss_row(j->t, i, j->back);
 }
 
-static void head(weft__trainer *t, int back)
+/* `back`: and back again. Flops of the way forth count unless they did already (`again`). */
+static void head(weft__trainer *t, int back, int again)
 {
     if (back && t->gradient[t->hidden])
         memset(t->gradient[t->hidden], 0, (size_t)(t->batch->n_rows * weft__train_width(t, t->hidden)) * sizeof(float));
     for (t->first_wanted = 0; t->first_wanted < t->n_wanted; t->first_wanted += t->n_chunk) {
         int32_t left = t->n_wanted - t->first_wanted;
         t->n_chunk = left < t->chunk ? left : t->chunk;
+        t->counting = !again;
         weft__train_forward(t, t->n_body, t->n_ops);
+        t->counting = 1;
         weft__pool_run(t->pool, run_loss, &(struct job){t, back});
         if (back) weft__train_backward(t, t->n_body, t->n_ops);
     }
 }
 
-static void clear(weft__trainer *t)
-{
-    memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
-    t->total_weight = 0;
-    t->n_added = 0;
-    t->kind = 0;
-}
-
 static weft_status not_finite(weft__trainer *t, weft_error *err)
 {
-    clear(t);
+    memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
+    weft__train_begin_step(t);
     return weft_fail(err, WEFT_LIMIT, "%s: the loss is not finite; what was added since step %lld is dropped: lower the learning rate", t->src.label,
                      (long long)t->step);
 }
@@ -146,7 +142,7 @@ weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, 
     if ((st = one_kind(t, 1, err)) || (st = accept(t, batch, err))) return st;
     if (t->n_wanted > 0) {
         body(t);
-        head(t, 1);
+        head(t, 1, 0);
         body_back(t);
     }
     weft__train_loss l = summed(t);
@@ -165,7 +161,7 @@ weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch,
     if (st) return st;
     t->adapter_on = with_adapter;
     body(t);
-    head(t, 0);
+    head(t, 0, 0);
     t->adapter_on = 1;
     if (out) *out = summed(t);
     for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++) logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
@@ -203,11 +199,11 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     memset(margin, 0, (size_t)l->n_pairs * sizeof *margin);
     t->adapter_on = 0;
     body(t);
-    head(t, 0);
+    head(t, 0, 0);
     add_margins(t, -1, margin);
     t->adapter_on = 1;
     body(t);
-    head(t, 0);
+    head(t, 0, 0);
     add_margins(t, 1, margin);
     for (int64_t i = 0; i < l->n_pairs; i++) {
         l->loss += softplus_minus((double)beta * margin[i]);
@@ -231,7 +227,7 @@ weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *b
         double slope = (double)beta / (1 + exp((double)beta * margin[s / 2]));
         t->coef[i] *= (float)(s % 2 ? -slope : slope);
     }
-    head(t, 1);
+    head(t, 1, 1);
     body_back(t);
     l.flops = t->flops;
     t->kind = 2;

@@ -136,12 +136,9 @@ static inline int64_t weft__train_width(const weft__trainer *t, weft_tensor_id i
 {
     return t->graph->tensors[id].shape.d[0];
 }
-/* The first of n items that thread i of n_threads has. */
-static inline int64_t weft__train_share(int64_t n, int i, int n_threads)
-{
-    return n * i / n_threads;
-}
 
+/* step.c: nothing is added yet; gradients are the caller's to clear. */
+void weft__train_begin_step(weft__trainer *t);
 /* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
 void weft__train_forward(weft__trainer *t, int32_t first, int32_t last);
 void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);

@@ -205,11 +205,6 @@ static void multiply_range(const weft__multiplier *x, const weft__product *p, co
 
 /* ---- sharing ---- */
 
-static int64_t share(int64_t n, int t, int n_threads)
-{
-    return n * t / n_threads;
-}
-
 /* Columns are shared in units that begin where a strip and a block of the format do. */
 static int64_t column_unit(const weft__multiplier *x, const weft__product *p)
 {
@@ -223,17 +218,17 @@ static void run(void *arg, int thread, int n_threads)
     const weft__product *p = x->p;
     const int64_t mr = x->g->mr, n_strips = (p->m + mr - 1) / mr;
     if (!p->same_a) {
-        pack_left(x->g, p, share(n_strips, thread, n_threads), share(n_strips, thread + 1, n_threads), x->left);
+        pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads), weft__train_share(n_strips, thread + 1, n_threads), x->left);
         weft__pool_barrier(x->pool, thread);
     }
     int64_t j0 = 0, j1 = p->n, first = 0, last = n_strips;
     if (x->by_rows) {
-        first = share(n_strips, thread, n_threads);
-        last = share(n_strips, thread + 1, n_threads);
+        first = weft__train_share(n_strips, thread, n_threads);
+        last = weft__train_share(n_strips, thread + 1, n_threads);
     } else {
         const int64_t unit = column_unit(x, p), n_units = (p->n + unit - 1) / unit;
-        j0 = share(n_units, thread, n_threads) * unit;
-        j1 = min64(p->n, share(n_units, thread + 1, n_threads) * unit);
+        j0 = weft__train_share(n_units, thread, n_threads) * unit;
+        j1 = min64(p->n, weft__train_share(n_units, thread + 1, n_threads) * unit);
     }
     if (j0 < j1 && first < last) multiply_range(x, p, x->left, &x->scratch[thread], j0, j1, first, last);
 }

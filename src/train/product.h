@@ -10,6 +10,12 @@
 #include "quant/quant.h"
 
 /* A matrix of any format, row after row. */
+/* The first of n items that thread i of n_threads has. */
+static inline int64_t weft__train_share(int64_t n, int i, int n_threads)
+{
+    return n * i / n_threads;
+}
+
 typedef struct weft__rows_of {
     const uint8_t *data;
     uint64_t row_bytes;

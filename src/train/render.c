@@ -1,6 +1,7 @@
 /* render.c: see render.h. */
 #include "train/render.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -25,11 +26,6 @@ void weft__renderer_free(weft__renderer *r)
 {
     if (r->tmpl) weft__chat_template_destroy(&r->tmpl);
     *r = (weft__renderer){0};
-}
-
-void weft__rendered_clear(weft__rendered *out)
-{
-    out->ids.n = 0;
 }
 
 void weft__rendered_free(weft__rendered *out)
@@ -105,7 +101,13 @@ typedef struct turns {
     weft__json *shown; /* the messages so far */
     weft__text text;   /* what they gave, already encoded */
     weft__rendered *out;
+    size_t most; /* tokens in `out` beyond which nothing more is wanted */
 } turns;
+
+static int is_full(const turns *t)
+{
+    return t->out->ids.n > t->most;
+}
 
 static weft_status render_shown(const turns *t, int add_generation_prompt, weft__jinja_output *o, weft_error *err)
 {
@@ -165,7 +167,8 @@ static weft_status take_message(turns *t, const weft__json *m, int learn, weft_e
     size_t turn = weft__json_size(t->shown);
     if (!learn || !weft__train_is_assistant(m)) return show(t, weft__json_copy(m), err);
     weft_status st = go_on(t, 1, turn, err);
-    if (!st) st = show(t, weft__json_copy(m), err);
+    if (st || is_full(t)) return st;
+    st = show(t, weft__json_copy(m), err);
     return st ? st : go_on(t, 0, turn, err);
 }
 
@@ -183,15 +186,16 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
     } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
         st = take_message(t, v, learn, err);
     } else {
-        for (size_t i = 0; !st && i < weft__json_size(v); i++) st = take_message(t, weft__json_at(v, i), learn, err);
+        for (size_t i = 0; !st && !is_full(t) && i < weft__json_size(v); i++) st = take_message(t, weft__json_at(v, i), learn, err);
     }
     return st;
 }
 
-static weft_status render_turns(const weft__renderer *r, const weft__record *record, const weft__json *answer,
+static weft_status render_turns(const weft__renderer *r, const weft__record *record, const weft__json *answer, size_t most,
                                 weft__rendered *out, weft_error *err)
 {
     turns t = {.r = r, .tools = record->tools, .shown = weft__json_new_array(), .out = out};
+    t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
     weft_status st = t.shown ? WEFT_OK : no_memory(err);
     if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
     else {
@@ -203,7 +207,7 @@ static weft_status render_turns(const weft__renderer *r, const weft__record *rec
     return st;
 }
 
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, weft__rendered *out, weft_error *err)
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out, weft_error *err)
 {
     size_t before = out->ids.n;
     const weft__json *answer = rejected ? record->rejected : record->answer;
@@ -213,7 +217,7 @@ weft_status weft__render(const weft__renderer *r, const weft__record *record, in
     if (record->kind == WEFT__RECORD_TEXT)
         return weft__json_string(record->text, &text, &n) ? weft__render_text(r, text, n, out, err) : WEFT_OK;
     if (!r->tmpl) st = render_plain(r, record->prompt, answer, out, err);
-    else st = render_turns(r, record, answer, out, err);
+    else st = render_turns(r, record, answer, most, out, err);
     if (st) out->ids.n = before;
     return st;
 }

@@ -29,14 +29,15 @@ typedef struct weft__rendered {
     uint8_t *learn; /* [ids.n] */
     size_t learn_capacity;
 } weft__rendered;
-void weft__rendered_clear(weft__rendered *out);
 void weft__rendered_free(weft__rendered *out);
 
-/* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Text begins with BOS and ends
+/* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a conversation has more than
+ * `most` tokens its later turns are left out, unread: each answer renders all that stands before it, so a long one would take the square
+ * of its turns. Text begins with BOS and ends
  * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
  * WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
  * *out keeps what it had before then. */
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, weft__rendered *out, weft_error *err);
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out, weft_error *err);
 /* The same for text[0..n), in which control tokens are parsed: training files are trusted. */
 weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err);
 

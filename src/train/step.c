@@ -101,7 +101,7 @@ static void run_move(void *arg, int thread, int n_threads)
     }
 }
 
-static void clear(weft__trainer *t)
+void weft__train_begin_step(weft__trainer *t)
 {
     t->total_weight = 0;
     t->n_added = 0;
@@ -115,7 +115,7 @@ weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_err
     double norm = gradient_norm(t) / t->total_weight;
     if (!isfinite(norm)) {
         memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
-        clear(t);
+        weft__train_begin_step(t);
         return weft_fail(err, WEFT_LIMIT, "%s: a gradient is not finite behind step %lld; nothing was moved: lower the learning rate", t->src.label,
                          (long long)t->step);
     }
@@ -125,7 +125,7 @@ weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_err
     struct move mv = {t, (float)(by * clip), (float)lr, (float)(1 - pow((double)t->o.beta1, (double)t->step)),
                       (float)(1 - pow((double)t->o.beta2, (double)t->step))};
     weft__pool_run(t->pool, run_move, &mv);
-    clear(t);
+    weft__train_begin_step(t);
     if (out) *out = (weft__train_step){t->step, norm, lr};
     return WEFT_OK;
 }

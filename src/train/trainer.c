@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "train/parts.h"
 
 enum { MAX_ROWS = 65536, MAX_RANK = 1024 };

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -96,11 +97,16 @@ class Models(Training):
     def test_a_killed_run_that_goes_on_is_the_run_without_a_stop(self):
         args = ("--steps", "14", "--save-every", "1", "--accumulate", "2")
         whole = pathlib.Path(self.train("whole", *args)).read_bytes()
-        child = subprocess.Popen(WEFT + self.command("killed", *args), stderr=subprocess.DEVNULL)
-        while child.poll() is None and not os.path.exists(self.path("killed/checkpoint.gguf")):
-            time.sleep(0.002)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+        for _ in range(20):  # until one is hit before its end
+            shutil.rmtree(self.path("killed"), ignore_errors=True)
+            child = subprocess.Popen(WEFT + self.command("killed", *args), stderr=subprocess.DEVNULL)
+            while child.poll() is None and not os.path.exists(self.path("killed/checkpoint.gguf")):
+                time.sleep(0.002)
+            child.send_signal(signal.SIGKILL)
+            if child.wait() == -signal.SIGKILL and not os.path.exists(self.path("killed/model.gguf")):
+                break
+        else:
+            self.fail("no run was killed before its end")
         self.assertEqual(pathlib.Path(self.train("killed", "--resume", *args)).read_bytes(), whole)
         self.assertEqual([p["step"] for p in self.points("killed")], list(range(1, 15)))
         self.assertEqual([p["loss"] for p in self.points("killed")], [p["loss"] for p in self.points("whole")])
@@ -191,6 +197,35 @@ class Models(Training):
         self.assertAlmostEqual(report["ppl"], math.exp(report["nll"]), delta=1e-3)
 
     @of_files
+    def test_a_finished_run_that_goes_on_tells_what_it_was(self):
+        def report(*more):
+            p = weft(*self.command("finished", "--steps", "3", "--json"), *more)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            return json.loads(p.stdout)
+
+        first, again = report(), report("--resume")
+        self.assertEqual([again[k] for k in ("steps", "tokens", "parameters")], [first[k] for k in ("steps", "tokens", "parameters")])
+        self.assertEqual(first["steps"], 3)
+        self.assertGreater(first["tokens"], 0)
+        self.assertGreater(again["seconds"], 0)
+        self.assertIn("peak_gflops", first)  # of the last step
+        self.assertNotIn("peak_gflops", again)  # no step was made, and none was measured
+        p = weft(*self.command("finished", "--steps", "3", "--resume"))
+        self.assertIn(f"3 steps, {first['tokens']} tokens".encode(), p.stderr)
+
+    @of_files
+    def test_texts_are_no_longer_than_the_base_was_made_for(self):
+        def further(out, *more):
+            return weft("train", self.text, "--base", self.model, "--out", self.path(out), "-b", "96", "--steps", "1", *more)
+
+        p = further("longer", "-c", "49")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"was made for 48 (llama.context_length)", p.stderr)
+        p = further("as-long")  # 48, for which a batch of 96 has room
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual(self.bytes_of("as-long", "model.gguf"), self.bytes_of("said", "model.gguf") if further("said", "-c", "48").returncode == 0 else None)
+
+    @of_files
     def test_what_is_wrong_is_named_before_anything_is_done(self):
         bad = self.write("bad.jsonl", "{\"text\": \"a fox\"}\n{\"messages\": []}\n")
         empty = self.write("none.jsonl", "\n")
@@ -207,6 +242,7 @@ class Models(Training):
                 (["train", self.text, "--tokenizer", self.vocab], 2, b"--out is missing"),
                 (self.command("fresh", "--optimizer", "magic"), 2, b"adamw or sgd"),
                 (self.command("fresh", "--steps", "0"), 2, b"from 1"),
+                (self.command("fresh", "--schedule", "one-cycle", "--warmup", "3"), 2, b"--warmup: one-cycle rises by itself"),
                 (["train", self.text, "--tokenizer", self.path("nowhere.gguf"), "--out", self.path("fresh")], 1, b"nowhere.gguf")):
             p = weft(*args)
             self.assertEqual(p.returncode, status, (args, p.stderr))

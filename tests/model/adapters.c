@@ -245,12 +245,17 @@ static void neighbours_change_no_bit(void **state)
     for (int i = 0; i < 3; i++) assert_false(same(&alone[i], &alone[i + 3])); /* of one prompt: it shows */
     for (int round = 0; round < CLAIMS_REPEATED(3, 2, 1); round++) {
         weft_error err = {0};
+        weft_engine_stats before = {.size = sizeof before}, after = before;
+        weft_engine_get_stats(e, &before);
         for (int i = 0; i < N; i++)
             if (submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err)) fail_msg("%s", err.message);
         for (int i = 0; i < N; i++) {
             wait_for(&together[i]);
             if (!same(&alone[i], &together[i])) fail_msg("request %d has another answer beside the others than alone", i);
         }
+        weft_engine_get_stats(e, &after);
+        uint64_t rows = after.n_rows_decode - before.n_rows_decode, steps = after.n_steps - before.n_steps;
+        if (rows < 2 * steps) fail_msg("%llu rows in %llu steps: they had few neighbours", (unsigned long long)rows, (unsigned long long)steps);
     }
     weft_engine_free(&e);
 }
@@ -318,27 +323,33 @@ static void request(world *w, weft__rng *rng)
         fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", prompt, s.n, a.n_cached);
 }
 
-static void prefixes_are_of_one_content(void **state)
+/* One sequence of requests, loads and unloads. */
+static void act_at_random(world *w, uint64_t seed, int n)
 {
-    (void)state;
-    static world w;
     weft__rng rng;
-    int n = CLAIMS_REPEATED(400, 60, 12);
-    w = (world){.engine = new_engine(200000), .plain = new_engine(0), .content = {-1, -1, -1, -1}};
-    weft__rng_seed(&rng, 5);
-    add_contents(w.plain);
+    weft__rng_seed(&rng, seed);
     for (int i = 0; i < n; i++) {
         int name = (int)weft__rng_below(&rng, 4);
         uint64_t act = weft__rng_below(&rng, 8);
         if (act == 0) {
-            assert_int_equal(weft_engine_adapter_remove(w.engine, NAMES[name], NULL), w.content[name] < 0 ? WEFT_NOT_FOUND : WEFT_OK);
-            w.content[name] = -1;
-        } else if (act < 3) load(&w, name, (int)weft__rng_below(&rng, 3));
-        else request(&w, &rng);
+            assert_int_equal(weft_engine_adapter_remove(w->engine, NAMES[name], NULL), w->content[name] < 0 ? WEFT_NOT_FOUND : WEFT_OK);
+            w->content[name] = -1;
+        } else if (act < 3) load(w, name, (int)weft__rng_below(&rng, 3));
+        else request(w, &rng);
     }
+}
+
+static void prefixes_are_of_one_content(void **state)
+{
+    (void)state;
+    static world w;
+    int n = CLAIMS_REPEATED(200, 30, 6);
+    w = (world){.engine = new_engine(200000), .plain = new_engine(0), .content = {-1, -1, -1, -1}};
+    add_contents(w.plain);
+    for (int i = 0; i < n; i++) act_at_random(&w, (uint64_t)i, i % 4 + 1);
     weft_engine_stats stats = {.size = sizeof stats};
     weft_engine_get_stats(w.engine, &stats);
-    printf("           %d steps, %d requests found a prefix, %llu adapters read, %llu evicted\n", n, w.n_hits, (unsigned long long)stats.adapter_loads,
+    printf("           %d sequences, %d requests found a prefix, %llu adapters read, %llu evicted\n", n, w.n_hits, (unsigned long long)stats.adapter_loads,
            (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > n / 10);
     weft_engine_free(&w.engine);

@@ -296,6 +296,13 @@ class Merging(Adapted):
     def test_ties(self):
         self.compare(self.merge("ties", "--density", "0.5"), lambda p: ties([self.halves(i, p, (0.7, 0.4)) for i in (0, 1)], 0.5))
 
+    def test_a_density_is_a_share_to_the_last_value(self):
+        """0.7 of 320 is 224, and in 32 bits a little less."""
+        self.loras = [self.lora(self.case, f"five{i}", seed=i + 20, only=["q_proj", "up_proj"], r=5, alpha=a) for i, a in enumerate((8, 2))]
+        sizes = [self.halves(0, part, (1, 1))[0].size for part in (0, 1)]
+        self.assertTrue(all(int(0.7 * n) != int(float(np.float32(0.7)) * n) for n in sizes), sizes)
+        self.compare(self.merge("ties", "--density", "0.7"), lambda p: ties([self.halves(i, p, (0.7, 0.4)) for i in (0, 1)], 0.7))
+
     def test_slerp(self):
         self.compare(self.merge("slerp", weights=(0.25, 0.75)), lambda p: slerp(*(v * s for v, s in (self.halves(i, p, (1, 1)) for i in (0, 1))), 0.75))
 

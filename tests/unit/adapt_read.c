@@ -390,6 +390,7 @@ static void configurations_are_refused_by_name(void **state)
         {CONFIG ",\"rank_pattern\":{\"q_proj\":1.5}}", "1.5", WEFT_FORMAT},
         {CONFIG ",\"alpha_pattern\":{\"(q\":1}}", "pattern '(q'", WEFT_FORMAT},
         {CONFIG ",\"alpha_pattern\":[1]}", "alpha_pattern", WEFT_FORMAT},
+        {CONFIG ",\"alpha_pattern\":{\"(?:[a-z0-9._]+)+[!?]\":1}}", "adapter_config.json: alpha_pattern '(?:[a-z0-9._]+)+[!?]': a pattern gave up", WEFT_LIMIT},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_peft(bad[i].config, PEFT_Q, 2, bad[i].status, bad[i].says);

@@ -487,6 +487,30 @@ static void every_failed_allocation_is_survived(void **state)
     weft__tokenizer_destroy(&tok);
 }
 
+/* What does not fit is not rendered either: with a template that refuses more than 12 messages, so that no clock is needed. */
+static void turns_that_do_not_fit_are_not_rendered(void **state)
+{
+    static const char few[] = "{% if messages|length > 12 %}{{ raise_exception('too many') }}{% endif %}"
+                              "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+                              "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    const weft__data_options o = {.n_ctx = 40, .max_rows = 40, .in_order = 1};
+    weft__text line = {0};
+    world w;
+    weft__data_counts c;
+    (void)state;
+    weft__text_puts(&line, "{\"messages\": [");
+    for (int i = 0; i < 2000; i++) weft__text_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
+    weft__text_puts(&line, "]}\n");
+    open_world(&w, few, o);
+    add(&w, WEFT__DATA_JSONL, line.data);
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_cut, 1);
+    assert_int_equal(c.n_documents, 1);
+    assert_in_range(next(&w).n_rows, 20, 40);
+    close_world(&w);
+    weft__text_free(&line);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +525,7 @@ int main(void)
         cmocka_unit_test(ids_are_read_in_two_widths),
         cmocka_unit_test(malformed_records_are_named),
         cmocka_unit_test(what_teaches_nothing_is_counted),
+        cmocka_unit_test(turns_that_do_not_fit_are_not_rendered),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("train_data", tests, NULL, NULL);

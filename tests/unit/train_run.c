@@ -214,6 +214,26 @@ static void learning(void **state)
 }
 
 /* Chosen answers become likelier than rejected ones, and the steps of rows and of pairs do not mix. */
+/* What a step of pairs computes: the reference's way forth, and what an ordinary step does. */
+static void flops_of_pairs(void **state)
+{
+    (void)state;
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 32, 64);
+    weft__train_options o = lora_options();
+    weft__trainer *t = tiny_trainer(m, &o);
+    tiny_batch b;
+    weft__train_loss reference, rows;
+    weft__pair_loss pairs;
+    tiny_fill(&b, 2);
+    assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &reference, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_add(t, &b.b, &rows, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
+    assert_int_equal(weft__trainer_add_pairs(t, &b.b, 0.1f, &pairs, NULL), WEFT_OK);
+    assert_true(reference.flops > 0 && pairs.flops == reference.flops + rows.flops);
+    weft__trainer_destroy(&t);
+    tiny_free(m);
+}
+
 static void preferring(void **state)
 {
     (void)state;
@@ -646,6 +666,7 @@ int main(void)
         cmocka_unit_test(optimizers),
         cmocka_unit_test(schedules),
         cmocka_unit_test(learning),
+        cmocka_unit_test(flops_of_pairs),
         cmocka_unit_test(preferring),
         cmocka_unit_test(resuming),
         cmocka_unit_test(damaged),
