@@ -554,6 +554,9 @@ typedef struct weft_engine_stats {
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
     uint64_t adapter_bytes, adapter_loads, adapter_evictions;
     int32_t max_requests; /* of one tenant that an idle engine accepts together */
+    int64_t store_prefixes, store_slots;   /* files on the disk now; without a store all of these are 0 */
+    uint64_t store_bytes, store_cap_bytes; /* of them; of all that there may be */
+    uint64_t store_written, store_write_failed, store_read, store_read_tokens, store_damaged, store_removed; /* files, and tokens of those that were read */
 } weft_engine_stats;
 
 /* out->size set by the caller. */
@@ -568,6 +571,8 @@ WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, c
                                       int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
 WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens,
                                          uint64_t *n_bytes, weft_error *err);
+/* Removes what was saved under a name; waits for the disk. WEFT_UNSUPPORTED, WEFT_ARGUMENT and WEFT_NOT_FOUND as above. */
+WEFT_API weft_status weft_engine_erase(weft_engine *engine, const char *name, weft_error *err);
 
 /* ---- converting ---- */
 

@@ -428,3 +428,15 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *token
     *n_bytes = c.n_bytes;
     return WEFT_OK;
 }
+
+weft_status weft_engine_erase(weft_engine *e, const char *name, weft_error *err)
+{
+    serve_command c = {.name = name, .engine = e};
+    weft_status st = check_slot(e, name, err);
+    if (!st) st = weft__store_erase(e->store, name, weft__serve_slot_done, &c, err);
+    if (st) return st;
+    pthread_mutex_lock(&e->lock);
+    st = wait_for(&c, err);
+    pthread_mutex_unlock(&e->lock);
+    return st;
+}

@@ -232,6 +232,8 @@ void weft__serve_commands(weft_engine *e);
 void weft__serve_command(serve_command *c);
 /* What the store's thread calls when it has read a slot for command `arg`. */
 void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
+/* The same when it has written or erased one: the command is done. */
+void weft__serve_slot_done(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
 /* The tokens are worth keeping: takes *tokens, and sets it to NULL, or does nothing. */
 void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
 /* Copies a piece of a prefix that waits to be kept; after the last one the store has it. stopping: it is worth waiting for the disk. */

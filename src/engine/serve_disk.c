@@ -176,7 +176,7 @@ static void command_done(serve_command *c, weft_status status)
     pthread_cond_broadcast(&c->engine->told);
 }
 
-static void on_saved(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+void weft__serve_slot_done(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
 {
     serve_command *c = arg;
     weft_engine *e = c->engine;
@@ -236,7 +236,7 @@ static weft_status save(weft_engine *e, serve_command *c, int *going)
     weft__snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
     if (!st) {
         c->n_bytes = s->n_bytes;
-        st = weft__store_put(e->store, &s, c->name, on_saved, c, &c->err);
+        st = weft__store_put(e->store, &s, c->name, weft__serve_slot_done, c, &c->err);
     }
     weft__snapshot_free(&s);
     return st;

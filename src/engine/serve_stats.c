@@ -60,11 +60,13 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     weft_engine *e = (weft_engine *)(uintptr_t)engine;
     weft__sched_stats s;
     weft__adapt_store_stats a;
+    weft__store_stats d = {0};
     if (out->size != sizeof *out) {
         *out = (weft_engine_stats){.size = out->size};
         return;
     }
     weft__adapt_store_get_stats(e->adapters, &a);
+    if (e->store) weft__store_get_stats(e->store, &d);
     pthread_mutex_lock(&e->lock);
     weft__sched_get_stats(e->sched, &s);
     *out = e->stats;
@@ -73,6 +75,16 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->adapter_bytes = a.n_bytes;
     out->adapter_loads = a.n_loads;
     out->adapter_evictions = a.n_evictions;
+    out->store_prefixes = d.n_prefixes;
+    out->store_slots = d.n_slots;
+    out->store_bytes = d.n_bytes;
+    out->store_cap_bytes = d.cap_bytes;
+    out->store_written = d.n_written;
+    out->store_write_failed = d.n_write_failed;
+    out->store_read = d.n_read;
+    out->store_read_tokens = d.tokens_read;
+    out->store_damaged = d.n_damaged;
+    out->store_removed = d.n_removed;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;

@@ -47,10 +47,6 @@ int32_t weft__kv_seq_pages_for(const weft__kv_seq *seq, int group, int32_t n);
 void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n);
 /* Forgets all but the first n tokens; returns how many are kept: n, or 0 when a window needed for continuing at n is gone. */
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n);
-/* Makes `seq`, empty and of the same pool, share the first n tokens of `from`, without copying anything; whichever of the two
- * writes into a shared page first copies it. Returns the tokens shared: n, or 0 when `from` is shorter, seq's context is too
- * small, or a window needed for continuing at n is gone. */
-int32_t weft__kv_seq_fork(weft__kv_seq *seq, const weft__kv_seq *from, int32_t n);
 /* Valid until the next reserve, trim or insertion into the prefix tree. */
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq);
 

@@ -396,14 +396,6 @@ void weft__prefix_destroy(weft__prefix **pp)
     *pp = NULL;
 }
 
-int32_t weft__prefix_pages(const weft__prefix *p, int group)
-{
-    const struct weft__kv_group_pool *gp = &p->shape.pool->groups[group];
-    int32_t n = 0;
-    for (int32_t i = 0; i < p->shape.pool->bindings[group].n_pages; i++) n += gp->owner[i] != NULL;
-    return n;
-}
-
 void weft__prefix_get_stats(const weft__prefix *p, weft__prefix_stats *out)
 {
     *out = p->stats;

@@ -58,8 +58,6 @@ int32_t weft__prefix_insert(weft__prefix *prefix, weft__kv_key root, const int32
 int weft__prefix_evict(weft__prefix *prefix, int group, int32_t n_free);
 /* Forgets all below one root (an adapter that is gone), or everything when root is NULL. */
 void weft__prefix_forget(weft__prefix *prefix, const weft__kv_key *root);
-/* Pages of a group in the tree, in use or idle; O(pages). */
-int32_t weft__prefix_pages(const weft__prefix *prefix, int group);
 void weft__prefix_get_stats(const weft__prefix *prefix, weft__prefix_stats *out);
 
 #endif

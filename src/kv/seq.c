@@ -144,23 +144,6 @@ int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
     return n;
 }
 
-int32_t weft__kv_seq_fork(weft__kv_seq *seq, const weft__kv_seq *from, int32_t n)
-{
-    if (n < 1 || n > from->length || n > seq->n_ctx || !weft__kv_seq_continues(from, n)) return 0;
-    for (int g = 0; g < seq->pool->n_groups; g++) {
-        const weft_kv_group *spec = &seq->pool->groups[g].spec;
-        int32_t first = weft__kv_first_entry(spec, n), end = weft__kv_entries(spec, n);
-        for (int32_t i = 0; i < end; i++) {
-            seq->pages[g][i] = i < first ? -1 : from->pages[g][i];
-            if (i >= first) weft__kv_page_retain(seq->pool, g, seq->pages[g][i]);
-        }
-        seq->n_pages[g] = end;
-        seq->n_gone[g] = first;
-    }
-    seq->length = n;
-    return n;
-}
-
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq)
 {
     return (weft_seq_view){(const int32_t *const *)seq->pages, seq->n_pages, NULL};

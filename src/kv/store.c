@@ -101,18 +101,20 @@ static uint64_t drop_oldest(weft__store *s)
     return n_bytes;
 }
 
-/* Removes prefixes until n_bytes more fit under the cap, less those of the slot that is replaced (or NULL). */
-static weft_status make_room(weft__store *s, uint64_t n_bytes, const weft__store_entry *replaced, weft_error *err)
+/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
+static weft_status make_room(weft__store *s, uint64_t n_bytes, int slot, const weft__store_entry *replaced, weft_error *err)
 {
     int64_t n_slots;
     pthread_mutex_lock(&s->lock);
     uint64_t cap = s->stats.cap_bytes, slots = weft__store_index_slots(&s->index, &n_slots);
     pthread_mutex_unlock(&s->lock);
     uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
-    if (n_bytes > cap || slots - credit > cap - n_bytes)
-        return weft_fail(err, WEFT_LIMIT,
-                         "%llu bytes do not fit beside %lld saved slots under the store's cap of %llu bytes; erase slots",
-                         (unsigned long long)n_bytes, (long long)n_slots, (unsigned long long)cap);
+    uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
+    if (n_bytes > share || slots - credit > share - n_bytes)
+        return weft_fail(err, WEFT_LIMIT, "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
+                         "erase some by name, or give the store more room",
+                         (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots, (unsigned long long)share,
+                         (unsigned long long)cap);
     while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
     return WEFT_OK;
 }
@@ -154,7 +156,7 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
     e->n_bytes = j->snapshot->n_bytes;
     e->slot = slot;
     memcpy(e->file, j->file, sizeof e->file);
-    weft_status st = make_room(s, e->n_bytes, old, err);
+    weft_status st = make_room(s, e->n_bytes, slot, old, err);
     if (!st) {
         weft__snapshot_seal(j->snapshot);
         while ((st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err)) == WEFT_LIMIT) { /* a full disk */

@@ -1,7 +1,8 @@
 /* store.h: prefixes that outlive the process: a folder of snapshots (snapshot.h), kept by a thread of its own.
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached
- *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again
+ *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again; all of them take three
+ *               quarters of the cap at most
  *   t-HEX       being written; removed when the store is opened
  *   lock        held while a process has the store open
  * Other files are left alone. A file appears complete (written aside, flushed, renamed, folder flushed) and is removed when it is

@@ -154,7 +154,7 @@ static int read_seed(weft__ask *ask, const char *name, const weft__json *v, weft
 static int read_seed_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     (void)name, (void)v, (void)fault;
-    ask->seed_given = ask->seed >= 0;
+    ask->seed_given = ask->seed >= 0 && ask->seed != UINT32_MAX; /* llama.cpp's default, which its clients send for none */
     return 1;
 }
 
@@ -165,7 +165,7 @@ static int read_tool_choice(weft__ask *ask, const char *name, const weft__json *
     size_t n;
     (void)ask;
     if (weft__json_string(v, &s, &n) && (!strcmp(s, "none") || !strcmp(s, "auto"))) return 1;
-    return weft__fault_set(fault, 400, name, "'%s' other than none is not supported by this server", name);
+    return weft__fault_set(fault, 400, name, "'%s' must be none or auto: this server calls no functions", name);
 }
 
 static int read_modalities(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
@@ -226,6 +226,7 @@ static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, i
     if (weft__json_kind_of(v) == WEFT__JSON_STRING) return 1;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
         return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
+    if (!n && ask->form == &weft__form_tokenize) return 1; /* no tokens, as llama.cpp says */
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
     if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
     if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
@@ -538,7 +539,7 @@ static const weft__field completion_fields[] = {
 };
 
 static const weft__field tokenize_fields[] = {
-    JSON("content", 1, content, "string, or array of strings and token ids", read_prompt_llama),
+    JSON("content", 0, content, "string, or array of strings and token ids", read_prompt_llama),
     BOOL("add_special", add_special, 0),
     BOOL("parse_special", parse_special, 1),
     BOOL("with_pieces", with_pieces, 0),
@@ -564,7 +565,7 @@ static const weft__field embedding_fields[] = {
 };
 
 static const weft__field slot_fields[] = {
-    {"filename", WEFT__FIELD_STRING, 1, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
+    {"filename", WEFT__FIELD_STRING, 0, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
     END,
 };
 

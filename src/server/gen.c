@@ -81,12 +81,23 @@ static int add_entry(weft__choice *c, weft__entry **all, size_t *n, size_t *capa
     return 1;
 }
 
+size_t weft__entries_shown(const weft__choice *c)
+{
+    size_t n = c->n_entries;
+    if (c->stop->found >= 0)
+        for (n = 0; n < c->n_entries && c->entries[n].begin < c->text.len;) n++;
+    return n;
+}
+
 /* Entries whose text is certain. */
 static size_t entries_ready(const weft__choice *c, int all)
 {
     size_t n = c->n_shown;
-    int cut = c->stop->found >= 0;
-    while (n < c->n_entries && (all || (cut ? c->entries[n].begin < c->text.len : c->entries[n].end <= c->text.len))) n++;
+    if (c->stop->found >= 0) {
+        size_t shown = weft__entries_shown(c);
+        return shown > n ? shown : n;
+    }
+    while (n < c->n_entries && (all || c->entries[n].end <= c->text.len)) n++;
     return n;
 }
 
@@ -157,11 +168,19 @@ static void on_embedding(weft__choice *c, const weft_event *e)
     c->n_embedding = e->n_embedding;
 }
 
+/* `n` answers of a prompt count its tokens once, as `usage` does. */
+static int first_of_prompt(const weft__choice *c)
+{
+    return c->index % (int)c->gen->ask.n == 0;
+}
+
 static void count(const weft__choice *c)
 {
     weft__metrics *m = &c->gen->server->metrics;
-    m->prompt_tokens += (uint64_t)c->n_prompt;
-    m->cached_tokens += (uint64_t)c->n_cached;
+    if (first_of_prompt(c)) {
+        m->prompt_tokens += (uint64_t)c->n_prompt;
+        m->cached_tokens += (uint64_t)c->n_cached;
+    }
     m->generated_tokens += (uint64_t)c->n_generated;
     m->embedded += c->n_embedding != 0;
     m->finished[c->finish]++;
@@ -212,8 +231,10 @@ static void set_note(weft__gen *g)
     note->n_choices = g->n_choices;
     for (int i = 0; i < g->n_choices; i++) {
         const weft__choice *c = &g->choices[i];
-        note->n_prompt += c->n_prompt;
-        note->n_cached += c->n_cached;
+        if (first_of_prompt(c)) {
+            note->n_prompt += c->n_prompt;
+            note->n_cached += c->n_cached;
+        }
         note->n_generated += c->n_generated;
         if (c->queue_ms > note->queue_ms) note->queue_ms = c->queue_ms;
     }

@@ -81,7 +81,6 @@ typedef struct weft__http_counts {
 void weft__http_count(weft__http *http, weft__http_counts *out);
 
 /* ---- of a request ---- */
-uint64_t weft__http_id(const weft__http_request *r);
 const char *weft__http_method(const weft__http_request *r);
 const char *weft__http_path(const weft__http_request *r);
 /* NULL when there is no such header or argument (case of headers ignored). Live with the request. */
@@ -90,7 +89,6 @@ const char *weft__http_query(const weft__http_request *r, const char *name);
 const char *weft__http_body(const weft__http_request *r, size_t *n);
 /* Lets go of the body, by who handles the request; an answer does so too. */
 void weft__http_free_body(weft__http_request *r);
-const char *weft__http_peer(const weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
 void weft__http_set_note(weft__http_request *r, void *note);

@@ -77,11 +77,6 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     if (drop) drop(arg);
 }
 
-uint64_t weft__http_id(const weft__http_request *r)
-{
-    return r->id;
-}
-
 const char *weft__http_method(const weft__http_request *r)
 {
     return r->method;
@@ -90,11 +85,6 @@ const char *weft__http_method(const weft__http_request *r)
 const char *weft__http_path(const weft__http_request *r)
 {
     return r->path;
-}
-
-const char *weft__http_peer(const weft__http_request *r)
-{
-    return r->peer;
 }
 
 uint64_t weft__http_began_ns(const weft__http_request *r)

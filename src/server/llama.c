@@ -89,11 +89,9 @@ static void put_settings(weft__text *out, const weft__choice *c)
 static void put_final(weft__text *out, const weft__choice *c, size_t text_from, size_t entry_from)
 {
     const weft__gen *g = c->gen;
-    size_t n_stop, n_text = c->text.len - text_from, last = c->n_entries;
+    size_t n_stop, n_text = c->text.len - text_from, shown = weft__entries_shown(c), last = shown > entry_from ? shown : entry_from;
     const char *stop = weft__stop_found(c->stop, &n_stop);
     const char *why = c->stop->found >= 0 ? "word" : c->finish == WEFT_FINISH_LENGTH ? "limit" : "eos";
-    if (c->stop->found >= 0)
-        for (last = entry_from; last < c->n_entries && c->entries[last].begin < c->text.len;) last++;
     weft__text_printf(out, "{\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data ? c->text.data + text_from : "", n_text);
     put_tokens(out, c, entry_from, last);
@@ -125,20 +123,13 @@ static void delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *
 
 static void choice_end(weft__choice *c, weft__text *out)
 {
-    weft__fault fault = {0};
-    size_t n = 0;
-    if (!c->status) {
-        weft__text_puts(out, "data: ");
-        put_final(out, c, c->text.len, c->n_entries);
-        weft__text_puts(out, "\n\n");
+    if (c->status) {
+        weft__put_error_event(WEFT__LLAMA, c, out);
         return;
     }
-    weft__fault_of(&fault, c->status, c->message);
-    char *body = weft__fault_body(WEFT__LLAMA, &fault, &n);
     weft__text_puts(out, "data: ");
-    weft__text_put(out, body ? body : "{}", body ? n : 2);
+    put_final(out, c, c->text.len, c->n_entries);
     weft__text_puts(out, "\n\n");
-    weft__free(body);
 }
 
 static void stream_end(weft__gen *g, weft__text *out)

@@ -139,6 +139,16 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
     gauge(out, "weft_adapter_bytes", "Bytes of those that are ready.", (double)e->adapter_bytes);
     counter(out, "weft_adapter_loads_total", "Adapters read.", e->adapter_loads);
     counter(out, "weft_adapter_evictions_total", "Adapters let go for others.", e->adapter_evictions);
+    gauge(out, "weft_store_prefixes", "Prefixes on the disk.", (double)e->store_prefixes);
+    gauge(out, "weft_store_slots", "Saved slots on the disk.", (double)e->store_slots);
+    gauge(out, "weft_store_bytes", "Bytes of both.", (double)e->store_bytes);
+    gauge(out, "weft_store_cap_bytes", "What they may take together.", (double)e->store_cap_bytes);
+    counter(out, "weft_store_written_total", "Files written.", e->store_written);
+    counter(out, "weft_store_write_failures_total", "Files that could not be written.", e->store_write_failed);
+    counter(out, "weft_store_hits_total", "Files that were read for a request.", e->store_read);
+    counter(out, "weft_store_hit_tokens_total", "Tokens in them.", e->store_read_tokens);
+    counter(out, "weft_store_damaged_total", "Files dropped because they were not what they must be.", e->store_damaged);
+    counter(out, "weft_store_removed_total", "Prefixes that made room or became part of longer ones.", e->store_removed);
     put_engine_histogram(out, "weft_step_rows", "Rows of a step.", &e->batch_rows, 1);
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }

@@ -52,18 +52,6 @@ static void put_usage(weft__text *out, const weft__gen *g)
                       (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
 }
 
-static void put_error_event(weft__choice *c, weft__text *out)
-{
-    weft__fault fault = {0};
-    size_t n;
-    weft__fault_of(&fault, c->status, c->message);
-    char *body = weft__fault_body(WEFT__OPENAI, &fault, &n);
-    weft__text_puts(out, "data: ");
-    weft__text_put(out, body ? body : "{}", body ? n : 2);
-    weft__text_puts(out, "\n\n");
-    weft__free(body);
-}
-
 static int any_failed(const weft__gen *g)
 {
     for (int i = 0; i < g->n_choices; i++)
@@ -143,7 +131,7 @@ static void chat_delta(weft__choice *c, size_t n_text, size_t n_entries, weft__t
 static void chat_choice_end(weft__choice *c, weft__text *out)
 {
     if (c->status) {
-        put_error_event(c, out);
+        weft__put_error_event(WEFT__OPENAI, c, out);
         return;
     }
     begin_chunk(out, c);
@@ -169,15 +157,6 @@ static void chat_stream_end(weft__gen *g, weft__text *out)
     stream_end(g, out, "chat.completion.chunk");
 }
 
-/* Entries that the answer shows: without those of the stop string. */
-static size_t shown_entries(const weft__choice *c)
-{
-    size_t n = c->n_entries;
-    if (c->stop->found >= 0)
-        for (n = 0; n < c->n_entries && c->entries[n].begin < c->text.len;) n++;
-    return n;
-}
-
 static void chat_whole(weft__gen *g, weft__text *out)
 {
     put_head(out, g, "chat.completion");
@@ -187,7 +166,7 @@ static void chat_whole(weft__gen *g, weft__text *out)
         weft__text_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
         weft__json_write_string(out, c->text.data ? c->text.data : "", c->text.len);
         weft__text_puts(out, ",\"refusal\":null},");
-        put_chat_logprobs(out, c, 0, shown_entries(c));
+        put_chat_logprobs(out, c, 0, weft__entries_shown(c));
         weft__text_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
     weft__text_puts(out, "],");
@@ -355,7 +334,7 @@ static void completions_first_delta(weft__choice *c, size_t n_text, size_t n_ent
 static void completions_choice_end(weft__choice *c, weft__text *out)
 {
     if (c->status) {
-        put_error_event(c, out);
+        weft__put_error_event(WEFT__OPENAI, c, out);
         return;
     }
     if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
@@ -380,7 +359,7 @@ static void completions_whole(weft__gen *g, weft__text *out)
         weft__text_printf(out, "%s{\"index\":%d,\"text\":", i ? "," : "", i);
         weft__json_write_string(out, both.data ? both.data : "", both.len);
         weft__text_putc(out, ',');
-        put_completion_logprobs(out, c, g->ask.echo, 0, shown_entries(c));
+        put_completion_logprobs(out, c, g->ask.echo, 0, weft__entries_shown(c));
         weft__text_printf(out, ",\"finish_reason\":\"%s\"}", finish_text(c));
     }
     weft__text_puts(out, "],");

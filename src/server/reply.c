@@ -87,6 +87,18 @@ void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
     weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
 }
 
+void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__text *out)
+{
+    weft__fault fault = {0};
+    size_t n;
+    weft__fault_of(&fault, c->status, c->message);
+    char *body = weft__fault_body(dialect, &fault, &n);
+    weft__text_puts(out, "data: ");
+    weft__text_put(out, body ? body : "{}", body ? n : 2);
+    weft__text_puts(out, "\n\n");
+    weft__free(body);
+}
+
 void weft__reply_json(weft__http_request *r, int status, weft__text *body)
 {
     weft__fault fault = {0};

@@ -176,7 +176,8 @@ static void tokenize(weft_server *s, weft__http_request *r, const char *tenant)
     weft__text out = {0};
     (void)tenant;
     if (!parse(s, r, &weft__form_tokenize, &ask)) return;
-    int ok = weft__texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
+    int none = !ask.content || (weft__json_kind_of(ask.content) == WEFT__JSON_ARRAY && !weft__json_size(ask.content));
+    int ok = none || weft__texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
     if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
     weft__prompts_free(&prompts);
     weft__ask_free(&ask);
@@ -314,8 +315,15 @@ static void props(weft_server *s, weft__http_request *r, const char *tenant)
 static void slots(weft_server *s, weft__http_request *r, const char *tenant)
 {
     weft__text out = {0};
+    weft__fault fault = {0};
     (void)tenant;
-    weft__slots_write(s, &out);
+    const char *fail = weft__http_query(r, "fail_on_no_slot");
+    if (!weft__slots_write(s, &out) && fail && *fail) {
+        weft__text_free(&out);
+        weft__fault_set(&fault, 503, NULL, "no slot available");
+        refuse(r, &fault);
+        return;
+    }
     reply(r, &out);
 }
 
@@ -324,8 +332,10 @@ static int read_filename(weft_server *s, weft__http_request *r, weft__ask *ask, 
     size_t n;
     const char *body = weft__http_body(r, &n);
     *ask = (weft__ask){0};
-    if (!strcmp(action, "erase")) return 1;
-    return weft__ask_parse(&weft__form_slot, s->n_vocab, body, n, ask, fault);
+    int erase = !strcmp(action, "erase"); /* of the slot, or by name of what was saved */
+    if (erase && !n) return 1;
+    if (!weft__ask_parse(&weft__form_slot, s->n_vocab, body, n, ask, fault)) return 0;
+    return erase || ask->filename || weft__fault_set(fault, 400, "filename", "'filename' is missing; it must be a string");
 }
 
 static void slot(weft_server *s, weft__http_request *r, const char *tenant)

@@ -200,6 +200,11 @@ typedef struct weft__choice {
     uint64_t seed;
 } weft__choice;
 
+/* Its entries that the answer shows: without those of the stop string. */
+size_t weft__entries_shown(const weft__choice *c);
+/* Of a stream: why the choice failed. */
+void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__text *out);
+
 /* How a dialect answers; called by the engine's thread. */
 typedef struct weft__writer {
     /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
@@ -288,6 +293,7 @@ const char *weft__route_at(int index);
 void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note);
 weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
                               weft__fault *fault);
-void weft__slots_write(weft_server *s, weft__text *out);
+/* Returns how many are idle. */
+int32_t weft__slots_write(weft_server *s, weft__text *out);
 
 #endif

@@ -70,13 +70,15 @@ void weft__slots_give(weft__slots *s, int32_t at)
     pthread_mutex_unlock(&s->lock);
 }
 
-void weft__slots_write(weft_server *server, weft__text *out)
+int32_t weft__slots_write(weft_server *server, weft__text *out)
 {
     weft__slots *s = &server->slots;
+    int32_t n_idle = 0;
     pthread_mutex_lock(&s->lock);
     weft__text_putc(out, '[');
     for (int32_t i = 0; i < s->n; i++) {
         const weft__slot *slot = &s->all[i];
+        n_idle += !slot->busy;
         int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
         weft__text_printf(out,
                           "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
@@ -86,6 +88,7 @@ void weft__slots_write(weft_server *server, weft__text *out)
     }
     weft__text_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
+    return n_idle;
 }
 
 enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
@@ -202,6 +205,16 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
     return st;
 }
 
+/* What was saved under a name, whoever is in the slot. */
+static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__text *out, weft__fault *fault)
+{
+    weft_error err = {0};
+    weft_status st = weft_engine_erase(server->engine, stored, &err);
+    if (st) weft__fault_of(fault, st, err.message);
+    else weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
+    return st;
+}
+
 static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__text *out, weft__fault *fault)
 {
     pthread_mutex_lock(&s->lock);
@@ -217,13 +230,14 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
 weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
                               weft__fault *fault)
 {
-    if (!strcmp(action, "erase")) return erase(&server->slots, id, tenant, out, fault);
+    if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
     if (!is_name(filename)) {
         weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path", WEFT__MAX_FILENAME);
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
+    if (!strcmp(action, "erase")) return erase_saved(server, id, filename, stored, out, fault);
     if (!strcmp(action, "save")) return save(server, id, tenant, filename, stored, out, fault);
     return restore(server, id, tenant, filename, stored, out, fault);
 }

@@ -62,7 +62,7 @@ def bad_requests(facts):
                   ({"logprobs": 3}, 400, "must be a boolean", "logprobs"), ({"top_logprobs": 2}, 400, "only allowed when 'logprobs'", "top_logprobs"),
                   ({"logprobs": True, "top_logprobs": 21}, 400, "from 0 to 20", "top_logprobs"),
                   ({"tools": [{"type": "function"}]}, 400, "'tools' is not supported", "tools"), ({"functions": [{}]}, 400, "not supported", "functions"),
-                  ({"tool_choice": "required"}, 400, "other than none", "tool_choice"), ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
+                  ({"tool_choice": "required"}, 400, "none or auto", "tool_choice"), ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
                   ({"audio": {"voice": "x"}}, 400, "not supported", "audio"), ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"))
     for messages, words, field in (
             ("hi", "must be an array of messages", "messages"), ([], "must not be empty", "messages"), ({}, "an array", "messages"), (None, "is missing", "messages"),
@@ -101,7 +101,7 @@ def bad_requests(facts):
         ({"logit_bias": [[1, 20000]]}, "from -10000 to 10000"), ({"logit_bias": [["w" * 1001, 1]]}, "at most 1000 bytes"), ({"logit_bias": [[1, True]]}, "numbers as values"),
         ({"id_slot": 70000}, "'id_slot'"), ({"cache_prompt": 1}, "'cache_prompt'"), ({"post_sampling_probs": True}, "'post_sampling_probs'"), ({"prompt": [1, {}]}, "'prompt[1]'")]
     cases += [(LLAMA, {**p, **body}, 400, words, None) for body, words in llama]
-    cases += [("/tokenize", {}, 400, "'content' is missing", None), ("/tokenize", {"content": 5}, 400, "'content' must be a string", None), ("/tokenize", {"content": "a", "add_special": 2}, 400, "'add_special'", None),
+    cases += [("/tokenize", {"content": 5}, 400, "'content' must be a string", None), ("/tokenize", {"content": "a", "add_special": 2}, 400, "'add_special'", None),
               ("/detokenize", {}, 400, "'tokens' is missing", None), ("/detokenize", {"tokens": "a"}, 400, "'tokens' must be an array", None), ("/detokenize", {"tokens": [beyond]}, 400, "'tokens[0]'", None),
               ("/apply-template", {}, 400, "'messages' is missing", None), ("/embedding", {}, 400, "'content' is missing", None), ("/embedding", {"content": {}}, 400, "'content' must be", None)]
     for name in ("../../etc/passwd", "..", ".", "", "a/b", "a\\b", "/etc/passwd", "x" * 129, "a b", "café", "a\n", "%2e%2e", "a:b", "nul\0l", 5, None):

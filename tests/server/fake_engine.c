@@ -407,6 +407,16 @@ weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *token
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
 }
 
+weft_status weft_engine_erase(weft_engine *e, const char *name, weft_error *err)
+{
+    int at = 0;
+    pthread_mutex_lock(&e->lock);
+    while (at < MAX_SAVED && strcmp(e->saved[at], name)) at++;
+    if (at < MAX_SAVED) e->saved[at][0] = 0;
+    pthread_mutex_unlock(&e->lock);
+    return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
+}
+
 /* ---- adapters ---- */
 
 /* With the lock. */

@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, ROOT, TEXT, Case, Server, request, user
+from servers import CHAT, FAKE, LLAMA, ROOT, SLOWER, TEXT, Case, Server, request, user
 
 
 class OpenAI(Case):
@@ -244,7 +244,8 @@ class Llama(Case):
         self.assertEqual(self.post("/tokenize", {"content": "a", "add_special": True}).json, {"tokens": [256, 97]})
         self.assertEqual(self.post("/tokenize", {"content": "</s>", "parse_special": False}).json["tokens"], list(b"</s>"))
         self.assertEqual(self.post("/tokenize", {"content": "</s>"}).json["tokens"], [257])
-        self.assertEqual(self.post("/tokenize", {"content": ""}).json["tokens"], [])
+        for none in ({"content": ""}, {"content": []}, {}):
+            self.assertEqual(self.post("/tokenize", none).json, {"tokens": []})
         pieces = self.post("/tokenize", {"content": "aé", "with_pieces": True}).json["tokens"]
         self.assertEqual([p["piece"] for p in pieces], ["a", [0xc3], [0xa9]])
 
@@ -284,6 +285,34 @@ class Llama(Case):
         self.assertEqual(self.server.get("/slots").json[5]["n_tokens"], 13)
         self.assertEqual(self.post("/slots/5?action=save", {"filename": "again"}).json["n_saved"], 13)  # no request ran in it
         self.post("/slots/5?action=restore", {"filename": "never"}, 404)
+        self.assertEqual(self.post("/slots/5?action=erase", {"filename": "talk.bin"}).json, {"id_slot": 5, "filename": "talk.bin", "n_erased": 0})
+        for action in ("restore", "erase"):
+            self.post("/slots/5?action=" + action, {"filename": "talk.bin"}, 404)
+        self.assertIn("'filename' is missing", self.post("/slots/5?action=save", {}, 400).json["error"]["message"])
+        self.assertEqual(self.server.get("/slots?fail_on_no_slot=1").status, 200)
+
+    def test_no_idle_slot(self):
+        server = self.own()
+        with server.connect() as s:
+            s.sendall(request({"prompt": "[delay 20][loop a]", "n_predict": 2000, "n": 8, "stream": True}, LLAMA))
+            server.wait_metric("weft_running", 8)
+            until = time.time() + 5 * SLOWER
+            while server.get("/slots?fail_on_no_slot=1").status != 503 and time.time() < until:
+                time.sleep(0.02)
+            self.assertEqual((server.get("/slots?fail_on_no_slot=1").status, server.get("/slots").status), (503, 200))
+
+    def test_random_seeds(self):
+        """What llama.cpp's clients send for none is none."""
+        for seed in (-1, 4294967295):
+            seeds = {self.post(LLAMA, {"prompt": "[say x]", "seed": seed}).json["generation_settings"]["seed"] for _ in range(2)}
+            self.assertEqual(len(seeds - {seed}), 2)
+        self.assertEqual(self.post(LLAMA, {"prompt": "[say x]", "seed": 4294967294}).json["generation_settings"]["seed"], 4294967294)
+
+    def test_prompts_count_once(self):
+        for n in (1, 4):
+            before = self.server.metric("weft_prompt_tokens_total")
+            usage = self.post(TEXT, {"prompt": ["[say abc]", "[say de]"], "n": n}).json["usage"]
+            self.assertEqual(self.server.metric("weft_prompt_tokens_total") - before, usage["prompt_tokens"])
 
     def test_slots_that_are_busy(self):
         with self.server.connect() as s:
@@ -292,7 +321,7 @@ class Llama(Case):
             while b"data: " not in got:  # the head may come before it runs
                 got += s.recv(1000)
             for action in ("save", "restore", "erase"):
-                a = self.post("/slots/6?action=" + action, {"filename": "busy"}, 409)
+                a = self.post("/slots/6?action=" + action, {} if action == "erase" else {"filename": "busy"}, 409)
                 self.assertEqual(a.json["error"]["message"], "slot 6 is running a request")
         self.assertEqual(self.server.wait_metric("weft_running", 0), 0)
 
@@ -354,7 +383,7 @@ class Llama(Case):
             self.assertRegex(line, r'^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$')
             names.add(re.match(r"(?:# \w+ )?([a-z_:]+)", line).group(1))
         for name in ("weft_time_to_first_token_seconds_bucket", "weft_time_between_tokens_seconds_sum", "weft_queue_seconds_count", "weft_kv_pages",
-                     "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing"):
+                     "weft_store_bytes", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing"):
             self.assertIn(name, names)
         counts = [int(n) for n in re.findall(r'^weft_request_seconds_bucket\{le="[^"]+"\} (\d+)', text, re.M)]
         self.assertEqual(counts, sorted(counts))

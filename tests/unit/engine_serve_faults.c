@@ -53,6 +53,16 @@ static void a_slot_is_saved_and_comes_back(void **state)
     run_alone(e, &q, &again, 1);
     compare("after a slot was restored", &q, &a, &again, 1);
     assert_int_equal(again.n_cached, 149);
+    weft_engine_stats counted = {.size = sizeof counted};
+    weft_engine_get_stats(e, &counted);
+    assert_int_equal(counted.store_slots, 1);
+    assert_true(counted.store_read >= 1 && counted.store_bytes >= bytes && counted.store_cap_bytes > counted.store_bytes);
+    assert_int_equal(weft_engine_erase(e, "../up", &err), WEFT_ARGUMENT);
+    if (weft_engine_erase(e, "mine", &err)) fail_msg("%s", err.message);
+    assert_int_equal(weft_engine_erase(e, "mine", &err), WEFT_NOT_FOUND);
+    assert_int_equal(weft_engine_restore(e, "mine", back, 100, &restored, &read, &err), WEFT_NOT_FOUND);
+    weft_engine_get_stats(e, &counted);
+    assert_int_equal(counted.store_slots, 0);
     close_engine(&e);
     remove_folder(folder);
     weft_model_close(&model);

@@ -112,7 +112,6 @@ static void equal_pages_are_kept_once(void **state)
     insert(&w, &a, 80);
     insert(&w, &b, 80);
     assert_int_equal(weft__kv_pool_free_pages(w.pool, 0), 15);
-    assert_int_equal(weft__prefix_pages(w.tree, 0), 5);
     check_run(&w, &b);
     weft__kv_seq_destroy(&a.seq);
     assert_int_equal(weft__kv_pool_available_pages(w.pool, 0), 15); /* b is using them */
@@ -371,15 +370,6 @@ static void op_insert(fuzzed *f, run *r)
     learn(f, r, n);
 }
 
-static void op_fork(fuzzed *f, run *r, const run *from)
-{
-    int32_t length = weft__kv_seq_length(from->seq), n = below(f, 2) ? length : below(f, length + 1);
-    begin(&f->w, r, from->root);
-    int32_t got = weft__kv_seq_fork(r->seq, from->seq, n);
-    assert_true(got == n || got == 0);
-    memcpy(r->token, from->token, (size_t)got * sizeof *r->token);
-}
-
 static void op_evict(fuzzed *f)
 {
     if (f->never_evicts) return;
@@ -391,11 +381,10 @@ static void op_evict(fuzzed *f)
 
 static void operate(fuzzed *f)
 {
-    run *r = &f->run[below(f, RUNS)], *other = &f->run[below(f, RUNS)];
+    run *r = &f->run[below(f, RUNS)];
     int what = below(f, 100);
     if (!r->seq) {
-        if (what < 25 && other->seq) op_fork(f, r, other);
-        else op_begin(f, r);
+        op_begin(f, r);
     } else if (what < 40) op_extend(f, r);
     else if (what < 60) op_insert(f, r);
     else if (what < 75) weft__kv_seq_trim(r->seq, below(f, weft__kv_seq_length(r->seq) + 1));
