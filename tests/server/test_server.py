@@ -398,7 +398,63 @@ class Llama(Case):
         c.close()
 
 
+def mismatch(schemas, schema, value, at="$"):
+    """What of JSON Schema docs/openapi.json uses for answers: where the value is not what the schema says; "" where it is."""
+    if "$ref" in schema:
+        return mismatch(schemas, schemas[schema["$ref"].rsplit("/", 1)[1]], value, at)
+    if "anyOf" in schema:
+        found = [mismatch(schemas, s, value, at) for s in schema["anyOf"]]
+        return "" if "" in found else found[0]
+    kinds = {type(None): ["null"], bool: ["boolean"], int: ["integer", "number"], float: ["number"], str: ["string"], list: ["array"], dict: ["object"]}[type(value)]
+    wanted = schema.get("type", kinds)
+    if not set(kinds) & set(wanted if isinstance(wanted, list) else [wanted]):
+        return f"{at} is {kinds[0]}, not {wanted}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{at} is {value!r}"
+    if isinstance(value, list):
+        return next((m for i, v in enumerate(value) if (m := mismatch(schemas, schema.get("items", {}), v, f"{at}[{i}]"))), "")
+    if not isinstance(value, dict):
+        return ""
+    missing, more = set(schema.get("required", [])) - set(value), schema.get("additionalProperties", True)
+    if missing:
+        return f"{at} lacks {missing}"
+    for name, v in value.items():
+        known = name in schema.get("properties", {})
+        if not known and more is False:
+            return f"{at}.{name} is not in the document"
+        m = mismatch(schemas, schema["properties"][name] if known else more if isinstance(more, dict) else {}, v, f"{at}.{name}")
+        if m:
+            return m
+    return ""
+
+
 class Documents(unittest.TestCase):
+    def test_answers(self):
+        """Real answers, and refusals, are what docs/openapi.json says."""
+        with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
+            document = json.load(f)
+        schemas = document["components"]["schemas"]
+        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/props", "/slots")]
+        for path in (CHAT, "/chat/completions"):
+            asks += [("post", path, {"messages": user("[say hi]"), **more}) for more in ({}, {"n": 2, "logprobs": True, "top_logprobs": 2}, {"max_tokens": 1, "logprobs": True}, {"messages": 5})]
+        asks += [("post", TEXT, {"prompt": "[say hi]", **more}) for more in ({}, {"logprobs": 2, "echo": True}, {"logprobs": 0, "n": 2}, {"prompt": None})]
+        asks += [("post", path, {"prompt": "[say hi]", **more}) for path in (LLAMA, "/completions") for more in ({}, {"n_probs": 2, "return_tokens": True}, {"stop": ["i"], "n_predict": 9}, {"n": 2}, {"n": "x"})]
+        asks += [("post", "/v1/embeddings", {"input": ["x", "y"]}), ("post", "/v1/embeddings", {"input": "x", "encoding_format": "base64"}), ("post", "/v1/embeddings", {})]
+        asks += [("post", path, {"content": "x"}) for path in ("/embedding", "/embeddings")]
+        asks += [("post", "/tokenize", {"content": "aé", "with_pieces": flag}) for flag in (False, True)] + [("post", "/detokenize", {"tokens": [97]}), ("post", "/apply-template", {"messages": user("x")})]
+        asks += [("post", LLAMA, {"prompt": "[say hi]", "id_slot": 0})]
+        asks += [("post", "/slots/0?action=" + action, body) for action, body in (("save", {"filename": "t"}), ("restore", {"filename": "t"}), ("erase", {"filename": "t"}), ("erase", {}), ("save", {}))]
+        server = Server(FAKE)
+        try:
+            for method, path, body in asks:
+                answer = server.ask(method.upper(), path, body)
+                plain = path.split("?")[0].replace("/models/fake", "/models/{model}").replace("/slots/0", "/slots/{id_slot}")
+                told = document["paths"][plain][method]["responses"]["200" if answer.status == 200 else "default"]["content"]["application/json"]["schema"]
+                self.assertNotEqual(told, {"type": "object"}, path)
+                self.assertEqual(mismatch(schemas, told, answer.json), "", (path, body, answer.body[:500]))
+        finally:
+            server.stop()
+
     def test_openapi(self):
         """docs/openapi.json says of every field what the tables say."""
         tables = json.loads(subprocess.run([*FAKE, "--fields"], capture_output=True, text=True, check=True).stdout)
