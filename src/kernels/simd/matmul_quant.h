@@ -254,15 +254,13 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------- */
 
-/* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes the time, the processor's own
- * prefetching is at its best if nothing disturbs it (3072 costs a third); where multiplying does, it gives up and all must be
- * fetched, from far. Fetching into the first level helps nowhere. */
-MM_INLINE int mm_ahead(int f, int n_rows)
+/* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes nearly all of the time, lines that
+ * come too early meet others that the processor fetches by itself (8192 costs 3 % there); where multiplying takes a part of it, its
+ * own prefetching gives up and all must be fetched, from far (512 costs 20 % to half). Fetching into the first level helps nowhere. */
+MM_INLINE int mm_ahead(int n_rows)
 {
-    enum { NEAR = 512, FAR = 8192 };
-    const int costly = f == WEFT_Q2_K || f == WEFT_Q3_K || f == WEFT_Q5_K || f == WEFT_Q6_K; /* to take apart */
-    const int near_rows = MM_R == 8 || costly ? 1 : f == WEFT_Q8_0 && MM_DOT32 ? 4 : 2;
-    return n_rows <= near_rows ? NEAR : FAR;
+    enum { NEAR = 4096, FAR = 8192 };
+    return MM_R == 16 && n_rows == 1 ? NEAR : FAR;
 }
 
 MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
@@ -296,7 +294,7 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             if (fetch) {
                 const int lines = (span_bytes / steps + 63) / 64;
-                const char *ahead = (const char *)w + mm_ahead(f, n_rows) + s * lines * 64;
+                const char *ahead = (const char *)w + mm_ahead(n_rows) + s * lines * 64;
                 UNROLL for (int l = 0; l < lines; l++) _mm_prefetch(ahead + 64 * l, _MM_HINT_T1);
             }
             UNROLL for (int h = 0; h < 2; h++)
@@ -439,11 +437,11 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 }
 
 /* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows; pairs, if there is such a function, full
- * tiles where a chunk has several, so that a pair of panels is worth fetching. */
+ * tiles where a chunk has two, which share the fetching of a pair of panels. */
 static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
                           int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
-    enum { ENOUGH = 3 * MM_TILE };
+    enum { ENOUGH = 2 * MM_TILE };
     const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, chunk = mm_chunk_rows(row_bytes), n_spans = mm_spans(f, k);
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;

@@ -14,6 +14,7 @@ enum {
     WIDE_STEPS = 8,              /* a multiple of every mm_steps */
     WIDE_OUTS = 2 * MM_R,        /* outputs of a pair of panels */
     WIDE_ROWS = 4,               /* rows side by side: 8 sums hide the latency of the multipliers */
+    WIDE_ENOUGH = 3 * MM_TILE,   /* rows that repay it: with fewer, what is fetched comes in too large lumps */
     WIDE_CODES = 8 * 2 * MM_REG, /* bytes of the codes of half a step: registers [8 groups][2 panels] */
     WIDE_HALF = WIDE_CODES + 2 * 2 * MM_REG /* and behind them its scales: floats [2 quarters][2 panels] */
 };
@@ -106,10 +107,12 @@ MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a,
 }
 
 /* Whole pairs of panels at w times rows [c, end) of the activations, which are full tiles and MM_CHUNK_ROWS at most. Returns how
- * many outputs that were. Meanwhile the pair that comes next is fetched, and in good time the lines that will be written. */
+ * many outputs that were, none for less than WIDE_ENOUGH rows. Meanwhile the pair that comes next is fetched, and in good time the
+ * lines that will be written. */
 MM_INLINE int64_t wide_run(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
                            int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
 {
+    if (end - c < WIDE_ENOUGH) return 0;
     _Alignas(64) uint8_t codes[2 * WIDE_STEPS * WIDE_HALF];
     _Alignas(64) float sums[MM_CHUNK_ROWS * WIDE_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (n_spans + at_once - 1) / at_once;
