@@ -4,7 +4,8 @@
  * to NULL. A model outlives its sessions; a file outlives nothing (models keep their own). Parameter structs begin with `size`:
  * fill them with the ..._default function, then change fields. A struct of another size than this build's is refused with WEFT_ABI:
  * programs are built against the header of the library they run with.
- * Thread safety: a model may be shared by threads for reading (description, tokenizer); one thread at a time steps its sessions.
+ * Thread safety: a model may be shared by threads: they read its description and tokenizer at once, and steps of its sessions and
+ * engines take turns. A session belongs to one thread at a time, those of a group together.
  * Strings are UTF-8. Token ids are int32. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H
@@ -382,7 +383,7 @@ WEFT_API int weft_matcher_complete(const weft_matcher *matcher);
 /* ---- engine: many requests at once over one model ----
  * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside them. Requests
  * come from any thread. Results arrive as events on the engine's thread: an event function must not block and must not call the
- * engine, except weft_engine_cancel. While an engine lives, nobody else steps its model.
+ * engine, except weft_engine_cancel. Its steps take turns with those of others that step its model.
  * Same answer, always: a request's tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
 

@@ -2,6 +2,7 @@
 #ifndef WEFT_ENGINE_HANDLES_H
 #define WEFT_ENGINE_HANDLES_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "adapt/adapt.h"
@@ -47,9 +48,11 @@ struct weft_model {
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;
     weft__adapt_base base; /* the matrices that adapters change */
-    uint64_t n_group_steps; /* of groups of sessions, begun so far */
     weft_model_info info;
-    /* A step's columns, [max_rows] each: only one thread steps a model. */
+    /* Held while a step is put together, runs and is read: sessions and engines of one model take turns. */
+    pthread_mutex_t stepping;
+    uint64_t n_group_steps; /* of groups of sessions, begun so far */
+    /* A step's columns, [max_rows] each. */
     int32_t *token, *pos, *seq;
     uint8_t *want;
     weft_seq_view *views;

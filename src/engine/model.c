@@ -1,5 +1,5 @@
 /* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
- * Loading is one thread's; afterwards the model is read-only but for the step columns, which the stepping thread owns. */
+ * Loading is one thread's; afterwards the model is read-only but for the step columns, which belong to whoever holds `stepping`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -139,13 +139,20 @@ static weft_status open_tokenizer(weft_model *m, weft_error *err)
     return st;
 }
 
+static weft_model *model_new(void)
+{
+    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    if (m) pthread_mutex_init(&m->stepping, NULL);
+    return m;
+}
+
 weft_status weft_model_open(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
     *out = NULL;
     weft_status st = check_params(p, err);
     if (st) return st;
-    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
     if ((st = weft_file_open(path, &m->file, err))) goto fail;
     if ((st = open_tokenizer(m, err))) goto fail;
@@ -165,7 +172,7 @@ weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_m
     *out = NULL;
     weft_status st = check_params(p, err);
     if (st) return st;
-    weft_model *m = weft__alloc_zero(1, sizeof *m);
+    weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
     if ((st = weft__synthetic_create(shape, dtype, p->progress, p->progress_arg, &m->synthetic, err))) goto fail;
     weft__synthetic_source(m->synthetic, &m->source);
@@ -197,6 +204,7 @@ void weft_model_close(weft_model **p)
     weft_tokenizer_close(&m->tokenizer);
     weft__synthetic_destroy(&m->synthetic);
     weft_file_close(&m->file);
+    pthread_mutex_destroy(&m->stepping);
     weft__free(m);
     *p = NULL;
 }

@@ -100,6 +100,7 @@ static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, in
     weft_error err = {0};
     step_rows x = {0};
     e->n_parts = 0;
+    pthread_mutex_lock(&e->model->stepping);
     while (*item < plan->n_items) {
         const weft__sched_item *it = &plan->items[*item];
         *from = add_rows(e, it, *from, &x);
@@ -111,6 +112,7 @@ static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, in
         if (st) weft__serve_fail(e->parts[i].r, st, err.message);
         else use_part(e, &e->parts[i]);
     }
+    pthread_mutex_unlock(&e->model->stepping);
 }
 
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan)

@@ -144,6 +144,7 @@ static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32
     int32_t past = weft__kv_seq_length(s->seq);
     weft_status st = weft__kv_seq_reserve(s->seq, n, err);
     if (st) return st;
+    pthread_mutex_lock(&m->stepping);
     for (int32_t i = 0; i < n; i++) {
         m->token[i] = tokens[i];
         m->pos[i] = past + i;
@@ -154,13 +155,13 @@ static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32
     m->views[0] = weft__kv_seq_view(s->seq);
     m->adapters[0] = s->adapter;
     st = run(s, n, wanted, 1, s->adapter != NULL, logits, err);
+    pthread_mutex_unlock(&m->stepping);
     if (!st) weft__kv_seq_advance(s->seq, n);
     return st;
 }
 
-weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
+static weft_status step_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
 {
-    if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
     weft_model *m = sessions[0]->model;
     if (n > m->max_rows || (logits && n > m->max_wanted))
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
@@ -185,6 +186,15 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
     }
     st = run(sessions[0], n, logits ? n : 0, n, with_adapters, logits, err);
     for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
+    return st;
+}
+
+weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
+{
+    if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
+    pthread_mutex_lock(&sessions[0]->model->stepping);
+    weft_status st = step_group(sessions, tokens, n, logits, err);
+    pthread_mutex_unlock(&sessions[0]->model->stepping);
     return st;
 }
 
