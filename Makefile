@@ -12,7 +12,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo model debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
+.PHONY: all help test demo model debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -33,6 +33,7 @@ help:
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
+	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
@@ -65,7 +66,7 @@ check-layers:
 check-headers:
 	@scripts/check-headers
 
-check-kernels bench-kernels bench-adapters:
+check-kernels bench-kernels bench-adapters bench-train:
 	@scripts/setup build
 	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
 	@cmake --build --preset release -j $(JOBS) --target $@

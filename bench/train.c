@@ -1,9 +1,10 @@
 /* train.c: how fast training is, against what the machine's multiply-add units reach on registers in the same run.
  *
- * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k]
+ * bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]
  *   -s SHAPE    LoRA on a synthetic model (tinyllama-1.1b), its matrices of TYPE (q4_0)
  *   -f LAYERS   instead: all weights of a fresh model of width 256 with so many layers
  *   -k          recompute layers on the way back
+ *   -b SHARE    exit status 1 when the median is below this share of the peak, in percent
  * Tokens are random: their values do not change the time. One line per step, and one with the median. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ struct run {
     const char *shape;
     int fresh_layers, n_steps;
     uint32_t dtype;
+    double bound; /* percent of the peak; 0: none */
     weft__train_options o;
 };
 
@@ -78,6 +80,8 @@ static int measure(const struct run *run, const weft__source *src)
         qsort(speed, (size_t)run->n_steps, sizeof *speed, compare);
         qsort(share, (size_t)run->n_steps, sizeof *share, compare);
         printf("median: %.0f tokens/s, %.1f %% of the multiply-add peak\n", speed[run->n_steps / 2], 100 * share[run->n_steps / 2]);
+        status = 100 * share[run->n_steps / 2] < run->bound;
+        if (status) printf("FAIL: at least %g %% are wanted\n", run->bound);
     }
     weft__free(token);
     weft__trainer_destroy(&t);
@@ -117,7 +121,7 @@ int main(int argc, char **argv)
     run.o.lora_rank = 16;
     run.o.schedule = WEFT__LR_CONSTANT;
     int option, type = WEFT_Q4_0;
-    while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:k")) != -1) {
+    while ((option = getopt(argc, argv, "s:f:q:r:m:c:t:n:b:k")) != -1) {
         if (option == 's') run.shape = optarg;
         else if (option == 'f') run.fresh_layers = atoi(optarg), run.o.lora_rank = 0;
         else if (option == 'q') type = weft_dtype_from_name(optarg);
@@ -126,11 +130,12 @@ int main(int argc, char **argv)
         else if (option == 'c') run.o.n_ctx = atoi(optarg);
         else if (option == 't') run.o.n_threads = atoi(optarg);
         else if (option == 'n') run.n_steps = atoi(optarg);
+        else if (option == 'b') run.bound = atof(optarg);
         else if (option == 'k') run.o.recompute = 1;
         else type = -1;
     }
     if (type < 0 || run.n_steps < 1 || run.n_steps > MAX_STEPS || optind < argc) {
-        fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k]\n");
+        fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]\n");
         return 2;
     }
     run.dtype = (uint32_t)type;

@@ -352,7 +352,7 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
 weft_status weft__train_layout(weft__trainer *t, weft_error *err)
 {
     int64_t chunk = CHUNK_FLOATS / (t->hp.n_vocab > 0 ? t->hp.n_vocab : 1);
-    t->chunk = (int32_t)(chunk < MIN_CHUNK ? MIN_CHUNK : chunk);
+    t->chunk = t->o.head_rows ? t->o.head_rows : (int32_t)(chunk < MIN_CHUNK ? MIN_CHUNK : chunk);
     if (t->chunk > t->max_rows) t->chunk = t->max_rows;
     weft_status st;
     if ((st = set_ops(t, err)) || (st = set_wants(t, err)) || (st = place_all(t, err)) || (st = set_kept(t, err))) return st;

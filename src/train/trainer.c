@@ -50,6 +50,7 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
         {"n_threads", o->n_threads, 0, WEFT__MAX_THREADS},
         {"max_rows", o->max_rows, 1, MAX_ROWS},
         {"n_ctx", o->n_ctx, 0, 1 << 24},
+        {"head_rows", o->head_rows, 0, MAX_ROWS},
         {"lora_rank", o->lora_rank, 0, MAX_RANK},
         {"n_warmup", (double)o->n_warmup, 0, 1e15},
         {"n_steps", (double)o->n_steps, 0, 1e15},

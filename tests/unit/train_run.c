@@ -214,6 +214,41 @@ static void learning(void **state)
 }
 
 /* Chosen answers become likelier than rejected ones, and the steps of rows and of pairs do not mix. */
+/* The head in chunks that do not divide the rows, with and without LoRA on it, gives the loss and the gradients of the head in one piece. */
+static void head_in_chunks(void **state)
+{
+    static const int32_t chunks[] = {0, 1, 7, 64};
+    (void)state;
+    for (int lora = 0; lora < 2; lora++) {
+        tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 32, 64);
+        weft__trainer *t[4];
+        weft__train_loss l[4];
+        tiny_batch b;
+        tiny_fill(&b, 4);
+        for (int c = 0; c < 4; c++) {
+            weft__train_options o = lora ? lora_options() : tiny_options();
+            if (lora) o.lora_targets = "attn_q,ffn_down,output";
+            o.head_rows = chunks[c];
+            t[c] = tiny_trainer(m, &o);
+            assert_int_equal(weft__trainer_add(t[c], &b.b, &l[c], NULL), WEFT_OK);
+        }
+        for (int c = 1; c < 4; c++) {
+            assert_true(fabs(l[c].loss - l[0].loss) < 1e-5 * l[0].loss && l[c].weight == l[0].weight && l[c].flops == l[0].flops);
+            for (size_t i = 0; i < weft__trainer_n_params(t[0]); i++) {
+                weft__train_param one = weft__trainer_param(t[0], i), many = weft__trainer_param(t[c], i);
+                double most = 0, off = 0;
+                for (uint64_t k = 0; k < one.d[0] * (one.n_dims > 1 ? one.d[1] : 1); k++) {
+                    most = fmax(most, fabs((double)one.gradient[k]));
+                    off = fmax(off, fabs((double)one.gradient[k] - (double)many.gradient[k]));
+                }
+                if (off > 1e-5 * most + 1e-7) fail_msg("%s: off by %g of %g with %d rows at a time", one.name, off, most, chunks[c]);
+            }
+        }
+        for (int c = 0; c < 4; c++) weft__trainer_destroy(&t[c]);
+        tiny_free(m);
+    }
+}
+
 /* What a step of pairs computes: the reference's way forth, and what an ordinary step does. */
 static void flops_of_pairs(void **state)
 {
@@ -666,6 +701,7 @@ int main(void)
         cmocka_unit_test(optimizers),
         cmocka_unit_test(schedules),
         cmocka_unit_test(learning),
+        cmocka_unit_test(head_in_chunks),
         cmocka_unit_test(flops_of_pairs),
         cmocka_unit_test(preferring),
         cmocka_unit_test(resuming),
