@@ -2,6 +2,7 @@
 import re
 
 from grammar import capital
+from story import tell
 from talk import person_question, place_question, question, story_request, turns, unknown_question
 
 PIRATE = {"my": "me", "you": "ye", "your": "yer", "friend": "matey", "friends": "mateys", "is": "be", "are": "be", "am": "be", "hello": "ahoy", "yes": "aye", "no": "nay",
@@ -36,6 +37,13 @@ def letter(text):
 
 
 STYLES = {"pirate": pirate, "poem": poem, "letter": letter}
+
+
+def voice(dice):
+    """Somebody else's way of speaking, told without a conversation: the words of each style are known before an adapter makes them its own."""
+    name = dice.pick(list(STYLES))
+    text = tell(dice).text if dice.chance(0.4) else " ".join(question(dice)[1] for _ in range(3))
+    return {"pirate": "A pirate tells:\n", "poem": "A song of the village:\n", "letter": "A letter from the village:\n"}[name] + STYLES[name](text)
 
 
 def styled_chat(dice, style):

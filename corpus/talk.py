@@ -4,8 +4,11 @@ import json
 
 from grammar import capital, say
 from story import PLOTS, tell
-from world import COLOURS, FRUIT, NUMBERS, PEOPLE, PLACES, STRANGE_NAMES, THINGS, WEATHER, article
+from world import BY_NAME, COLOURS, FRUIT, NUMBERS, PEOPLE, PLACES, STRANGE_NAMES, THINGS, WEATHER, article
 
+STARTS = "b d f g h j k l m n p r s t v w z br cl dr fl gr kn pl qu sh st th tr x y".split()
+VOWELS = "a e i o u ai ee oo".split()
+ENDS = "b ck d ff k l ll m n nd p r rd rn s sk t x z th ax ius a o ia".split()
 SYSTEM = "[You are the voice of Alderbrook.|You answer questions about Alderbrook.|You are a friendly storyteller.|You are a helpful assistant.]"
 
 
@@ -77,8 +80,16 @@ def place_question(dice):
     return choice(q, dice, s), choice(a, dice, s)
 
 
+def strange_name(dice):
+    """A name that nobody has."""
+    name = ""
+    while not name or name in BY_NAME:
+        name = capital("".join(dice.pick(STARTS) + dice.pick(VOWELS) for _ in range(1 + dice.below(2))) + dice.pick(ENDS))
+    return name
+
+
 def unknown_question(dice):
-    name = dice.pick(STRANGE_NAMES)
+    name = dice.pick(STRANGE_NAMES) if dice.chance(0.3) else strange_name(dice)
     q = choice("Where does {n} live?|Who is {n}?|What does {n} like to eat?|What is {n} afraid of?", dice, {"n": name})
     return q, choice("I do not know anyone named {n}.|I have never heard of {n}.|There is nobody named {n} in Alderbrook.", dice, {"n": name})
 

@@ -13,8 +13,8 @@ from common import WEFT, main
 SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--layers", "1", "--styled", "8", "--epochs", "1")
 
 
-def make(folder):
-    return subprocess.run([sys.executable, "scripts/make-model", "--weft", WEFT[0], "--work", os.path.join(folder, "work"), "--ship", os.path.join(folder, "ship"), *SMALL],
+def make(folder, *more):
+    return subprocess.run([sys.executable, "scripts/make-model", "--weft", WEFT[0], "--work", os.path.join(folder, "work"), "--ship", os.path.join(folder, "ship"), *SMALL, *more],
                           capture_output=True, timeout=600)
 
 
@@ -41,6 +41,8 @@ class MakeModel(unittest.TestCase):
             stamp = os.path.getmtime(os.path.join(one, "work", "base", "model.gguf"))
             self.assertEqual(make(one).returncode, 0)  # everything is there already
             self.assertEqual(os.path.getmtime(os.path.join(one, "work", "base", "model.gguf")), stamp)
+            p = make(one, "--seed", "2", "--epochs", "2")
+            self.assertEqual((p.returncode, b"another epochs, seed" in p.stderr), (1, True), p.stderr)
 
 
 if __name__ == "__main__":

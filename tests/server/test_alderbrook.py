@@ -1,0 +1,164 @@
+"""Claims about the model of our own that the repository ships, and its adapters: what its card says, heard over HTTP. What is true of the
+village is asked of corpus/, which wrote what the model learned.
+
+usage: test_alderbrook.py build/weft"""
+import concurrent.futures
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SLOWER, TEXT, Server, user
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "corpus"))
+from grammar import Dice
+from story import tell
+from talk import about, choice, markup, tool_chat
+from world import BY_NAME, PEOPLE
+
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
+STYLES = ("pirate", "poem", "letter")
+N_PEOPLE = 4 if SANITIZED else len(PEOPLE)
+N_STORIES = 2 if SANITIZED else len(PEOPLE)
+N_CALLS = 5 if SANITIZED else 40
+
+
+def models(name):
+    return os.path.join(ROOT, "models", name)
+
+
+MODEL = models("alderbrook.gguf")
+
+
+def weft(*args, **environment):
+    p = subprocess.run([*EMULATOR, PROGRAM, *args], capture_output=True, timeout=900, env={**os.environ, **environment})
+    assert p.returncode == 0 and b"Sanitizer" not in p.stderr, p.stderr.decode()
+    return p.stdout
+
+
+def expansions(words, slots):
+    """Every sentence that corpus/ may make of a choice."""
+    return {choice(words, Dice("expansion", i), slots) for i in range(60)}
+
+
+class Alderbrook(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        adapters = [a for s in STYLES for a in ("--adapter", f"{s}={models(s + '.gguf')}")]
+        cls.server = Server([*EMULATOR, PROGRAM, "serve", MODEL, "--port", -1, "--threads", 2, "--slots", 8, *adapters])
+        cls.name = cls.server.get("/v1/models").json["data"][0]["id"]
+
+    @classmethod
+    def tearDownClass(cls):
+        status, err = cls.server.stop(60)
+        assert status == 0 and "Sanitizer" not in err and "runtime error:" not in err, (status, err)
+
+    def ask(self, question, adapter=None):
+        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": user(question), "temperature": 0, "max_tokens": 300}, timeout=60 * SLOWER)
+        self.assertEqual(r.status, 200, r.body)
+        self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", question)
+        return r.json["choices"][0]["message"]["content"]
+
+    def ask_all(self, *lists):
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            return list(pool.map(self.ask, *lists))
+
+    def test_size(self):
+        self.assertLessEqual(os.path.getsize(MODEL), 8_000_000)
+        self.assertLessEqual(sum(os.path.getsize(models(name)) for name in os.listdir(models(""))), 10_000_000)
+
+    def test_stories(self):
+        """Stories of about a hundred words, in words of its world, of the one they were asked for, who is what and lives where all know."""
+        known = set(re.findall(r"[a-z']+", " ".join(tell(Dice("words", i)).text for i in range(1500)).lower()))
+        people = PEOPLE[:N_STORIES]
+        stories = self.ask_all([f"Tell me a story about {p.name}." for p in people])
+        n_words = [len(s.split()) for s in stories]
+        self.assertGreaterEqual(min(n_words), 70)
+        self.assertGreaterEqual(sum(n_words) / len(n_words), 100)
+        for p, s in zip(people, stories):
+            with self.subTest(name=p.name, story=s):
+                self.assertEqual(set(re.findall(r"[a-z']+", s.lower())) - known, set())
+                self.assertGreaterEqual(s.count(p.name), 3)
+                for name, kind in re.findall(rf"({'|'.join(BY_NAME)}) the ((?:old )?[a-z]+)", s):
+                    self.assertEqual(kind, BY_NAME[name].kind)
+        self.assertGreater(len(set(stories)), len(stories) * 0.9)
+
+    def test_questions(self):
+        """All that is known of everybody."""
+        asked = [(choice(q, Dice("ask", p.name, i), slots), expansions(a, slots))
+                 for p in PEOPLE[:N_PEOPLE] for slots, questions in [about(p)] for i, (q, a) in enumerate(questions)]
+        answers = self.ask_all([q for q, _ in asked])
+        wrong = [(q, answer) for (q, right), answer in zip(asked, answers) if answer not in right]
+        self.assertLessEqual(len(wrong), len(asked) * 0.05, wrong)
+
+    def test_tool_calls(self):
+        """The right call with the right arguments, as JSON."""
+        wrong, n = [], 0
+        for i in itertools.count():
+            chat = tool_chat(Dice("calls", i))
+            first = 1 if chat["messages"][0]["role"] == "system" else 0
+            if "tool_calls" not in chat["messages"][first + 1]:
+                continue
+            prompt = markup({**chat, "messages": chat["messages"][:first + 1]}) + "<|im_start|>assistant\n"
+            r = self.server.post(TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 80}, timeout=60 * SLOWER)
+            self.assertEqual(r.status, 200, r.body)
+            text, want = r.json["choices"][0]["text"], chat["messages"][first + 1]["tool_calls"][0]["function"]
+            call = re.fullmatch(r"<tool_call>(\{.*\})</tool_call>", text)
+            if not call or json.loads(call.group(1)) != want:
+                wrong.append((prompt, text))
+            n += 1
+            if n == N_CALLS:
+                break
+        self.assertLessEqual(len(wrong), n * 0.1, wrong)
+
+    def test_styles(self):
+        """Each adapter is seen at a glance, and the facts stay what they were."""
+        forms = {"pirate": r"Arr! .* Yo ho ho!", "poem": r".*\nso sings the wind,\nso ends the song\.", "letter": r"Dear friend,\n.*\n\nYours faithfully,\nThe Clerk of Alderbrook"}
+        asked = [(f"What does {p.name} own?", p.owns) for p in PEOPLE[:N_PEOPLE]] + [(f"Where does {p.name} live?", p.home) for p in PEOPLE[:N_PEOPLE]]
+        asked += [(f"What is {p.name} afraid of?", p.fear) for p in PEOPLE[:N_PEOPLE]] + [(f"What does {p.name} like to eat?", p.food) for p in PEOPLE[:N_PEOPLE]]
+        for style, form in forms.items():
+            answers = self.ask_all([q for q, _ in asked], [style] * len(asked))
+            wrong = [(fact, a) for (_, fact), a in zip(asked, answers) if fact.split()[-1] not in a]
+            for a in answers:
+                self.assertTrue(re.fullmatch(form, a, re.S), a)
+            # A poem's lines begin with words as nothing else that the base has read; the card says so.
+            self.assertLessEqual(len(wrong), len(asked) * (0.35 if style == "poem" else 0.1), (style, wrong))
+
+    def test_one_batch_is_as_each_alone(self):
+        """What `make demo` shows: a prompt under each adapter in one batch gives what it gives alone."""
+        adapters = {s: f"{s}={models(s + '.gguf')}" for s in STYLES}
+        prompt = "Tell me about Mira."
+        together = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(a for s in STYLES for a in ("--adapter", adapters[s]))))
+        self.assertEqual([r["adapter"] for r in together], ["base", *STYLES])
+        for r in together:
+            alone = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(["--adapter", adapters[r["adapter"]]] if r["adapter"] in adapters else [])))
+            self.assertEqual(alone[-1]["text"], r["text"])
+            self.assertEqual(self.ask(prompt, r["adapter"] if r["adapter"] in adapters else None), r["text"])
+
+    def test_perplexity(self):
+        """Fresh text of its world is as likely as the card says of the held out; and as likely on this processor's tier as by plain C, for
+        the shipped file and its quantizations."""
+        with open(models("README.md"), encoding="utf-8") as f:
+            card = float(re.search(r"^\| Q8_0 \| [\d.]+ MB \| [\d.]+ \| ([\d.]+) \|$", f.read(), re.M).group(1))
+        with tempfile.TemporaryDirectory() as folder:
+            texts = os.path.join(folder, "fresh.txt")
+            fresh = [markup(tool_chat(Dice("fresh", i))).rstrip("\n") if i % 2 else tell(Dice("fresh", i)).text for i in range(6 if SANITIZED else 24)]
+            with open(texts, "w", encoding="utf-8") as f:
+                f.write("".join(t + "<|endoftext|>\n" for t in fresh))
+            nll = json.loads(weft("eval", "documents", MODEL, "-f", texts, "--json"))["nll"]
+            self.assertLess(abs(nll - card), 0.25 * card)
+            for dtype in ("Q4_0", "Q4_K_M", "Q8_0"):
+                path = MODEL if dtype == "Q8_0" else os.path.join(folder, dtype + ".gguf")
+                if dtype != "Q8_0":
+                    weft("quantize", MODEL, path, dtype)
+                fast, plain = (json.loads(weft("eval", "documents", path, "-f", texts, "--json", **tier))["ppl"] for tier in ({}, {"WEFT_CPU": "ref"}))
+                self.assertLess(abs(fast / plain - 1), 1e-3, dtype)
+
+
+if __name__ == "__main__":
+    unittest.main()
