@@ -43,7 +43,7 @@ help:
 	@echo 'make peers           the same answers as llama.cpp, transformers and PEFT, where they can be installed; ARGS=... go to tests/peers/run'
 	@echo 'make clients         the official openai package against weft serve, from an environment in build/clients (so does make test)'
 	@echo 'make kill-store      kill -9 while the disk store is written, a hundred times'
-	@echo 'make format          clang-format over the tree; format-check only reports'
+	@echo 'make format          clang-format over the tree; format-check, a part of make test, only reports'
 	@echo 'make clean           removes the build folders'
 
 test:
@@ -102,7 +102,7 @@ format:
 	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) -i
 
 format-check:
-	@git ls-files '*.c' '*.h' | xargs $(CLANG_FORMAT) --dry-run -Werror
+	@scripts/check-format
 
 clean:
 	rm -rf build $(PRESETS:%=build-%)

@@ -133,7 +133,13 @@ static void write_adapter(const bench *b, int number, const char *path)
         const weft__adapt_target *t = &base->targets[i];
         if (strncmp(t->name, "blk.", 4)) continue;
         weft__adapt_pair *p = &a.pairs[a.n_pairs++];
-        *p = (weft__adapt_pair){.k = t->k, .n = t->n_total, .n_experts = t->n_experts, .rank = RANK, .scale = 1, .a_dtype = WEFT_F16, .b_dtype = WEFT_F16};
+        *p = (weft__adapt_pair){.k = t->k,
+                                .n = t->n_total,
+                                .n_experts = t->n_experts,
+                                .rank = RANK,
+                                .scale = 1,
+                                .a_dtype = WEFT_F16,
+                                .b_dtype = WEFT_F16};
         snprintf(p->name, sizeof p->name, "%s", t->name);
         most = t->k > most ? t->k : most;
         most = t->n_total > most ? t->n_total : most;
@@ -206,12 +212,14 @@ static void print(const bench *b, const char *name, const times *t, double usual
     double q[4];
     for (int i = 0; i < 4; i++) q[i] = quantile(t->ms, t->n, (const double[]){0.5, 0.9, 0.99, 1}[i]) - usual;
     if (b->json)
-        printf("{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
-               "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
-               name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+        printf(
+            "{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
+            "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
+            name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
     else
-        printf("%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms (limit %.0f)\n", name,
-               t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+        printf(
+            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms (limit %.0f)\n",
+            name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
 }
 
 /* What is left when the latest token of as long a time without loading is taken away: what the machine does by itself. */
@@ -260,8 +268,9 @@ static void measure(bench *b)
     qsort(took, n, sizeof *took, compare);
     double usual = quantile(without.ms, without.n, 0.5);
     if (!b->json)
-        printf("%d streams, %d loads of an adapter of rank %d on all linears; a step takes %.2f ms, a load %.0f ms (%.0f to %.0f)\n", b->streams, b->loads, RANK, usual,
-               quantile(took, n, 0.5), took[0], took[n - 1]);
+        printf(
+            "%d streams, %d loads of an adapter of rank %d on all linears; a step takes %.2f ms, a load %.0f ms (%.0f to %.0f)\n",
+            b->streams, b->loads, RANK, usual, quantile(took, n, 0.5), took[0], took[n - 1]);
     print(b, "without loading", &without, usual, quantile(most_without, n, 0.5) - usual);
     print(b, "while an adapter is loaded", &with, usual, quantile(most, n, 0.5) - usual);
     print_more(b, more, n);

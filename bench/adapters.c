@@ -27,7 +27,7 @@ typedef struct bench {
     weft__plan *plan;
     weft_kv_binding kv;
     int32_t n_pages;
-    int32_t *pages;     /* [MAX_STREAMS][n_pages] */
+    int32_t *pages; /* [MAX_STREAMS][n_pages] */
     float *logits, *hidden;
     int32_t depth, rounds, json;
     int64_t n_vocab;
@@ -121,8 +121,17 @@ static double step(bench *b, int streams, weft_adapter *const *adapters, int n_a
         tables[s] = b->pages + (ptrdiff_t)s * b->n_pages;
         views[s] = (weft_seq_view){&tables[s], &b->n_pages, NULL};
     }
-    weft_rows rows = {.size = sizeof rows, .n_rows = n, .n_wanted = streams ? n : 1, .n_seqs = streams ? streams : 1, .token = token, .pos = pos,
-                      .seq = seq, .want = want, .seqs = views, .adapter = n_adapters ? adapter : NULL, .n_adapters = n_adapters,
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = n,
+                      .n_wanted = streams ? n : 1,
+                      .n_seqs = streams ? streams : 1,
+                      .token = token,
+                      .pos = pos,
+                      .seq = seq,
+                      .want = want,
+                      .seqs = views,
+                      .adapter = n_adapters ? adapter : NULL,
+                      .n_adapters = n_adapters,
                       .adapters = adapters};
     weft_error err = {0};
     float *out[2] = {b->logits, b->hidden};
@@ -155,7 +164,8 @@ static weft_adapter *adapter_new(bench *b, int rank, int all, uint32_t dtype, do
         if (!is_target(w->name, all)) continue;
         int64_t k = w->shape.d[0], n = w->shape.d[1];
         float *x = need(weft__alloc_array((size_t)((k + n) * rank), sizeof *x));
-        for (int64_t j = 0; j < (k + n) * rank; j++) x[j] = (float)(weft__rng_normal(&rng) * (j < k * rank ? 1 / sqrt((double)k) : 0.02));
+        for (int64_t j = 0; j < (k + n) * rank; j++)
+            x[j] = (float)(weft__rng_normal(&rng) * (j < k * rank ? 1 / sqrt((double)k) : 0.02));
         lora[i] = (weft_lora){.a = x, .b = x + k * rank, .rank = rank, .dtype = WEFT_F32, .scale = 2};
     }
     weft_adapter_spec spec = {.size = sizeof spec, .n_weights = g->n_weights, .lora = lora, .dtype = dtype};
@@ -211,20 +221,24 @@ static void run_case(bench *b, const bench_case *c)
 {
     weft_adapter *a[MAX_STREAMS];
     char limit[32] = "";
-    double *t = need(weft__alloc_array(3 * (size_t)b->rounds + 6, sizeof *t)), *with = t + b->rounds + 2, *more = with + b->rounds + 2, pack = 0;
+    double *t = need(weft__alloc_array(3 * (size_t)b->rounds + 6, sizeof *t)), *with = t + b->rounds + 2,
+           *more = with + b->rounds + 2, pack = 0;
     int rounds = c->streams ? b->rounds : b->rounds / 10 + 2;
     for (int i = 0; i < c->adapters; i++) a[i] = adapter_new(b, c->rank, c->all, c->dtype, &pack);
     alternate(b, c, a, rounds, t, with, more);
-    double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, bytes = 100 * c->adapters * mb * 1e6 / base_bytes(b), cost = median(more, rounds);
-    double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds), low = more[rounds / 4], high = more[rounds - 1 - rounds / 4];
+    double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, bytes = 100 * c->adapters * mb * 1e6 / base_bytes(b),
+           cost = median(more, rounds);
+    double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds), low = more[rounds / 4],
+           high = more[rounds - 1 - rounds / 4];
     if (c->limit > 0) snprintf(limit, sizeof limit, ", at most %.0f", c->limit);
     if (b->json)
-        printf("{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,%.2f],\"limit_percent\":%.0f,"
-               "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f}\n",
-               c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack);
+        printf(
+            "{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,%.2f],\"limit_percent\":%.0f,"
+            "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f}\n",
+            c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack);
     else
-        printf("%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms\n", c->name, without_ms, with_ms, cost, low,
-               high, limit, bytes, mb, 1e3 * pack);
+        printf("%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms\n", c->name,
+               without_ms, with_ms, cost, low, high, limit, bytes, mb, 1e3 * pack);
     fflush(stdout);
     for (int i = 0; i < c->adapters; i++) weft__plan_adapter_free(&a[i]);
     weft__free(t);
@@ -246,8 +260,9 @@ static void quality(bench *b)
             error += ((double)b->logits[j] - bf16[j]) * ((double)b->logits[j] - bf16[j]);
             size += (double)bf16[j] * bf16[j];
         }
-        if (i) printf(b->json ? "{\"case\":\"NMSE of %s\",\"nmse\":%.3g}\n" : "NMSE of logits, %s against BF16: %.2g\n", weft_dtype_describe(types[i]).name,
-                      error / size);
+        if (i)
+            printf(b->json ? "{\"case\":\"NMSE of %s\",\"nmse\":%.3g}\n" : "NMSE of logits, %s against BF16: %.2g\n",
+                   weft_dtype_describe(types[i]).name, error / size);
     }
     weft__free(bf16);
 }
@@ -262,7 +277,8 @@ int main(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(argv[i], "--json")) b.json = 1;
         else if (!strcmp(argv[i], "--shape")) shape = value, i++;
-        else if (!strcmp(argv[i], "--type")) dtype = !strcmp(value, "q8_0") ? WEFT_Q8_0 : !strcmp(value, "q4_k") ? WEFT_Q4_K : WEFT_Q4_0, i++;
+        else if (!strcmp(argv[i], "--type"))
+            dtype = !strcmp(value, "q8_0") ? WEFT_Q8_0 : !strcmp(value, "q4_k") ? WEFT_Q4_K : WEFT_Q4_0, i++;
         else if (!strcmp(argv[i], "-t")) threads = value, i++;
         else if (!strcmp(argv[i], "-r")) b.rounds = atoi(value) > 0 ? atoi(value) : 1, i++;
         else if (!strcmp(argv[i], "-d")) b.depth = atoi(value) > 0 ? atoi(value) : 0, i++;

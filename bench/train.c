@@ -59,8 +59,9 @@ static int measure(const struct run *run, const weft__source *src)
     if (weft__trainer_create(src, &run->o, &t, &err)) return failed(&err);
     weft__trainer_describe(t, &info);
     int32_t rows = run->o.max_rows, *token = weft__alloc_array(3 * (size_t)rows, sizeof *token), status = !token;
-    printf("%s: %.1f M of %.1f M parameters learn, %d rows in segments of %d, %d threads, %.2f GB\n", src->label, (double)info.n_params / 1e6,
-           (double)(info.n_params + info.n_frozen) / 1e6, rows, info.n_ctx, info.n_threads, (double)info.n_bytes / 1e9);
+    printf("%s: %.1f M of %.1f M parameters learn, %d rows in segments of %d, %d threads, %.2f GB\n", src->label,
+           (double)info.n_params / 1e6, (double)(info.n_params + info.n_frozen) / 1e6, rows, info.n_ctx, info.n_threads,
+           (double)info.n_bytes / 1e9);
     weft__rng_seed(&rng, 1);
     for (int i = -1; !status && i < run->n_steps; i++) { /* one to warm up */
         weft__train_loss loss;
@@ -73,13 +74,14 @@ static int measure(const struct run *run, const weft__source *src)
         if (i < 0) continue;
         speed[i] = rows / seconds;
         share[i] = loss.flops / seconds * 1e-9 / peak;
-        printf("loss %.4f  %8.0f tokens/s  %6.1f GFLOP/s of %6.1f: %4.1f %%\n", loss.loss / loss.weight, speed[i], loss.flops / seconds * 1e-9, peak,
-               100 * share[i]);
+        printf("loss %.4f  %8.0f tokens/s  %6.1f GFLOP/s of %6.1f: %4.1f %%\n", loss.loss / loss.weight, speed[i],
+               loss.flops / seconds * 1e-9, peak, 100 * share[i]);
     }
     if (!status) {
         qsort(speed, (size_t)run->n_steps, sizeof *speed, compare);
         qsort(share, (size_t)run->n_steps, sizeof *share, compare);
-        printf("median: %.0f tokens/s, %.1f %% of the multiply-add peak\n", speed[run->n_steps / 2], 100 * share[run->n_steps / 2]);
+        printf("median: %.0f tokens/s, %.1f %% of the multiply-add peak\n", speed[run->n_steps / 2],
+               100 * share[run->n_steps / 2]);
         status = 100 * share[run->n_steps / 2] < run->bound;
         if (status) printf("FAIL: at least %g %% are wanted\n", run->bound);
     }
@@ -90,8 +92,16 @@ static int measure(const struct run *run, const weft__source *src)
 
 static int of_fresh(const struct run *run)
 {
-    weft__fresh_shape shape = {.n_vocab = 2048, .n_ctx = 512, .n_layers = run->fresh_layers, .d_model = 256, .d_ff = 768, .n_heads = 4, .n_kv_heads = 2,
-                               .head_dim = 64, .tied = 1, .seed = 1};
+    weft__fresh_shape shape = {.n_vocab = 2048,
+                               .n_ctx = 512,
+                               .n_layers = run->fresh_layers,
+                               .d_model = 256,
+                               .d_ff = 768,
+                               .n_heads = 4,
+                               .n_kv_heads = 2,
+                               .head_dim = 64,
+                               .tied = 1,
+                               .seed = 1};
     weft__fresh *f;
     weft__source src;
     weft_error err;
@@ -135,7 +145,9 @@ int main(int argc, char **argv)
         else type = -1;
     }
     if (type < 0 || run.n_steps < 1 || run.n_steps > MAX_STEPS || optind < argc) {
-        fprintf(stderr, "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]\n");
+        fprintf(
+            stderr,
+            "usage: bench_train [-s SHAPE | -f LAYERS] [-q TYPE] [-r RANK] [-m ROWS] [-c CONTEXT] [-t THREADS] [-n STEPS] [-k] [-b SHARE]\n");
         return 2;
     }
     run.dtype = (uint32_t)type;

@@ -29,20 +29,27 @@ int adapter_train(int argc, char **argv)
     const option_spec own[] = {
         {"data", 'd', OPT_LIST, &t.data, "F", "records to learn from; may be given several times", 0, 0, NULL},
         {"rank", 'r', OPT_INT, &p->lora_rank, "N", "(16)", 1, 1024, NULL},
-        {"alpha", 0, OPT_FLOAT, &p->lora_alpha, "X", "the adapter counts alpha / rank times (as the rank)", OPTION_ABOVE_0, 1e6, NULL},
+        {"alpha", 0, OPT_FLOAT, &p->lora_alpha, "X", "the adapter counts alpha / rank times (as the rank)", OPTION_ABOVE_0, 1e6,
+         NULL},
         {"rslora", 0, OPT_FLAG, &rs, NULL, "alpha / sqrt(rank) times", 0, 0, NULL},
-        {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST", "which matrices, separated by commas (every linear layer: attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)", 0, 0, NULL},
+        {"targets", 0, OPT_TEXT, &p->lora_targets, "LIST",
+         "which matrices, separated by commas (every linear layer: attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)", 0,
+         0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
         {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0, 100, &dpo},
     };
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];
     training_options(&t, options, n);
-    const command_spec spec = {"adapter train", "BASE --data F.jsonl --out DIR [options]", ABOUT,
+    const command_spec spec = {"adapter train",
+                               "BASE --data F.jsonl --out DIR [options]",
+                               ABOUT,
                                "  weft adapter train model.gguf --data pirate.jsonl --out pirate\n"
                                "  weft run model.gguf \"Tell me a story.\" --adapter pirate=pirate/adapter.gguf\n"
                                "  weft adapter train model.gguf --dpo --data pairs.jsonl --out kinder --lr 5e-4\n",
-                               options, 1, 1};
+                               options,
+                               1,
+                               1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     p->base = argv[first];

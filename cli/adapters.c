@@ -48,7 +48,8 @@ int adapter_options_parse(const char *command, const struct text_list *list, str
     return 1;
 }
 
-weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session, weft_error *err)
+weft_status adapter_options_apply(const struct adapter_option *options, int n, const weft_model *model, weft_session *session,
+                                  weft_error *err)
 {
     weft_adapter_file *files[LIST_MAX] = {0};
     weft_adapter_use uses[LIST_MAX];

@@ -29,8 +29,8 @@ typedef struct bench_case {
     weft_model *model;
     int32_t n, n_vocab; /* sessions */
     weft_session *sessions[LIST_MAX];
-    int32_t *tokens;    /* [n_ctx] */
-    float *logits;      /* [n][n_vocab] */
+    int32_t *tokens; /* [n_ctx] */
+    float *logits;   /* [n][n_vocab] */
     int32_t next[LIST_MAX];
 } bench_case;
 
@@ -69,7 +69,8 @@ double bench_median(double *values, int n);
 void bench_summarize(bench_row *row);
 /* Fills the limits: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
  * matrix (the head only for rows whose logits are wanted). Attention's own multiplications are not counted. */
-weft_status bench_find_limit(bench_row *row, const weft_model *model, const weft_peaks *peaks, weft_error *err); /* bench_limit.c */
+weft_status bench_find_limit(bench_row *row, const weft_model *model, const weft_peaks *peaks,
+                             weft_error *err); /* bench_limit.c */
 
 void bench_print_begin(enum bench_format format, int roofline);
 void bench_print_row(enum bench_format format, const bench_row *row, int first);

@@ -72,18 +72,23 @@ static void put_json(weft__text *t, const bench_row *r)
     put_string(t, "model_filename", r->model_file);
     weft__text_printf(t, "\"model_type\": \"%s %s\", \"model_size\": %llu, \"model_n_params\": %llu, ", m->arch, m->type,
                       (unsigned long long)m->n_bytes, (unsigned long long)m->n_params);
-    weft__text_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ", r->n_batch, r->n_batch,
-                      m->n_threads, r->kv_type, r->kv_type);
-    weft__text_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen, r->n_depth, r->n_parallel);
-    weft__text_printf(t, "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
-                      r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
+    weft__text_printf(t, "\"n_batch\": %d, \"n_ubatch\": %d, \"n_threads\": %d, \"type_k\": \"%s\", \"type_v\": \"%s\", ",
+                      r->n_batch, r->n_batch, m->n_threads, r->kv_type, r->kv_type);
+    weft__text_printf(t, "\"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, ", r->n_prompt, r->n_gen,
+                      r->n_depth, r->n_parallel);
+    weft__text_printf(
+        t,
+        "\"test_time\": \"%s\", \"avg_ns\": %.0f, \"stddev_ns\": %.0f, \"avg_ts\": %.6f, \"stddev_ts\": %.6f, \"median_ts\": %.6f, ",
+        r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
     if (r->limit_name)
-        weft__text_printf(t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, ",
-                          r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts, r->limit_compute_ts);
+        weft__text_printf(
+            t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, ",
+            r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts, r->limit_compute_ts);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     weft__text_puts(t, "], \"samples_ts\": [");
-    for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
+    for (int i = 0; i < r->n_reps; i++)
+        weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
     weft__text_puts(t, "]}");
 }
 
@@ -96,18 +101,20 @@ static void print_md(const bench_row *r)
     if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->median_ts / r->limit_ts, r->limit_name);
     printf("| ");
     print_clean(stdout, model, strlen(model), 30);
-    printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", (double)m->n_bytes / 1048576, (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
+    printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", (double)m->n_bytes / 1048576,
+           (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
 }
 
 static void print_csv(const bench_row *r)
 {
     const weft_model_info *m = &r->info;
-    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->provider, r->model_file, m->arch,
-           m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads, r->kv_type,
-           r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
+    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->provider,
+           r->model_file, m->arch, m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch,
+           r->n_batch, m->n_threads, r->kv_type, r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time,
+           r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
     if (r->limit_name)
-        printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts,
-               r->limit_compute_ts);
+        printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->median_ts / r->limit_ts,
+               r->limit_read_ts, r->limit_compute_ts);
     printf("\n");
 }
 
@@ -115,12 +122,13 @@ void bench_print_begin(enum bench_format format, int roofline)
 {
     if (format == BENCH_JSON) printf("[\n");
     if (format == BENCH_CSV)
-        printf("backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
-               "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s\n",
-               roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "");
+        printf(
+            "backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
+            "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s\n",
+            roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "");
     if (format != BENCH_MD) return;
-    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s\n", "model", "size", "params", "backend", "threads", "test", "t/s",
-           roofline ? " median, share of limit |" : "");
+    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s\n", "model", "size", "params", "backend", "threads", "test",
+           "t/s", roofline ? " median, share of limit |" : "");
     printf("| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s\n",
            "------------------------------", roofline ? " ---------------------: |" : "");
 }
@@ -145,7 +153,10 @@ void bench_print_end(enum bench_format format)
 
 void bench_print_peaks(const weft_peaks *before, const weft_peaks *after)
 {
-    const struct { const char *name, *unit; double a, b; } rows[] = {
+    const struct {
+        const char *name, *unit;
+        double a, b;
+    } rows[] = {
         {"memory read", "GB/s", before->read_gb_s, after->read_gb_s},
         {"int8 dot product", "GOPS", before->int8_dot_gops, after->int8_dot_gops},
         {"bf16 dot product", "GFLOPS", before->bf16_dot_gflops, after->bf16_dot_gflops},

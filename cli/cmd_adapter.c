@@ -14,10 +14,11 @@
 
 static void print_info(const weft_adapter_file *f, const weft_adapter_info *info, const char *path)
 {
-    printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path, info->is_folder ? "PEFT folder" : "GGUF adapter", info->n_matrices, info->min_rank,
-           info->max_rank, (double)info->n_params / 1e6);
+    printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path, info->is_folder ? "PEFT folder" : "GGUF adapter",
+           info->n_matrices, info->min_rank, info->max_rank, (double)info->n_params / 1e6);
     if (info->n_dora) printf(", DoRA on %d", info->n_dora);
-    printf("\nbase architecture %s, id %s\n\n%-40s %6s %10s  %s\n", info->arch[0] ? info->arch : "not named", info->id, "matrix", "rank", "scale", "shape");
+    printf("\nbase architecture %s, id %s\n\n%-40s %6s %10s  %s\n", info->arch[0] ? info->arch : "not named", info->id, "matrix",
+           "rank", "scale", "shape");
     for (int32_t i = 0; i < info->n_matrices; i++) {
         weft_adapter_matrix m = {.size = sizeof m};
         if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
@@ -33,15 +34,16 @@ static void print_json(const weft_adapter_file *f, const weft_adapter_info *info
     weft__text t = {0};
     weft__text_puts(&t, "{\"arch\": ");
     weft__json_write_string(&t, info->arch, strlen(info->arch));
-    weft__text_printf(&t, ", \"format\": \"%s\", \"id\": \"%s\", \"parameters\": %llu, \"matrices\": [", info->is_folder ? "peft" : "gguf", info->id,
-                      (unsigned long long)info->n_params);
+    weft__text_printf(&t, ", \"format\": \"%s\", \"id\": \"%s\", \"parameters\": %llu, \"matrices\": [",
+                      info->is_folder ? "peft" : "gguf", info->id, (unsigned long long)info->n_params);
     for (int32_t i = 0; i < info->n_matrices; i++) {
         weft_adapter_matrix m = {.size = sizeof m};
         if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;
         weft__text_printf(&t, "%s\n{\"name\": ", i ? "," : "");
         weft__json_write_string(&t, m.name, strlen(m.name));
-        weft__text_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}", m.rank, (double)m.scale, (long long)m.k,
-                          (long long)m.n, (long long)m.n_experts, m.dora ? "true" : "false");
+        weft__text_printf(&t, ", \"rank\": %d, \"scale\": %.9g, \"k\": %lld, \"n\": %lld, \"experts\": %lld, \"dora\": %s}",
+                          m.rank, (double)m.scale, (long long)m.k, (long long)m.n, (long long)m.n_experts,
+                          m.dora ? "true" : "false");
     }
     weft__text_puts(&t, "]}\n");
     if (!t.failed) fwrite(t.data, 1, t.len, stdout);
@@ -61,12 +63,19 @@ static int info_command(int argc, char **argv)
     const char *base = NULL;
     int json = 0, first;
     const option_spec options[] = {
-        {"base", 0, OPT_TEXT, &base, "MODEL", "the base model: needed for PEFT folders, and the adapter is checked against it", 0, 0, NULL},
+        {"base", 0, OPT_TEXT, &base, "MODEL", "the base model: needed for PEFT folders, and the adapter is checked against it", 0,
+         0, NULL},
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"adapter info", "ADAPTER [options]", "What an adapter changes: matrices, ranks, scales. The id is the same for the same content in any format.",
-                               "  weft adapter info style.gguf\n  weft adapter info peft-folder --base model.gguf\n", options, 1, 1};
+    const command_spec spec = {
+        "adapter info",
+        "ADAPTER [options]",
+        "What an adapter changes: matrices, ranks, scales. The id is the same for the same content in any format.",
+        "  weft adapter info style.gguf\n  weft adapter info peft-folder --base model.gguf\n",
+        options,
+        1,
+        1};
     weft_file *file = NULL;
     weft_adapter_file *adapter = NULL;
     weft_adapter_info info = {.size = sizeof info};
@@ -92,10 +101,15 @@ static int convert_command(int argc, char **argv)
         {"base", 0, OPT_TEXT, &base, "MODEL", "the base model, for its names and heads", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"adapter convert", "IN OUT --base MODEL",
-                               "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. Nothing is lost: what is\n"
-                               "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices.",
-                               "  weft adapter convert peft-folder style.gguf --base model.gguf\n", options, 2, 2};
+    const command_spec spec = {
+        "adapter convert",
+        "IN OUT --base MODEL",
+        "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. Nothing is lost: what is\n"
+        "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices.",
+        "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
+        options,
+        2,
+        2};
     weft_file *file = NULL;
     weft_adapter_file *adapter = NULL;
     weft_error err = {0};
@@ -133,7 +147,8 @@ static int method_of(const char *name)
     return i;
 }
 
-static weft_status merge_together(const struct merge_options *o, const weft_file *base, const weft_adapter_use *uses, const char *out, weft_error *err)
+static weft_status merge_together(const struct merge_options *o, const weft_file *base, const weft_adapter_use *uses,
+                                  const char *out, weft_error *err)
 {
     weft_merge_params params;
     weft_adapter_file *merged = NULL;
@@ -147,7 +162,8 @@ static weft_status merge_together(const struct merge_options *o, const weft_file
     return st;
 }
 
-static weft_status merge_into(const struct merge_options *o, const char *base, const weft_adapter_use *uses, const char *out, weft_error *err)
+static weft_status merge_into(const struct merge_options *o, const char *base, const weft_adapter_use *uses, const char *out,
+                              weft_error *err)
 {
     weft_quantize_params params;
     weft_quantize_result r;
@@ -197,13 +213,17 @@ static int merge_command(int argc, char **argv)
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
-    const command_spec spec = {"adapter merge", "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
-                               "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
-                               "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
-                               "mix the matrices A and B by themselves, as PEFT does, and need equal ranks.",
-                               "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
-                               "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
-                               options, 2, 2};
+    const command_spec spec = {
+        "adapter merge",
+        "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
+        "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
+        "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
+        "mix the matrices A and B by themselves, as PEFT does, and need equal ranks.",
+        "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
+        "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
+        options,
+        2,
+        2};
     weft_error err = {0};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
@@ -229,7 +249,9 @@ enum { N_KINDS = sizeof KINDS / sizeof *KINDS };
 
 static void usage(FILE *f)
 {
-    fprintf(f, "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter KIND --help' explains each.\n\nOptions: those of each kind\n\n");
+    fprintf(
+        f,
+        "weft adapter KIND ... [options]\n\nAdapters: low-rank changes of a model (LoRA, DoRA). 'weft adapter KIND --help' explains each.\n\nOptions: those of each kind\n\n");
     for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
 }
 

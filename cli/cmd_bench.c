@@ -88,8 +88,15 @@ static weft_status bench_one(struct grid *g, int32_t n_prompt, int32_t n_gen, in
 {
     bench_row *r = calloc(1, sizeof *r);
     if (!r) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a row");
-    *r = (bench_row){.model_file = g->path, .n_prompt = n_prompt, .n_gen = n_gen, .n_depth = depth, .n_parallel = parallel,
-                     .n_reps = g->o->reps, .n_batch = BENCH_BATCH, .kv_type = g->o->kv_type, .info.size = sizeof r->info};
+    *r = (bench_row){.model_file = g->path,
+                     .n_prompt = n_prompt,
+                     .n_gen = n_gen,
+                     .n_depth = depth,
+                     .n_parallel = parallel,
+                     .n_reps = g->o->reps,
+                     .n_batch = BENCH_BATCH,
+                     .kv_type = g->o->kv_type,
+                     .info.size = sizeof r->info};
     time_t now = time(NULL);
     struct tm tm;
     strftime(r->test_time, sizeof r->test_time, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
@@ -109,7 +116,8 @@ static weft_status bench_grid(struct grid *g, weft_error *err)
             if (o->n_prompt.items[p] > 0) st = bench_one(g, o->n_prompt.items[p], 0, o->n_depth.items[d], 1, err);
         for (int n = 0; n < o->n_gen.n && !st; n++)
             for (int b = 0; b < o->parallel.n && !st; b++)
-                if (o->n_gen.items[n] > 0) st = bench_one(g, 0, o->n_gen.items[n], o->n_depth.items[d], o->parallel.items[b], err);
+                if (o->n_gen.items[n] > 0)
+                    st = bench_one(g, 0, o->n_gen.items[n], o->n_depth.items[d], o->parallel.items[b], err);
     }
     return st;
 }
@@ -121,8 +129,8 @@ static void begin(const bench_options *o)
 }
 
 /* The output begins when there is something to measure: *begun. */
-static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *begun, int *n_rows,
-                                 weft_error *err)
+static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *begun,
+                                 int *n_rows, weft_error *err)
 {
     struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .n_rows = *n_rows};
     g.first.size = sizeof g.first;
@@ -198,8 +206,15 @@ static const char *check_options(bench_options *o, int n_models)
 
 int cmd_bench(int argc, char **argv)
 {
-    bench_options o = {.n_prompt = {1, {512}}, .n_gen = {1, {128}}, .n_depth = {1, {0}}, .parallel = {1, {1}}, .threads = {1, {0}},
-                       .reps = 5, .format_name = "md", .type = "q4_0", .kv_type = "f16"};
+    bench_options o = {.n_prompt = {1, {512}},
+                       .n_gen = {1, {128}},
+                       .n_depth = {1, {0}},
+                       .parallel = {1, {1}},
+                       .threads = {1, {0}},
+                       .reps = 5,
+                       .format_name = "md",
+                       .type = "q4_0",
+                       .kv_type = "f16"};
     const option_spec options[] = {
         {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..", "prompt sizes to read, 0: none (512)", 0, 1 << 20, NULL},
         {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, NULL},
@@ -219,16 +234,20 @@ int cmd_bench(int argc, char **argv)
         {"output", 'o', OPT_TEXT, &o.format_name, "FORMAT", "md, json, jsonl or csv (md)", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"bench", "MODEL|--synthetic SHAPE [options]",
-                               "Measures prompt reading (ppN) and generation (tgN) in tokens per second; lists give a grid.\n"
-                               "Rows and fields are those of llama-bench (with --batched of llama-batched-bench), so that results can\n"
-                               "be laid side by side.",
-                               "  weft bench model.gguf -p 512 -n 128 -r 5\n"
-                               "  weft bench --synthetic tinyllama-1.1b --type q4_0 --roofline\n"
-                               "  weft bench model.gguf -p 0 -n 64 -d 0,1024 -b 1,4,16 -o json\n"
-                               "  weft bench model.gguf --batched -p 128 -n 64 -b 1,2,4,8\n"
-                               "  weft bench model.gguf --profile -p 512 -n 32 --trace trace.json\n",
-                               options, 0, 1};
+    const command_spec spec = {
+        "bench",
+        "MODEL|--synthetic SHAPE [options]",
+        "Measures prompt reading (ppN) and generation (tgN) in tokens per second; lists give a grid.\n"
+        "Rows and fields are those of llama-bench (with --batched of llama-batched-bench), so that results can\n"
+        "be laid side by side.",
+        "  weft bench model.gguf -p 512 -n 128 -r 5\n"
+        "  weft bench --synthetic tinyllama-1.1b --type q4_0 --roofline\n"
+        "  weft bench model.gguf -p 0 -n 64 -d 0,1024 -b 1,4,16 -o json\n"
+        "  weft bench model.gguf --batched -p 128 -n 64 -b 1,2,4,8\n"
+        "  weft bench model.gguf --profile -p 512 -n 32 --trace trace.json\n",
+        options,
+        0,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

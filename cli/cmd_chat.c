@@ -28,14 +28,13 @@ struct chat {
     int interactive, failed;
 };
 
-static const char HELP[] =
-    "/reset            begin anew, keeping the system message\n"
-    "/system TEXT      begin anew with this system message\n"
-    "/save FILE        write the conversation as JSON\n"
-    "/load FILE        go on with a saved one\n"
-    "/regen            answer the last message again\n"
-    "/stats            speed and context of the last answer\n"
-    "/exit             leave (Ctrl-D too); Ctrl-C stops an answer\n";
+static const char HELP[] = "/reset            begin anew, keeping the system message\n"
+                           "/system TEXT      begin anew with this system message\n"
+                           "/save FILE        write the conversation as JSON\n"
+                           "/load FILE        go on with a saved one\n"
+                           "/regen            answer the last message again\n"
+                           "/stats            speed and context of the last answer\n"
+                           "/exit             leave (Ctrl-D too); Ctrl-C stops an answer\n";
 
 static int show(void *arg, const char *text, size_t n)
 {
@@ -73,7 +72,8 @@ static void print_stats(const struct chat *chat)
     const conversation *c = &chat->c;
     fprintf(stderr, "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
             weft_session_n_tokens(c->session), weft_session_n_ctx(c->session), c->n_reused, c->n_prompt,
-            c->prefill_ms > 0 ? c->n_prompt * 1000 / c->prefill_ms : 0, c->n_generated, c->decode_ms > 0 ? c->n_generated * 1000 / c->decode_ms : 0);
+            c->prefill_ms > 0 ? c->n_prompt * 1000 / c->prefill_ms : 0, c->n_generated,
+            c->decode_ms > 0 ? c->n_generated * 1000 / c->decode_ms : 0);
 }
 
 /* The conversation's first message where it is the system's, copied; free(). */
@@ -200,7 +200,8 @@ int cmd_chat(int argc, char **argv)
     const option_spec options[] = {
         {"system", 0, OPT_TEXT, &o.system, "TEXT", "system message", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
-        {"template-kwargs", 0, OPT_TEXT, &o.kwargs, "JSON", "variables for the template, as {\"enable_thinking\": false}", 0, 0, NULL},
+        {"template-kwargs", 0, OPT_TEXT, &o.kwargs, "JSON", "variables for the template, as {\"enable_thinking\": false}", 0, 0,
+         NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
@@ -208,16 +209,23 @@ int cmd_chat(int argc, char **argv)
         {"top-k", 0, OPT_INT, &s->top_k, "K", "only the K likeliest, 0: off (40)", 0, 1 << 30, NULL},
         {"top-p", 0, OPT_FLOAT, &s->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", OPTION_ABOVE_0, 1, NULL},
         {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 1, NULL},
-        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0, OPTION_FINITE, NULL},
+        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0,
+         OPTION_FINITE, NULL},
         {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
+         NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"chat", "MODEL [options]",
-                               "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one.\n"
-                               "/help at the prompt lists the commands: /reset, /system, /save, /load, /regen, /stats.",
-                               "  weft chat model.gguf --system \"You answer in one sentence.\"\n", options, 1, 1};
+    const command_spec spec = {
+        "chat",
+        "MODEL [options]",
+        "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one.\n"
+        "/help at the prompt lists the commands: /reset, /system, /save, /load, /regen, /stats.",
+        "  weft chat model.gguf --system \"You answer in one sentence.\"\n",
+        options,
+        1,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

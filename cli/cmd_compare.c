@@ -57,7 +57,8 @@ static weft_status chat_prompt(struct comparison *c, const char *text, size_t n,
     weft__text_puts(&messages, "[{\"role\": \"user\", \"content\": ");
     weft__json_write_string(&messages, text, n);
     weft__text_puts(&messages, "}]");
-    weft_status st = messages.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the prompt") : weft_chat_open(c->model, NULL, 0, &chat, err);
+    weft_status st = messages.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the prompt")
+                                     : weft_chat_open(c->model, NULL, 0, &chat, err);
     if (!st) st = weft_chat_render(chat, messages.data, NULL, NULL, 1, &rendered, err);
     if (!st) {
         weft_chat_prompt_text(rendered, &length);
@@ -75,7 +76,8 @@ static weft_status chat_prompt(struct comparison *c, const char *text, size_t n,
 static weft_status read_prompt(struct comparison *c, const char *text, size_t n, weft_error *err)
 {
     if (!c->o->raw) return chat_prompt(c, text, n, err);
-    return tokenize_text(weft_model_tokenizer(c->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &c->prompt, &c->n_prompt, err);
+    return tokenize_text(weft_model_tokenizer(c->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &c->prompt,
+                         &c->n_prompt, err);
 }
 
 /* ---- the batch ---- */
@@ -140,7 +142,8 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
     weft_status st = WEFT_OK;
     int n = 0;
     c->n_answers = c->o->adapters.n + 1;
-    for (int i = 0; i < c->n_answers; i++) c->answers[i] = (struct answer){.c = c, .name = i ? c->o->adapter[i - 1].name : "base"};
+    for (int i = 0; i < c->n_answers; i++)
+        c->answers[i] = (struct answer){.c = c, .name = i ? c->o->adapter[i - 1].name : "base"};
     for (; !st && n < c->n_answers; n += !st) st = submit(c, n, err);
     wait_for(c, n);
     for (int i = 0; !st && i < n; i++)
@@ -194,8 +197,8 @@ static void print_statistics(const struct comparison *c, double seconds)
     weft_engine_get_stats(c->engine, &s);
     int64_t n = 0;
     for (int i = 0; i < c->n_answers; i++) n += c->answers[i].n;
-    fprintf(stderr, "\n%d answers in one batch: %lld tokens in %llu steps, %.2f s, %.0f tokens/s together\n", c->n_answers, (long long)n,
-            (unsigned long long)s.n_steps, seconds, (double)n / seconds);
+    fprintf(stderr, "\n%d answers in one batch: %lld tokens in %llu steps, %.2f s, %.0f tokens/s together\n", c->n_answers,
+            (long long)n, (unsigned long long)s.n_steps, seconds, (double)n / seconds);
 }
 
 static weft_status compare(struct comparison *c, const char *path, const char *argument, weft_error *err)
@@ -230,7 +233,8 @@ int cmd_compare(int argc, char **argv)
     int first;
     weft_sampler_params_default(&o.sampler);
     const option_spec options[] = {
-        {"adapter", 'a', OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be given several times", 0, 0, NULL},
+        {"adapter", 'a', OPT_LIST, &o.adapters, "A",
+         "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be given several times", 0, 0, NULL},
         {"raw", 0, OPT_FLAG, &o.raw, NULL, "the prompt is a text to continue, not a message", 0, 0, NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer (200)", 1, 1 << 20, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1, 1 << 24, NULL},
@@ -240,10 +244,15 @@ int cmd_compare(int argc, char **argv)
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON list: adapter, text, tokens", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"compare", "MODEL PROMPT --adapter A... [options]",
-                               "Answers PROMPT with the base alone and under each adapter, all in one batch over one model: each answer is what that\n"
-                               "adapter would give by itself, bit for bit.",
-                               "  weft compare model.gguf \"Tell me a story.\" --adapter pirate=pirate.gguf --adapter poem=poem.gguf\n", options, 2, 2};
+    const command_spec spec = {
+        "compare",
+        "MODEL PROMPT --adapter A... [options]",
+        "Answers PROMPT with the base alone and under each adapter, all in one batch over one model: each answer is what that\n"
+        "adapter would give by itself, bit for bit.",
+        "  weft compare model.gguf \"Tell me a story.\" --adapter pirate=pirate.gguf --adapter poem=poem.gguf\n",
+        options,
+        2,
+        2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!adapter_options_parse("compare", &o.adapters, o.adapter)) return EXIT_USAGE;

@@ -9,7 +9,8 @@
 static void print_device(const weft_backend_info *d, int json, int first)
 {
     if (!json) {
-        printf("%-8s %s\n         %d threads, %.1f GB of memory\n", d->name, d->device, d->n_units, (double)d->memory_bytes / 1e9);
+        printf("%-8s %s\n         %d threads, %.1f GB of memory\n", d->name, d->device, d->n_units,
+               (double)d->memory_bytes / 1e9);
         return;
     }
     weft__text t = {0};
@@ -31,7 +32,8 @@ int cmd_devices(int argc, char **argv)
         {"json", 0, OPT_FLAG, &json, NULL, "a JSON array", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"devices", "[options]", "Lists the providers of compute: those built in, and plugins.", NULL, options, 0, 0};
+    const command_spec spec = {
+        "devices", "[options]", "Lists the providers of compute: those built in, and plugins.", NULL, options, 0, 0};
     int rc = options_parse(&spec, argc, argv, &first), failed = 0, n = 0;
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     const char *const *names = weft_provider_list();
@@ -41,7 +43,8 @@ int cmd_devices(int argc, char **argv)
     for (int i = 0; i < n_names + plugins.n; i++) {
         weft_backend_info info = {.size = sizeof info};
         weft_error err = {0};
-        if (weft_provider_describe(i < n_names ? names[i] : plugins.items[i - n_names], &info, &err)) failed = report("devices", &err);
+        if (weft_provider_describe(i < n_names ? names[i] : plugins.items[i - n_names], &info, &err))
+            failed = report("devices", &err);
         else print_device(&info, json, n++ == 0);
     }
     if (json) printf("]\n");

@@ -52,10 +52,15 @@ int cmd_imatrix(int argc, char **argv)
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
-    const command_spec spec = {"imatrix", "MODEL -f TEXT -o F [options]",
-                               "Runs the model over TEXT and records how large the inputs of each matrix are: what 'weft quantize\n"
-                               "--imatrix' then spends its bits on. The file has the form of llama-imatrix's.",
-                               "  weft imatrix model-f16.gguf -f calibration.txt -o model.imatrix\n", options, 1, 1};
+    const command_spec spec = {
+        "imatrix",
+        "MODEL -f TEXT -o F [options]",
+        "Runs the model over TEXT and records how large the inputs of each matrix are: what 'weft quantize\n"
+        "--imatrix' then spends its bits on. The file has the form of llama-imatrix's.",
+        "  weft imatrix model-f16.gguf -f calibration.txt -o model.imatrix\n",
+        options,
+        1,
+        1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!o.text || !o.out) {

@@ -76,7 +76,8 @@ static weft_status print_text(const weft_file *f, const char *path, int tensors,
         int at = 0;
         weft_status st = weft_file_tensor(f, i, &t, err);
         if (st) return st;
-        for (int d = 0; d < t.n_dims; d++) at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%lld", d ? " x " : "", (long long)t.d[d]);
+        for (int d = 0; d < t.n_dims; d++)
+            at += snprintf(dims + at, sizeof dims - (size_t)at, "%s%lld", d ? " x " : "", (long long)t.d[d]);
         print_clean(stdout, t.name, strlen(t.name), 40);
         printf(" %-8s %-24s %12llu\n", weft_dtype_describe(t.dtype).name, dims, (unsigned long long)t.n_bytes);
     }
@@ -89,8 +90,9 @@ static weft_status put_json(const weft_file *f, const char *path, weft__text *t,
     weft_status st;
     weft__text_puts(t, "{\"file\": ");
     weft__json_write_string(t, path, strlen(path));
-    weft__text_printf(t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {", weft_file_version(f),
-                      (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params, (unsigned long long)sum.n_bytes);
+    weft__text_printf(t, ", \"version\": %u, \"n_tensors\": %lld, \"n_params\": %llu, \"n_bytes\": %llu, \"metadata\": {",
+                      weft_file_version(f), (long long)weft_file_n_tensors(f), (unsigned long long)sum.n_params,
+                      (unsigned long long)sum.n_bytes);
     for (int64_t i = 0; i < weft_file_n_meta(f); i++) {
         weft_meta_info m;
         if ((st = weft_file_meta(f, i, &m, err))) return st;
@@ -138,7 +140,10 @@ int cmd_info(int argc, char **argv)
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"info", "MODEL [options]", "Shows what a model file or a compiled plan holds: metadata, tensors, sizes.", NULL, options, 1, 1};
+    const command_spec spec = {
+        "info", "MODEL [options]", "Shows what a model file or a compiled plan holds: metadata, tensors, sizes.",
+        NULL,   options,           1,
+        1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_error err = {0};

@@ -23,8 +23,11 @@ int cmd_quantize(int argc, char **argv)
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object: sizes and counts", 0, 0, NULL},
         {0},
     };
-    snprintf(about, sizeof about, "Writes IN to OUT with its matrices in TYPE, one of\n%s.\nOUT appears only when it is complete.", weft_quantize_types());
-    const command_spec spec = {"quantize", "IN OUT TYPE [options]", about, "  weft quantize model-f16.gguf model-q4.gguf Q4_K_M\n", options, 3, 3};
+    snprintf(about, sizeof about,
+             "Writes IN to OUT with its matrices in TYPE, one of\n%s.\nOUT appears only when it is complete.",
+             weft_quantize_types());
+    const command_spec spec = {
+        "quantize", "IN OUT TYPE [options]", about, "  weft quantize model-f16.gguf model-q4.gguf Q4_K_M\n", options, 3, 3};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.pure = pure;
@@ -32,11 +35,13 @@ int cmd_quantize(int argc, char **argv)
     progress_end(&bar);
     if (st) return report("quantize", &err);
     if (json)
-        printf("{\"bytes_before\": %llu, \"bytes_after\": %llu, \"tensors\": %d, \"quantized\": %d, \"fallback\": %d}\n", (unsigned long long)r.bytes_before,
-               (unsigned long long)r.bytes_after, r.n_tensors, r.n_quantized, r.n_fallback);
+        printf("{\"bytes_before\": %llu, \"bytes_after\": %llu, \"tensors\": %d, \"quantized\": %d, \"fallback\": %d}\n",
+               (unsigned long long)r.bytes_before, (unsigned long long)r.bytes_after, r.n_tensors, r.n_quantized, r.n_fallback);
     else
-        fprintf(stderr, "%s: %.2f MB from %.2f MB, %d of %d tensors converted\n", argv[first + 1], (double)r.bytes_after / 1e6, (double)r.bytes_before / 1e6,
-                r.n_quantized, r.n_tensors);
-    if (r.n_fallback > 0) fprintf(stderr, "weft quantize: %d tensors have rows that are no multiple of the block and took another type\n", r.n_fallback);
+        fprintf(stderr, "%s: %.2f MB from %.2f MB, %d of %d tensors converted\n", argv[first + 1], (double)r.bytes_after / 1e6,
+                (double)r.bytes_before / 1e6, r.n_quantized, r.n_tensors);
+    if (r.n_fallback > 0)
+        fprintf(stderr, "weft quantize: %d tensors have rows that are no multiple of the block and took another type\n",
+                r.n_fallback);
     return EXIT_DONE;
 }

@@ -59,9 +59,10 @@ static void print_json(const generate_request *q, const generate_result *r, cons
     weft__json_write_string(&t, r->text, r->n_text);
     weft__text_printf(&t, ", \"finish_reason\": \"%s\", \"seed\": %llu, \"timings\": {", r->finish_reason,
                       (unsigned long long)weft_sampler_seed(q->sampler));
-    weft__text_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms, r->prefill_ms,
-                      per_second(q->n_prompt, r->prefill_ms));
-    weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms, per_second(r->n_tokens, r->decode_ms));
+    weft__text_printf(&t, "\"load_ms\": %.3f, \"prefill_ms\": %.3f, \"prefill_tokens_per_second\": %.3f, ", info->load_ms,
+                      r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
+    weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
+                      per_second(r->n_tokens, r->decode_ms));
     if (!t.failed) fwrite(t.data, 1, t.len, stdout);
     weft__text_free(&t);
 }
@@ -70,8 +71,8 @@ static void print_statistics(const generate_request *q, const generate_result *r
 {
     putc('\n', stderr);
     print_clean(stderr, info->name, strlen(info->name), 0);
-    fprintf(stderr, " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n", info->type,
-            info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
+    fprintf(stderr, " %s, %d threads | load %.0f ms | prefill %d tokens, %.1f t/s | decode %d tokens, %.1f t/s | %s, seed %llu\n",
+            info->type, info->n_threads, info->load_ms, q->n_prompt, per_second(q->n_prompt, r->prefill_ms), r->n_tokens,
             per_second(r->n_tokens, r->decode_ms), r->finish_reason, (unsigned long long)weft_sampler_seed(q->sampler));
 }
 
@@ -79,12 +80,14 @@ static void print_statistics(const generate_request *q, const generate_result *r
 static weft_status prompt_ids(const weft_model *model, const char *text, size_t n, int32_t **ids, int32_t *n_ids, weft_error *err)
 {
     size_t count;
-    weft_status st = tokenize_text(weft_model_tokenizer(model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, ids, &count, err);
+    weft_status st =
+        tokenize_text(weft_model_tokenizer(model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, ids, &count, err);
     if (st) return st;
     if (count == 0 || count > INT32_MAX) {
         free(*ids);
         *ids = NULL;
-        return weft_fail(err, WEFT_ARGUMENT, count ? "the prompt is too long" : "the prompt is empty and the model has no BOS token; give a prompt");
+        return weft_fail(err, WEFT_ARGUMENT,
+                         count ? "the prompt is too long" : "the prompt is empty and the model has no BOS token; give a prompt");
     }
     *n_ids = (int32_t)count;
     return WEFT_OK;
@@ -100,7 +103,8 @@ static weft_status open_matcher(const struct run_options *o, const weft_model *m
     if (!o->grammar && !o->json_object) return WEFT_OK;
     if (o->grammar) st = read_text(o->grammar, &source, &n, err);
     if (!st) {
-        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source, n, &grammar, err);
+        st = weft_grammar_new(weft_model_tokenizer(model), o->grammar ? WEFT_GRAMMAR_GBNF : WEFT_GRAMMAR_JSON, source, n,
+                              &grammar, err);
         if (st && o->grammar) weft_fail_within(err, st, "%s", o->grammar);
     }
     if (!st) st = weft_matcher_new(grammar, out, err);
@@ -117,13 +121,18 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_sampler *sampler = NULL;
     int32_t *ids = NULL;
     generate_result result = {0};
-    generate_request q = {.model = model, .n_max = o->n, .ignore_end = o->ignore_end, .stop = &o->stop, .sink = o->json ? NULL : to_stdout,
+    generate_request q = {.model = model,
+                          .n_max = o->n,
+                          .ignore_end = o->ignore_end,
+                          .stop = &o->stop,
+                          .sink = o->json ? NULL : to_stdout,
                           .continues = n > 0};
     weft_status st;
     weft_session_params_default(&params);
     params.n_ctx = o->n_ctx;
     params.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
-    if (!weft_model_tokenizer(model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
+    if (!weft_model_tokenizer(model))
+        return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer; 'weft eval logits' takes token ids");
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
         (st = open_matcher(o, model, &q.matcher, err)) || (st = weft_session_new(model, &params, &session, err)) ||
         (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
@@ -173,29 +182,38 @@ int cmd_run(int argc, char **argv)
         {"top-k", 0, OPT_INT, &s->top_k, "K", "only the K likeliest, 0: off (40)", 0, 1 << 30, NULL},
         {"top-p", 0, OPT_FLOAT, &s->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", OPTION_ABOVE_0, 1, NULL},
         {"min-p", 0, OPT_FLOAT, &s->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 1, NULL},
-        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0, OPTION_FINITE, NULL},
-        {"presence-penalty", 0, OPT_FLOAT, &s->presence_penalty, "P", "subtracted from tokens seen (0)", -OPTION_FINITE, OPTION_FINITE, NULL},
-        {"frequency-penalty", 0, OPT_FLOAT, &s->frequency_penalty, "F", "subtracted per occurrence (0)", -OPTION_FINITE, OPTION_FINITE, NULL},
-        {"penalty-last-n", 0, OPT_INT, &s->penalty_last_n, "N", "tokens the penalties look back, -1: all (64)", -1, 1 << 30, NULL},
+        {"repeat-penalty", 0, OPT_FLOAT, &s->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)", OPTION_ABOVE_0,
+         OPTION_FINITE, NULL},
+        {"presence-penalty", 0, OPT_FLOAT, &s->presence_penalty, "P", "subtracted from tokens seen (0)", -OPTION_FINITE,
+         OPTION_FINITE, NULL},
+        {"frequency-penalty", 0, OPT_FLOAT, &s->frequency_penalty, "F", "subtracted per occurrence (0)", -OPTION_FINITE,
+         OPTION_FINITE, NULL},
+        {"penalty-last-n", 0, OPT_INT, &s->penalty_last_n, "N", "tokens the penalties look back, -1: all (64)", -1, 1 << 30,
+         NULL},
         {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
         {"seed", 0, OPT_SEED, &s->seed, "S", "makes the result repeatable (random)", 0, 0, &s->seed_given},
         {"ignore-eos", 0, OPT_FLAG, &o.ignore_end, NULL, "go on after the end token", 0, 0, NULL},
         {"stop", 0, OPT_LIST, &o.stop, "TEXT", "stop before this text; may be repeated", 0, 0, NULL},
         {"grammar", 0, OPT_TEXT, &o.grammar, "FILE", "the text follows the GBNF grammar in FILE", 0, 0, NULL},
         {"json-object", 0, OPT_FLAG, &o.json_object, NULL, "the text is one JSON object", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
+         NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object instead of text", 0, 0, NULL},
         {"quiet", 'q', OPT_FLAG, &o.quiet, NULL, "no statistics on stderr", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"run", "MODEL [PROMPT] [options]",
-                               "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
-                               "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
-                               "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
-                               "  weft run model.gguf --json --seed 7 < prompt.txt\n"
-                               "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
-                               options, 1, 2};
+    const command_spec spec = {
+        "run",
+        "MODEL [PROMPT] [options]",
+        "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
+        "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
+        "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
+        "  weft run model.gguf --json --seed 7 < prompt.txt\n"
+        "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
+        options,
+        1,
+        2};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

@@ -43,7 +43,9 @@ struct adapter_folder {
 static int adapter_name(const char *folder, const char *entry, char path[PATH_MAX], char *name, size_t name_size)
 {
     size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
-    if (entry[0] == '.' || (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", folder, entry) >= PATH_MAX || (!tail && access(path, F_OK))) return 0;
+    if (entry[0] == '.' || (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", folder, entry) >= PATH_MAX ||
+        (!tail && access(path, F_OK)))
+        return 0;
     if ((size_t)snprintf(path, PATH_MAX, "%s/%s", folder, entry) >= PATH_MAX) return 0;
     snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
     return 1;
@@ -78,8 +80,11 @@ static int is_model_name(const struct adapter_folder *f, const char *name)
 
 static weft_status add_entry(const struct adapter_folder *f, const char *name, const char *path, weft_error *err)
 {
-    if (!all_within(f, path)) return weft_fail(err, WEFT_ARGUMENT, "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
-    if (is_model_name(f, name)) return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
+    if (!all_within(f, path))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
+    if (is_model_name(f, name))
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
     return weft_engine_adapter_add(f->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
 }
 
@@ -112,7 +117,8 @@ static weft_status add_adapters(const struct serve_options *o, const weft_model 
         st = weft_engine_adapter_add(engine, o->adapter[i].name, o->adapter[i].path, o->adapter[i].scale, 0, err);
     if (st || !o->server.adapter_dir) return st;
     snprintf(f.model, sizeof f.model, "%s", info.name);
-    if (!realpath(o->server.adapter_dir, f.real)) return weft_fail(err, WEFT_IO, "--adapter-dir %s: %s", o->server.adapter_dir, strerror(errno));
+    if (!realpath(o->server.adapter_dir, f.real))
+        return weft_fail(err, WEFT_IO, "--adapter-dir %s: %s", o->server.adapter_dir, strerror(errno));
     return add_folder(&f, err);
 }
 
@@ -129,8 +135,8 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         sigaction(SIGTERM, &action, NULL);
         sigaction(SIGINT, &action, NULL);
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
-        if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) &&
-            strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
+        if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") &&
+            strncmp(o->server.host, "127.", 4) && strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) fprintf(stderr, "weft serve: %d requests were cancelled\n", left);
@@ -188,21 +194,27 @@ int cmd_serve(int argc, char **argv)
         {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a key per line, or sha256:HEX of one", 0, 0, NULL},
         {"tls-cert", 0, OPT_TEXT, &s->tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
         {"tls-key", 0, OPT_TEXT, &s->tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
-        {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0, NULL},
+        {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0,
+         NULL},
         {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
-        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 28, NULL},
+        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 28,
+         NULL},
         {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, 4096, NULL},
         {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 20, NULL},
         {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, 1 << 20, NULL},
-        {"kv-tokens", 0, OPT_INT, &kv_tokens, "N", "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
+        {"kv-tokens", 0, OPT_INT, &kv_tokens, "N",
+         "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0, NULL},
-        {"adapter-dir", 0, OPT_TEXT, &s->adapter_dir, "DIR", "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0,
+         NULL},
+        {"adapter-dir", 0, OPT_TEXT, &s->adapter_dir, "DIR",
+         "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
         {"adapter-mb", 0, OPT_INT, &o.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
-        {"adapter-type", 0, OPT_TEXT, &o.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0, NULL},
+        {"adapter-type", 0, OPT_TEXT, &o.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0,
+         NULL},
         {"isolate-tenants", 0, OPT_FLAG, &e->isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0, NULL},
         {"store", 0, OPT_TEXT, &e->store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
         {"store-mb", 0, OPT_INT, &store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
@@ -216,18 +228,25 @@ int cmd_serve(int argc, char **argv)
         {"drain", 0, OPT_INT, &s->drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400, NULL},
         {0},
     };
-    const command_spec spec = {"serve", "MODEL [options]",
-                               "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
-                               "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
-                               "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them.",
-                               "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
-                               "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
-                               options, 1, 1};
+    const command_spec spec = {
+        "serve",
+        "MODEL [options]",
+        "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
+        "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
+        "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them.",
+        "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
+        "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
+        options,
+        1,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (full(&o.keys, "--api-key") || full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") || full(&o.aliases, "--alias")) return EXIT_USAGE;
-    if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") && strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {
+    if (full(&o.keys, "--api-key") || full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") ||
+        full(&o.aliases, "--alias"))
+        return EXIT_USAGE;
+    if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") &&
+        strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {
         fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o.adapter_type);
         return EXIT_USAGE;
     }

@@ -58,8 +58,10 @@ static weft_status write_ids(const char *path, const int32_t *ids, size_t n, wef
     if (st) return st;
     for (size_t i = 0; !st && i < n; i++) {
         uint32_t id = (uint32_t)ids[i];
-        const unsigned char bytes[4] = {(unsigned char)id, (unsigned char)(id >> 8), (unsigned char)(id >> 16), (unsigned char)(id >> 24)};
-        if (width == 2 && id > 0xFFFF) st = weft_fail(err, WEFT_ARGUMENT, "%s: id %u needs 32 bits; call the file .u32", path, id);
+        const unsigned char bytes[4] = {(unsigned char)id, (unsigned char)(id >> 8), (unsigned char)(id >> 16),
+                                        (unsigned char)(id >> 24)};
+        if (width == 2 && id > 0xFFFF)
+            st = weft_fail(err, WEFT_ARGUMENT, "%s: id %u needs 32 bits; call the file .u32", path, id);
         else if (fwrite(bytes, 1, width, out.f) != width) st = whole_file_failed(&out, err);
     }
     if (!st) st = whole_file_finish(&out, err);
@@ -98,13 +100,19 @@ int cmd_tokenize(int argc, char **argv)
         {"no-special", 0, OPT_FLAG, &o.no_special, NULL, "special tokens spelled in the text stay text", 0, 0, NULL},
         {"pieces", 0, OPT_FLAG, &o.pieces, NULL, "a line per token: id and text", 0, 0, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object: tokens and pieces", 0, 0, NULL},
-        {"output", 'o', OPT_TEXT, &o.output, "F", "write the ids to F.u16 or F.u32 (little-endian), for 'weft train'", 0, 0, NULL},
+        {"output", 'o', OPT_TEXT, &o.output, "F", "write the ids to F.u16 or F.u32 (little-endian), for 'weft train'", 0, 0,
+         NULL},
         {0},
     };
-    const command_spec spec = {"tokenize", "MODEL [TEXT|-] [options]",
-                               "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads standard input.",
-                               "  weft tokenize model.gguf \"Hello world\" --pieces\n"
-                               "  weft tokenize vocab.gguf - -o texts.u16 < texts.txt\n", options, 1, 2};
+    const command_spec spec = {
+        "tokenize",
+        "MODEL [TEXT|-] [options]",
+        "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads standard input.",
+        "  weft tokenize model.gguf \"Hello world\" --pieces\n"
+        "  weft tokenize vocab.gguf - -o texts.u16 < texts.txt\n",
+        options,
+        1,
+        2};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

@@ -41,7 +41,8 @@ static weft_status read_unix(const char *path, struct target *t, weft_error *err
 {
     struct sockaddr_un un;
     size_t n = strlen(path);
-    if (!n || n >= sizeof un.sun_path) return weft_fail(err, WEFT_ARGUMENT, "unix:%.50s: the path of a socket has 1 to %zu bytes", path, sizeof un.sun_path - 1);
+    if (!n || n >= sizeof un.sun_path)
+        return weft_fail(err, WEFT_ARGUMENT, "unix:%.50s: the path of a socket has 1 to %zu bytes", path, sizeof un.sun_path - 1);
     memcpy(t->host, path, n + 1);
     return WEFT_OK;
 }
@@ -50,8 +51,10 @@ static weft_status read_unix(const char *path, struct target *t, weft_error *err
 static weft_status read_address(const char *address, struct target *t, weft_error *err)
 {
     if (!strncmp(address, "unix:", 5)) return read_unix(address + 5, t, err);
-    if (!strncmp(address, "https://", 8)) return weft_fail(err, WEFT_UNSUPPORTED, "%.80s: weft top speaks plain HTTP only", address);
-    const char *host = address + (strncmp(address, "http://", 7) ? 0 : 7), *all_end = host + strcspn(host, "/"), *host_end, *rest, *port = "8080";
+    if (!strncmp(address, "https://", 8))
+        return weft_fail(err, WEFT_UNSUPPORTED, "%.80s: weft top speaks plain HTTP only", address);
+    const char *host = address + (strncmp(address, "http://", 7) ? 0 : 7), *all_end = host + strcspn(host, "/"), *host_end, *rest,
+               *port = "8080";
     size_t n_port = 4;
     if (*host == '[') {
         host++;
@@ -65,7 +68,8 @@ static weft_status read_address(const char *address, struct target *t, weft_erro
         port = *rest == ':' ? rest + 1 : all_end;
         n_port = (size_t)(all_end - port);
     }
-    if (!rest || host_end == host || (size_t)(host_end - host) >= sizeof t->host || !n_port || n_port > 5 || strspn(port, "0123456789") < n_port)
+    if (!rest || host_end == host || (size_t)(host_end - host) >= sizeof t->host || !n_port || n_port > 5 ||
+        strspn(port, "0123456789") < n_port)
         return weft_fail(err, WEFT_ARGUMENT, "%.80s: must be http://HOST:PORT or unix:PATH", address);
     snprintf(t->host, sizeof t->host, "%.*s", (int)(host_end - host), host);
     snprintf(t->port, sizeof t->port, "%.*s", (int)n_port, port);
@@ -111,8 +115,9 @@ static weft_status get(const struct target *t, const char *path, char **out, wef
     *out = NULL;
     int fd = connect_to(t, err);
     if (fd < 0) return err->status;
-    snprintf(head, sizeof head, "GET %s HTTP/1.0\r\nHost: %s\r\n%s%.400s%s\r\n", path, t->port[0] && !strchr(t->host, ':') ? t->host : "localhost",
-             t->key ? "Authorization: Bearer " : "", t->key ? t->key : "", t->key ? "\r\n" : "");
+    snprintf(head, sizeof head, "GET %s HTTP/1.0\r\nHost: %s\r\n%s%.400s%s\r\n", path,
+             t->port[0] && !strchr(t->host, ':') ? t->host : "localhost", t->key ? "Authorization: Bearer " : "",
+             t->key ? t->key : "", t->key ? "\r\n" : "");
     char *text = malloc(ANSWER_MAX + 1);
     if (text && send(fd, head, strlen(head), MSG_NOSIGNAL) >= 0)
         while (n < ANSWER_MAX && (got = recv(fd, text + n, ANSWER_MAX - n, 0)) > 0) n += (size_t)got;
@@ -162,18 +167,19 @@ static double quantile(const char *metrics, const char *name, double q)
 
 static struct sample take(const char *m)
 {
-    return (struct sample){now_ns(), value(m, "weft_prompt_tokens_total"), value(m, "weft_cached_tokens_total"), value(m, "weft_generated_tokens_total"),
-                           value(m, "weft_steps_total")};
+    return (struct sample){now_ns(), value(m, "weft_prompt_tokens_total"), value(m, "weft_cached_tokens_total"),
+                           value(m, "weft_generated_tokens_total"), value(m, "weft_steps_total")};
 }
 
 static void print_rates(const struct sample *now, const struct sample *before)
 {
     double s = (double)(now->at_ns - before->at_ns) / 1e9;
     if (before->at_ns && s > 0)
-        printf("now      %.1f generated t/s, %.1f prompt t/s, %.1f steps/s\n", (now->generated_tokens - before->generated_tokens) / s,
-               (now->prompt_tokens - before->prompt_tokens) / s, (now->steps - before->steps) / s);
-    printf("total    %.0f generated, %.0f of prompts, %.1f %% of them cached, %.0f steps\n", now->generated_tokens, now->prompt_tokens,
-           now->prompt_tokens > 0 ? 100 * now->cached_tokens / now->prompt_tokens : 0.0, now->steps);
+        printf("now      %.1f generated t/s, %.1f prompt t/s, %.1f steps/s\n",
+               (now->generated_tokens - before->generated_tokens) / s, (now->prompt_tokens - before->prompt_tokens) / s,
+               (now->steps - before->steps) / s);
+    printf("total    %.0f generated, %.0f of prompts, %.1f %% of them cached, %.0f steps\n", now->generated_tokens,
+           now->prompt_tokens, now->prompt_tokens > 0 ? 100 * now->cached_tokens / now->prompt_tokens : 0.0, now->steps);
 }
 
 static void print_slots(const char *text)
@@ -190,12 +196,14 @@ static void print_slots(const char *text)
         weft__json_int(weft__json_get(next, "n_decoded"), &decoded);
         weft__json_int(weft__json_get(s, "n_ctx"), &n_ctx);
         weft__json_bool(weft__json_get(s, "is_processing"), &busy);
-        printf("%4lld  %-7s  %6lld  %9lld  %9lld\n", (long long)id, busy ? "runs" : "idle", (long long)prompt, (long long)decoded, (long long)n_ctx);
+        printf("%4lld  %-7s  %6lld  %9lld  %9lld\n", (long long)id, busy ? "runs" : "idle", (long long)prompt, (long long)decoded,
+               (long long)n_ctx);
     }
     weft__json_free(&all);
 }
 
-static void print_all(const char *address, const char *m, const char *slots, const struct sample *now, const struct sample *before)
+static void print_all(const char *address, const char *m, const char *slots, const struct sample *now,
+                      const struct sample *before)
 {
     printf("%s  |  %.0f run of %.0f, %.0f wait  |  %.0f connections\n", address, value(m, "weft_running"), value(m, "weft_slots"),
            value(m, "weft_waiting"), value(m, "weft_http_connections"));
@@ -206,9 +214,9 @@ static void print_all(const char *address, const char *m, const char *slots, con
            quantile(m, "weft_time_between_tokens_seconds", 0.99));
     printf("KV pages      %.0f of %.0f in use, %.0f hold prefixes\n", value(m, "weft_kv_pages_used"), value(m, "weft_kv_pages"),
            value(m, "weft_kv_pages_cached"));
-    printf("trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n", value(m, "weft_refused_total"),
-           value(m, "weft_preempted_total"), value(m, "weft_requests_total{finish=\"failed\"}"), value(m, "weft_http_cut_slow_total"),
-           value(m, "weft_http_gone_total"));
+    printf("trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
+           value(m, "weft_refused_total"), value(m, "weft_preempted_total"), value(m, "weft_requests_total{finish=\"failed\"}"),
+           value(m, "weft_http_cut_slow_total"), value(m, "weft_http_gone_total"));
     print_slots(slots);
 }
 
@@ -238,10 +246,14 @@ int cmd_top(int argc, char **argv)
         {"every", 0, OPT_INT, &every, "S", "seconds between looks (1)", 1, 3600, NULL},
         {0},
     };
-    const command_spec spec = {"top", "[ADDRESS] [options]",
+    const command_spec spec = {"top",
+                               "[ADDRESS] [options]",
                                "Shows what a server does: rates, waiting times, pages and slots. ADDRESS is http://HOST:PORT or\n"
                                "unix:PATH (http://127.0.0.1:8080). Where standard output is no terminal, once.",
-                               "  weft top http://127.0.0.1:8080\n", options, 0, 1};
+                               "  weft top http://127.0.0.1:8080\n",
+                               options,
+                               0,
+                               1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;

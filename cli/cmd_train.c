@@ -26,7 +26,8 @@ int cmd_train(int argc, char **argv)
         {"tokenizer", 0, OPT_TEXT, &p->tokenizer, "F", "for a fresh model: a GGUF file with a vocabulary", 0, 0, NULL},
         {"base", 0, OPT_TEXT, &p->base, "MODEL", "train this model further, instead of a fresh one", 0, 0, NULL},
         {"layers", 0, OPT_INT, &p->n_layers, "N", "(6)", 1, 1000, NULL},
-        {"width", 0, OPT_INT, &p->d_model, "N", "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8, 65536, NULL},
+        {"width", 0, OPT_INT, &p->d_model, "N", "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8,
+         65536, NULL},
         {"ff", 0, OPT_INT, &p->d_ff, "N", "numbers inside a feed-forward layer (768)", 8, 262144, NULL},
         {"heads", 0, OPT_INT, &p->n_heads, "N", "attention heads (4)", 1, 1024, NULL},
         {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024, NULL},
@@ -37,12 +38,17 @@ int cmd_train(int argc, char **argv)
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];
     training_options(&t, options, n);
-    const command_spec spec = {"train", "DATA... --out DIR [options]", ABOUT,
-                               "  weft train-tokenizer stories.txt -o vocab.gguf\n"
-                               "  weft train stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
-                               "  weft train --resume stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
-                               "  weft run run/model.gguf \"Once upon a time\"\n",
-                               options, 1, LIST_MAX - 1};
+    const command_spec spec = {
+        "train",
+        "DATA... --out DIR [options]",
+        ABOUT,
+        "  weft train-tokenizer stories.txt -o vocab.gguf\n"
+        "  weft train stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
+        "  weft train --resume stories.txt --tokenizer vocab.gguf --out run --layers 6 --width 256 --heldout more.txt\n"
+        "  weft run run/model.gguf \"Once upon a time\"\n",
+        options,
+        1,
+        LIST_MAX - 1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!p->base == !p->tokenizer) {

@@ -18,7 +18,8 @@ void conversation_free(conversation *c)
 int conversation_add(conversation *c, const char *role, const char *text, size_t n)
 {
     weft__json *m = weft__json_new_object();
-    if (!m || !weft__json_set(m, "role", weft__json_new_string(role, strlen(role))) || !weft__json_set(m, "content", weft__json_new_string(text, n))) {
+    if (!m || !weft__json_set(m, "role", weft__json_new_string(role, strlen(role))) ||
+        !weft__json_set(m, "content", weft__json_new_string(text, n))) {
         weft__json_free(&m);
         return 0;
     }
@@ -39,7 +40,9 @@ int conversation_drop_last(conversation *c, const char *role)
 {
     const char *last = NULL;
     size_t n = weft__json_size(c->messages), length;
-    if (n == 0 || !weft__json_string(weft__json_get(weft__json_at(c->messages, n - 1), "role"), &last, &length) || strcmp(last, role)) return 0;
+    if (n == 0 || !weft__json_string(weft__json_get(weft__json_at(c->messages, n - 1), "role"), &last, &length) ||
+        strcmp(last, role))
+        return 0;
     weft__json *shorter = copy_messages(c->messages, 1);
     if (!shorter) return 0;
     weft__json_free(&c->messages);
@@ -90,7 +93,8 @@ static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t
 
 /* What has to be evaluated: *ids from *first on; the session holds everything before. At least one token is left, so that there
  * are logits to sample from. */
-static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prompt, int32_t **ids, size_t *first, size_t *n, weft_error *err)
+static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prompt, int32_t **ids, size_t *first, size_t *n,
+                                   weft_error *err)
 {
     size_t length;
     const char *text = weft_chat_prompt_text(prompt, &length);
@@ -128,7 +132,8 @@ static void remember_text(conversation *c, const weft_chat_prompt *prompt, const
     c->n_held_text = length + r->n_text;
 }
 
-weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason, weft_error *err)
+weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason,
+                                weft_error *err)
 {
     weft_chat_prompt *prompt = NULL;
     generate_result r = {0};
@@ -148,7 +153,8 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
     q->continues = 0; /* an answer is a text of its own; what stands before it is the template's */
     free(c->held_text);
     c->held_text = NULL;
-    if ((st = hold(c, ids + first, n - first, err)) || (st = generate(q, &r, err)) || (st = hold(c, r.tokens, (size_t)r.n_tokens, err))) {
+    if ((st = hold(c, ids + first, n - first, err)) || (st = generate(q, &r, err)) ||
+        (st = hold(c, r.tokens, (size_t)r.n_tokens, err))) {
         keep(c, 0);
         goto done;
     }
@@ -202,7 +208,8 @@ weft_status conversation_load(conversation *c, const char *path, weft_error *err
     }
     if (!good) {
         weft__json_free(&messages);
-        return weft_fail(err, WEFT_FORMAT, "%s: not a conversation: a JSON array of objects with role and content is needed", path);
+        return weft_fail(err, WEFT_FORMAT, "%s: not a conversation: a JSON array of objects with role and content is needed",
+                         path);
     }
     weft__json_free(&c->messages);
     c->messages = messages;

@@ -31,7 +31,8 @@ int conversation_drop_last(conversation *c, const char *role);
 int conversation_reset(conversation *c, const char *system);
 /* Lets the model answer the conversation; on success the answer has been added to it. `request` brings the sampler, the sink and
  * the limits; *finish_reason as in generate_result. */
-weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason, weft_error *err);
+weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason,
+                                weft_error *err);
 /* The messages as a JSON file, and back. */
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err);
 weft_status conversation_load(conversation *c, const char *path, weft_error *err);

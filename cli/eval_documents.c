@@ -60,7 +60,8 @@ static weft_status score_document(struct reading *r, const char *text, size_t n,
 {
     int32_t *ids = NULL;
     size_t n_ids = 0, room = (size_t)r->o->n_ctx + 1;
-    weft_status st = tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &ids, &n_ids, err);
+    weft_status st =
+        tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &ids, &n_ids, err);
     if (!st && n_ids > 1) {
         if (n_ids > room) r->n_cut++;
         n_ids = n_ids < room ? n_ids : room;
@@ -109,10 +110,15 @@ int eval_documents_command(int argc, char **argv)
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"eval documents", "MODEL -f TEXT [options]",
-                               "Perplexity of documents, each from an empty context and with every token scored: what 'weft train' calls the\n"
-                               "held-out loss is its logarithm. ('weft eval perplexity' scores one running text, as llama-perplexity does.)",
-                               "  weft eval documents model-q4.gguf -f heldout.txt\n", options, 1, 1};
+    const command_spec spec = {
+        "eval documents",
+        "MODEL -f TEXT [options]",
+        "Perplexity of documents, each from an empty context and with every token scored: what 'weft train' calls the\n"
+        "held-out loss is its logarithm. ('weft eval perplexity' scores one running text, as llama-perplexity does.)",
+        "  weft eval documents model-q4.gguf -f heldout.txt\n",
+        options,
+        1,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
@@ -126,8 +132,8 @@ int eval_documents_command(int argc, char **argv)
     if (!st) st = score_all(&r, &err);
     if (!st && o.json) {
         quality_estimate p = quality_perplexity(&r.sums);
-        printf("{\"ppl\": %.6f, \"ppl_error\": %.6f, \"nll\": %.6f, \"tokens\": %lld, \"documents\": %d, \"cut\": %d}\n", p.value, p.error,
-               r.sums.nll / (double)r.sums.n, (long long)r.sums.n, r.n_documents, r.n_cut);
+        printf("{\"ppl\": %.6f, \"ppl_error\": %.6f, \"nll\": %.6f, \"tokens\": %lld, \"documents\": %d, \"cut\": %d}\n", p.value,
+               p.error, r.sums.nll / (double)r.sums.n, (long long)r.sums.n, r.n_documents, r.n_cut);
     } else if (!st) {
         quality_print_final(&r.sums);
     }

@@ -69,8 +69,10 @@ static weft_status eval_logits(const struct eval_options *o, const char *path, c
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu logits", total);
         goto done;
     }
-    if ((st = weft_session_new(model, &sp, &session, err)) || (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
-        (st = weft_session_eval(session, ids, n, 1, logits, err))) goto done;
+    if ((st = weft_session_new(model, &sp, &session, err)) ||
+        (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
+        (st = weft_session_eval(session, ids, n, 1, logits, err)))
+        goto done;
     st = write_floats(o->out, logits, total, err);
 done:
     free(logits);
@@ -85,21 +87,30 @@ int eval_logits_command(int argc, char **argv)
     const option_spec options[] = {
         {"tokens", 0, OPT_TEXT, &o.tokens, "IDS", "token ids separated by spaces or commas", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the logits, '-': stdout", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0, NULL},
+        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
+         NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX,
+         NULL},
         {0},
     };
-    const command_spec spec = {"eval logits", "MODEL --tokens IDS -o F [options]",
+    const command_spec spec = {"eval logits",
+                               "MODEL --tokens IDS -o F [options]",
                                "Evaluates the tokens and writes the logits after each as little-endian float32 [n, vocab].",
-                               "  weft eval logits model.gguf --tokens \"1 403 407\" -o logits.f32\n", options, 1, 1};
+                               "  weft eval logits model.gguf --tokens \"1 403 407\" -o logits.f32\n",
+                               options,
+                               1,
+                               1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!o.tokens || !o.out || (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32"))) {
-        fprintf(stderr, "weft eval logits: %s\n", !o.tokens ? "--tokens is missing" : !o.out ? "-o is missing" : "--kv-type must be f16 or f32");
+        fprintf(stderr, "weft eval logits: %s\n",
+                !o.tokens ? "--tokens is missing"
+                : !o.out  ? "-o is missing"
+                          : "--kv-type must be f16 or f32");
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("eval logits", &o.adapters, o.adapter)) return EXIT_USAGE;

@@ -69,7 +69,8 @@ static weft_status read_tokens(struct scoring *s, weft_error *err)
     free(text);
     if (st) return st;
     if (n_ids < 2 * (size_t)s->n_ctx)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: %zu tokens; at least two chunks of %d are needed (use a longer text or a smaller -c)", s->o->text,
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "%s: %zu tokens; at least two chunks of %d are needed (use a longer text or a smaller -c)", s->o->text,
                          n_ids, s->n_ctx);
     s->n_chunks = (int32_t)(n_ids / (size_t)s->n_ctx);
     if (s->o->n_chunks > 0 && s->o->n_chunks < s->n_chunks) s->n_chunks = s->o->n_chunks;
@@ -83,7 +84,8 @@ static weft_status begin_base(struct scoring *s, weft_error *err)
     weft_status st = whole_file_open(&s->base, s->o->kl_base, err);
     if (st) return st;
     FILE *f = s->base.f;
-    if (fwrite(KL_BASE_MAGIC, 1, sizeof KL_BASE_MAGIC, f) != sizeof KL_BASE_MAGIC || fwrite(head, sizeof *head, 3, f) != 3 || fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
+    if (fwrite(KL_BASE_MAGIC, 1, sizeof KL_BASE_MAGIC, f) != sizeof KL_BASE_MAGIC || fwrite(head, sizeof *head, 3, f) != 3 ||
+        fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
         return whole_file_failed(&s->base, err);
     return WEFT_OK;
 }
@@ -94,7 +96,9 @@ static weft_status score(struct scoring *s, const float *logits, int32_t next, w
     weft_status st;
     if (s->o->kl_against) {
         if ((st = kl_base_next(&s->against, s->record, err))) return st;
-        return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record) ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+        return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record)
+                   ? WEFT_OK
+                   : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
     }
     quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));
     if (s->o->kl_base && fwrite(s->record, sizeof *s->record, n, s->base.f) != n) return whole_file_failed(&s->base, err);
@@ -185,17 +189,21 @@ int eval_perplexity_command(int argc, char **argv)
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},
     };
-    const command_spec spec = {"eval perplexity", "MODEL -f TEXT [options]",
-                               "Perplexity of a text, as llama-perplexity defines it, and the Kullback-Leibler divergence from another\n"
-                               "model's probabilities; base files can be exchanged with llama-perplexity.",
-                               "  weft eval perplexity model.gguf -f wiki.txt --kl-base model.klbase\n"
-                               "  weft eval perplexity model-q4.gguf --kl-against model.klbase\n",
-                               options, 1, 1};
+    const command_spec spec = {
+        "eval perplexity",
+        "MODEL -f TEXT [options]",
+        "Perplexity of a text, as llama-perplexity defines it, and the Kullback-Leibler divergence from another\n"
+        "model's probabilities; base files can be exchanged with llama-perplexity.",
+        "  weft eval perplexity model.gguf -f wiki.txt --kl-base model.klbase\n"
+        "  weft eval perplexity model-q4.gguf --kl-against model.klbase\n",
+        options,
+        1,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    const char *wrong = !o.text == !o.kl_against            ? "give either -f TEXT or --kl-against F"
-                        : o.kl_base && o.kl_against          ? "--kl-base and --kl-against exclude each other"
+    const char *wrong = !o.text == !o.kl_against                               ? "give either -f TEXT or --kl-against F"
+                        : o.kl_base && o.kl_against                            ? "--kl-base and --kl-against exclude each other"
                         : strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32") ? "--kv-type must be f16 or f32"
                                                                                : NULL;
     if (wrong) {

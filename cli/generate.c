@@ -119,7 +119,8 @@ static weft_status next_token(const generate_request *q, float *logits, int32_t 
 }
 
 /* Sample and evaluate until something ends it; sets the finish reason. */
-static weft_status decode(const generate_request *q, struct output *o, float *logits, int32_t n_vocab, weft_detok *detok, weft_error *err)
+static weft_status decode(const generate_request *q, struct output *o, float *logits, int32_t n_vocab, weft_detok *detok,
+                          weft_error *err)
 {
     generate_result *r = o->result;
     const weft_tokenizer *tokenizer = weft_model_tokenizer(q->model);
@@ -163,8 +164,10 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
     *r = (generate_result){.finish_reason = "error"};
     weft_status st = weft_model_describe(q->model, &info, err);
     if (!st) st = append(&o, "", 0, err);
-    if (!st && !(logits = malloc((size_t)info.n_vocab * sizeof *logits))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
-    if (!st) st = weft_detok_new(weft_model_tokenizer(q->model), q->matcher || q->continues ? WEFT_DETOK_CONTINUE : 0, &detok, err);
+    if (!st && !(logits = malloc((size_t)info.n_vocab * sizeof *logits)))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
+    if (!st)
+        st = weft_detok_new(weft_model_tokenizer(q->model), q->matcher || q->continues ? WEFT_DETOK_CONTINUE : 0, &detok, err);
     if (!st) {
         uint64_t start = now_ns();
         st = prefill(q, logits, err);

@@ -17,9 +17,9 @@ typedef struct generate_request {
     weft_matcher *matcher; /* the grammar that the text follows, from its beginning; NULL: none */
     const int32_t *prompt; /* to be evaluated first */
     int32_t n_prompt;
-    int continues;         /* the text goes on where the prompt's ended: a space that it begins with is part of it */
-    int32_t n_max;         /* tokens; -1: until the context is full */
-    int ignore_end;        /* go on after an end token, unless the grammar ends with it */
+    int continues;  /* the text goes on where the prompt's ended: a space that it begins with is part of it */
+    int32_t n_max;  /* tokens; -1: until the context is full */
+    int ignore_end; /* go on after an end token, unless the grammar ends with it */
     const struct text_list *stop;
     generate_sink sink; /* may be NULL */
     void *sink_arg;

@@ -39,7 +39,8 @@ weft_status kl_base_read(kl_base *b, FILE *f, const char *path, int32_t n_vocab,
     weft_status st;
     *b = (kl_base){.f = f, .path = path, .n_vocab = n_vocab};
     if ((st = read_exactly(b, magic, 1, sizeof magic, err))) return st;
-    if (memcmp(magic, KL_BASE_MAGIC, sizeof magic)) return weft_fail(err, WEFT_FORMAT, "%s: not a base file (--kl-base writes one)", path);
+    if (memcmp(magic, KL_BASE_MAGIC, sizeof magic))
+        return weft_fail(err, WEFT_FORMAT, "%s: not a base file (--kl-base writes one)", path);
     if ((st = read_exactly(b, head, sizeof *head, 3, err))) return st;
     if (head[0] < 4 || head[0] > 1 << 24 || head[2] < 1 || head[2] > INT32_MAX / head[0])
         return weft_fail(err, WEFT_FORMAT, "%s: %d chunks of %d tokens", path, head[2], head[0]);
@@ -72,8 +73,8 @@ weft_status kl_base_next(kl_base *b, uint16_t *record, weft_error *err)
     memcpy(&scale, record, sizeof scale);
     memcpy(&min, record + 2, sizeof min);
     if (!(scale >= 0) || !isfinite(min) || !(scale * 65535.0f + min <= ABOVE_ONE))
-        return weft_fail(err, WEFT_FORMAT, "%s: record %lld holds no probabilities (scale %g, least %g): write the file again", b->path,
-                         (long long)b->n_read, (double)scale, (double)min);
+        return weft_fail(err, WEFT_FORMAT, "%s: record %lld holds no probabilities (scale %g, least %g): write the file again",
+                         b->path, (long long)b->n_read, (double)scale, (double)min);
     b->n_read++;
     return WEFT_OK;
 }

@@ -12,11 +12,11 @@
 #include "weft/error.h"
 
 typedef struct kl_base {
-    FILE *f;                            /* NULL: not open */
-    const char *path;                   /* for messages; the caller's */
+    FILE *f;          /* NULL: not open */
+    const char *path; /* for messages; the caller's */
     int32_t n_ctx, n_vocab, n_chunks;
-    int32_t *tokens;                    /* [n_chunks * n_ctx] */
-    int64_t n_read;                     /* records so far */
+    int32_t *tokens; /* [n_chunks * n_ctx] */
+    int64_t n_read;  /* records so far */
 } kl_base;
 
 extern const char KL_BASE_MAGIC[8];

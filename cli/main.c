@@ -35,7 +35,8 @@ enum { N_COMMANDS = sizeof COMMANDS / sizeof *COMMANDS };
 
 static void usage(FILE *f)
 {
-    fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n", weft_version());
+    fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n",
+            weft_version());
     for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
     fprintf(f, "\n'weft COMMAND --help' explains each.\n");
 }

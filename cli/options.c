@@ -15,7 +15,8 @@ static void print_help(const command_spec *spec)
     printf("weft %s %s\n\n%s\n\nOptions:\n", spec->name, spec->synopsis, spec->about);
     for (const option_spec *o = spec->options; o->name; o++) {
         char left[80];
-        int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name) : snprintf(left, sizeof left, "      --%s", o->name);
+        int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
+                          : snprintf(left, sizeof left, "      --%s", o->name);
         if (o->argument && n < (int)sizeof left) snprintf(left + n, sizeof left - (size_t)n, " %s", o->argument);
         printf("%-*s %s\n", HELP_COLUMN, left, o->help);
     }
@@ -90,7 +91,8 @@ static int store(const command_spec *spec, const option_spec *o, const char *val
     case OPT_SEED:
         errno = 0;
         *(uint64_t *)o->out = strtoull(value, &stop, 10);
-        return stop == value || *stop || errno || value[0] == '-' ? bad(spec, o, value, "not a seed (a whole number from 0 on)") : EXIT_DONE;
+        return stop == value || *stop || errno || value[0] == '-' ? bad(spec, o, value, "not a seed (a whole number from 0 on)")
+                                                                  : EXIT_DONE;
     case OPT_FLOAT: {
         float v = strtof(value, &stop);
         if (stop == value || *stop || isnan(v)) return bad(spec, o, value, "not a number");

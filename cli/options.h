@@ -41,8 +41,9 @@ typedef struct option_spec {
     void *out;
     const char *argument; /* "T", for help; NULL for flags */
     const char *help;
-    double min, max; /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
-    int *given;      /* set to 1 when the option occurs; may be NULL */
+    double min,
+        max;    /* both 0: no check. For numbers: OPTION_ABOVE_0 excludes 0, -OPTION_FINITE and OPTION_FINITE only infinities */
+    int *given; /* set to 1 when the option occurs; may be NULL */
 } option_spec;
 
 typedef struct command_spec {

@@ -45,8 +45,8 @@ weft_status read_text(const char *path, char **out, size_t *n, weft_error *err)
     return st;
 }
 
-weft_status tokenize_text(const weft_tokenizer *tokenizer, const char *text, size_t n, uint32_t flags, int32_t **ids, size_t *n_ids,
-                          weft_error *err)
+weft_status tokenize_text(const weft_tokenizer *tokenizer, const char *text, size_t n, uint32_t flags, int32_t **ids,
+                          size_t *n_ids, weft_error *err)
 {
     /* A token per byte is the usual bound; prefixes and special tokens add a few. */
     size_t capacity = n + 16;

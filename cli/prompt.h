@@ -10,7 +10,7 @@
 weft_status read_text(const char *path, char **out, size_t *n, weft_error *err);
 
 /* *ids is free()d by the caller. flags: weft_tokenize_flags. */
-weft_status tokenize_text(const weft_tokenizer *tokenizer, const char *text, size_t n, uint32_t flags, int32_t **ids, size_t *n_ids,
-                          weft_error *err);
+weft_status tokenize_text(const weft_tokenizer *tokenizer, const char *text, size_t n, uint32_t flags, int32_t **ids,
+                          size_t *n_ids, weft_error *err);
 
 #endif

@@ -18,8 +18,8 @@ double quality_nll(const float *logits, int32_t n_vocab, int32_t token, uint16_t
 
 typedef struct quality_sums {
     int64_t n, same_top, capacity;
-    double nll, nll2;                              /* of this model */
-    double nll_base, nll_base2, nll_nll_base;      /* of the base */
+    double nll, nll2;                         /* of this model */
+    double nll_base, nll_base2, nll_nll_base; /* of the base */
     double kld, kld2, p_diff, p_diff2, p_diff4;
     float *klds, *p_diffs; /* [n], for percentiles; free() with quality_free */
 } quality_sums;

@@ -57,16 +57,17 @@ static struct figures figures_of(const quality_sums *s)
 
 void quality_print_chunk_header(void)
 {
-    printf("\nchunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS            Same top p\n");
+    printf(
+        "\nchunk             PPL               ln(PPL(Q)/PPL(base))          KL Divergence              Δp RMS            Same top p\n");
 }
 
 void quality_print_chunk(int32_t chunk, const quality_sums *s)
 {
     struct figures f = figures_of(s);
     estimate ppl = quality_perplexity(s);
-    printf("%4d     %8.4lf ± %9.4lf    %10.5lf ± %10.5lf    %10.5f ± %10.5lf    %6.3f ± %6.3lf %%   %6.3f ± %6.3lf %%\n", chunk, ppl.value,
-           ppl.error, f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error, 100 * f.p_rms.value, 100 * f.p_rms.error,
-           100 * f.same.value, 100 * f.same.error);
+    printf("%4d     %8.4lf ± %9.4lf    %10.5lf ± %10.5lf    %10.5f ± %10.5lf    %6.3f ± %6.3lf %%   %6.3f ± %6.3lf %%\n", chunk,
+           ppl.value, ppl.error, f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error, 100 * f.p_rms.value,
+           100 * f.p_rms.error, 100 * f.same.value, 100 * f.same.error);
     fflush(stdout);
 }
 
@@ -149,13 +150,15 @@ void quality_print_summary(quality_sums *s)
 void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int against)
 {
     estimate ppl = quality_perplexity(s);
-    printf("{\"n_ctx\": %d, \"n_chunks\": %d, \"n_scored\": %lld, \"perplexity\": %.6f, \"perplexity_error\": %.6f", n_ctx, n_chunks, (long long)s->n,
-           ppl.value, ppl.error);
+    printf("{\"n_ctx\": %d, \"n_chunks\": %d, \"n_scored\": %lld, \"perplexity\": %.6f, \"perplexity_error\": %.6f", n_ctx,
+           n_chunks, (long long)s->n, ppl.value, ppl.error);
     if (against) {
         struct figures f = figures_of(s);
         sort_samples(s);
-        printf(", \"perplexity_base\": %.6f, \"ln_ratio\": %.6f, \"ln_ratio_error\": %.6f, \"kld_mean\": %.8f, \"kld_error\": %.8f, \"kld_median\": %.8f",
-               exp(f.nll_base.value), f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error, percentile(s->klds, s->n, 0.5));
+        printf(
+            ", \"perplexity_base\": %.6f, \"ln_ratio\": %.6f, \"ln_ratio_error\": %.6f, \"kld_mean\": %.8f, \"kld_error\": %.8f, \"kld_median\": %.8f",
+            exp(f.nll_base.value), f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error,
+            percentile(s->klds, s->n, 0.5));
         printf(", \"kld_p99\": %.8f, \"kld_max\": %.8f, \"p_diff_mean\": %.8f, \"p_diff_rms\": %.8f, \"same_top\": %.6f",
                percentile(s->klds, s->n, 0.99), (double)s->klds[s->n - 1], f.p_diff.value, f.p_rms.value, f.same.value);
     }

@@ -33,7 +33,8 @@ int progress_update(void *arg, const char *what, double fraction)
     if (fraction > 1) fraction = 1;
     int full = (int)(fraction * BAR);
     double elapsed = (double)(now - p->started_ns) / 1e9;
-    fprintf(stderr, "\r%-20.20s [%.*s%*s] %3.0f %%", p->what, full, "##############################", BAR - full, "", 100 * fraction);
+    fprintf(stderr, "\r%-20.20s [%.*s%*s] %3.0f %%", p->what, full, "##############################", BAR - full, "",
+            100 * fraction);
     if (fraction > 0.01) fprintf(stderr, "  %.0f s left ", elapsed / fraction * (1 - fraction));
     fprintf(stderr, "\x1b[K");
     fflush(stderr);

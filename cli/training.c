@@ -32,14 +32,19 @@ void training_options(training *t, option_spec *table, int at)
     weft_train_params *p = &t->p;
     const option_spec common[] = {
         {"out", 'o', OPT_TEXT, &p->out, "DIR", "folder for the result, checkpoints and the loss curve", 0, 0, NULL},
-        {"heldout", 0, OPT_LIST, &t->heldout, "F", "data to measure the loss on that are not learned; may be given several times", 0, 0, NULL},
+        {"heldout", 0, OPT_LIST, &t->heldout, "F", "data to measure the loss on that are not learned; may be given several times",
+         0, 0, NULL},
         {"heldout-tokens", 0, OPT_INT, &p->heldout_tokens, "N", "of those, so many each time (16384; 0 all)", 0, 1 << 30, NULL},
-        {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0, 1 << 30, NULL},
-        {"ctx", 'c', OPT_INT, &p->n_ctx, "N", "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose their end", 1, 65536, NULL},
+        {"heldout-every", 0, OPT_INT, &t->heldout_every, "N", "steps between measurements (200; 0 at the end only)", 0, 1 << 30,
+         NULL},
+        {"ctx", 'c', OPT_INT, &p->n_ctx, "N",
+         "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose their end",
+         1, 65536, NULL},
         {"batch", 'b', OPT_INT, &p->batch, "N", "tokens computed at once (2048); memory grows with it", 1, 65536, NULL},
         {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
         {"steps", 0, OPT_INT, &t->steps, "N", "steps to make, instead of --epochs", 1, 1 << 30, NULL},
-        {"epochs", 0, OPT_FLOAT, &p->epochs, "X", "how often the data are seen (1); may be a fraction", OPTION_ABOVE_0, 1e6, NULL},
+        {"epochs", 0, OPT_FLOAT, &p->epochs, "X", "how often the data are seen (1); may be a fraction", OPTION_ABOVE_0, 1e6,
+         NULL},
         {"lr", 0, OPT_FLOAT, &p->lr, "X", "highest learning rate", OPTION_ABOVE_0, 100, NULL},
         {"schedule", 0, OPT_TEXT, &t->schedule, "S", "cosine, constant or one-cycle (cosine)", 0, 0, NULL},
         {"warmup", 0, OPT_INT, &t->warmup, "N", "steps in which the rate rises from 0 (a fiftieth of all)", 0, 1 << 30, NULL},
@@ -48,13 +53,17 @@ void training_options(training *t, option_spec *table, int at)
         {"weight-decay", 0, OPT_FLOAT, &p->weight_decay, "X", "of matrices, times the rate (0.01)", 0, 100, NULL},
         {"clip", 0, OPT_FLOAT, &p->clip_norm, "X", "largest norm of all gradients together (1; 0 any)", 0, 1e6, NULL},
         {"chat-template", 0, OPT_TEXT, &t->chat_template, "F", "a Jinja template instead of the model's own", 0, 0, NULL},
-        {"learn-prompts", 0, OPT_FLAG, &t->learn_prompts, NULL, "prompts of records are learned too, not only the answers", 0, 0, NULL},
+        {"learn-prompts", 0, OPT_FLAG, &t->learn_prompts, NULL, "prompts of records are learned too, not only the answers", 0, 0,
+         NULL},
         {"recompute", 0, OPT_FLAG, &t->recompute, NULL, "less memory, a third slower", 0, 0, NULL},
         {"save-every", 0, OPT_INT, &t->save_every, "N", "steps between checkpoints (200; 0 at the end only)", 0, 1 << 30, NULL},
-        {"resume", 0, OPT_FLAG, &t->resume, NULL, "go on from DIR's checkpoint, with the same options: the result is that of a run without a stop, bit for bit", 0, 0, NULL},
+        {"resume", 0, OPT_FLAG, &t->resume, NULL,
+         "go on from DIR's checkpoint, with the same options: the result is that of a run without a stop, bit for bit", 0, 0,
+         NULL},
         {"seed", 0, OPT_SEED, &p->seed, "S", "of the order of texts and of what is drawn (1)", 0, 0, NULL},
         {"name", 0, OPT_TEXT, &p->name, "NAME", "what the result is called", 0, 0, NULL},
-        {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it", 1, WEFT_THREADS_MAX, NULL},
+        {"threads", 't', OPT_INT, &p->n_threads, "THREADS", "threads (one per core); the result does not depend on it", 1,
+         WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &t->json, NULL, "at the end one JSON object: steps, tokens, loss", 0, 0, NULL},
         {0},
     };
@@ -73,9 +82,11 @@ static void show_plan(training *t, const weft_train_event *e)
 {
     fprintf(stderr, "%.2f M parameters learn", (double)e->n_params / 1e6);
     if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
-    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %d tokens\n", (double)e->n_bytes / 1e6, (long long)e->n_segments,
-            (long long)e->epoch_rows, (long long)e->n_steps, t->p.batch * t->p.accumulate);
-    if (e->n_cut) fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
+    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %d tokens\n",
+            (double)e->n_bytes / 1e6, (long long)e->n_segments, (long long)e->epoch_rows, (long long)e->n_steps,
+            t->p.batch * t->p.accumulate);
+    if (e->n_cut)
+        fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
     if (e->n_dropped) fprintf(stderr, "%lld texts hold nothing to learn and are left out\n", (long long)e->n_dropped);
     if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
 }
@@ -110,7 +121,8 @@ static void show_step(training *t, const weft_train_event *e)
     if (now - t->shown_ns < 100000000u && e->step < e->n_steps && isnan(e->heldout)) return;
     t->shown_ns = now;
     int full = (int)(BAR * e->step / e->n_steps);
-    fprintf(stderr, "\r[%.*s%*s] %lld/%lld  ", full, "########################", BAR - full, "", (long long)e->step, (long long)e->n_steps);
+    fprintf(stderr, "\r[%.*s%*s] %lld/%lld  ", full, "########################", BAR - full, "", (long long)e->step,
+            (long long)e->n_steps);
     show_numbers(e);
     fprintf(stderr, "\x1b[K");
     t->on_line = 1;
@@ -153,7 +165,8 @@ static void show_end(const training *t, const weft_train_event *e)
                 t->p.lora_rank ? "adapter.gguf" : "model.gguf", (long long)e->n_steps, (long long)e->n_rows, e->seconds);
         return;
     }
-    printf("{\"steps\": %lld, \"tokens\": %lld, \"parameters\": %llu", (long long)e->n_steps, (long long)e->n_rows, (unsigned long long)e->n_params);
+    printf("{\"steps\": %lld, \"tokens\": %lld, \"parameters\": %llu", (long long)e->n_steps, (long long)e->n_rows,
+           (unsigned long long)e->n_params);
     put_json_number("loss", e->loss);
     put_json_number("heldout", e->heldout);
     put_json_number("better", e->better);
@@ -182,13 +195,16 @@ static int usage(const char *command, const char *what)
 
 static int check(training *t, const char *command)
 {
-    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine", "one-cycle", NULL};
+    static const char *const optimizers[] = {"adamw", "sgd", NULL}, *const schedules[] = {"constant", "cosine", "one-cycle",
+                                                                                          NULL};
     if (!t->p.out) return usage(command, "--out is missing");
     if (!t->data.n) return usage(command, "--data is missing");
     if (t->data.n >= LIST_MAX || t->heldout.n >= LIST_MAX) return usage(command, "too many files of data");
     if ((t->p.optimizer = index_of(optimizers, t->optimizer)) < 0) return usage(command, "--optimizer is adamw or sgd");
-    if ((t->p.schedule = index_of(schedules, t->schedule)) < 0) return usage(command, "--schedule is cosine, constant or one-cycle");
-    if (t->p.schedule == WEFT_TRAIN_ONE_CYCLE && t->warmup > 0) return usage(command, "--warmup: one-cycle rises by itself, over 30 % of the steps; leave it out");
+    if ((t->p.schedule = index_of(schedules, t->schedule)) < 0)
+        return usage(command, "--schedule is cosine, constant or one-cycle");
+    if (t->p.schedule == WEFT_TRAIN_ONE_CYCLE && t->warmup > 0)
+        return usage(command, "--warmup: one-cycle rises by itself, over 30 % of the steps; leave it out");
     return EXIT_DONE;
 }
 

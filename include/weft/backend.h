@@ -30,11 +30,11 @@ typedef struct weft_host_api {
 
 typedef struct weft_backend_info {
     uint32_t size;
-    int32_t n_units;      /* threads, compute units */
-    char name[64];        /* "cpu" */
-    char device[128];     /* "AMD EPYC ..., avx512vnni, avx512bf16" */
+    int32_t n_units;       /* threads, compute units */
+    char name[64];         /* "cpu" */
+    char device[128];      /* "AMD EPYC ..., avx512vnni, avx512bf16" */
     uint64_t memory_bytes; /* that it can allocate; 0 unknown */
-    uint32_t domains;     /* bit per weft_domain that it can read weights from */
+    uint32_t domains;      /* bit per weft_domain that it can read weights from */
     uint32_t reserved;
 } weft_backend_info;
 
@@ -56,7 +56,7 @@ typedef struct weft_segment {
     int32_t n_bound;
     int32_t max_rows, max_wanted;
     int32_t reserved;
-    const weft_tensor_id *bound; /* tensors that enter or leave the segment: given by weft_bindings */
+    const weft_tensor_id *bound;  /* tensors that enter or leave the segment: given by weft_bindings */
     const uint64_t *arena_offset; /* [n_tensors] */
     uint64_t arena_bytes;
 } weft_segment;

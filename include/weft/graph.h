@@ -24,22 +24,22 @@ typedef int32_t weft_tensor_id;
 typedef int32_t weft_weight_id;
 
 /* X(name, value, text). Append only. Forms marked F are made by the planner, never by architecture files. */
-#define WEFT_OP_LIST(X)                                                                                                          \
-    X(EMBED, 0, "embed")           /* () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale */                     \
-    X(NORM, 1, "norm")             /* x -> same shape, w[0] weight; attr.norm */                                                 \
-    X(LINEAR, 2, "linear")         /* x [k,R] -> [N,R] per matrix; attr.linear; F: norm in front, several matrices, glu, add */   \
-    X(ROPE, 3, "rope")             /* x [H*K,R] -> same; w[0] frequency factors or absent; attr.rope */                          \
-    X(KV_WRITE, 4, "kv_write")     /* k [G*K,R], v [G*K,R] -> order token; attr.kv */                                            \
-    X(ATTENTION, 5, "attention")   /* q [H*K,R], order token -> [H*K,R]; attr.attention */                                       \
-    X(GLU, 6, "glu")               /* gate [F,R], up [F,R] -> act(gate) * up; attr.glu */                                        \
-    X(ADD, 7, "add")               /* a, b -> a + b */                                                                           \
-    X(SCALE, 8, "scale")           /* x -> x * attr.scale.factor */                                                              \
-    X(SOFTCAP, 9, "softcap")       /* x -> cap * tanh(x / cap); attr.softcap */                                                  \
-    X(PICK_ROWS, 10, "pick_rows")  /* x [D,R] -> [D,W]: the rows that want logits, in order */                                   \
-    X(ROPE_KV, 11, "rope_kv")      /* F: q, k, v -> rotated q, order token; attr.rope_kv */                                      \
-    X(MOE_ROUTE, 12, "moe_route")  /* router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights */           \
+#define WEFT_OP_LIST(X)                                                                                                               \
+    X(EMBED, 0, "embed")          /* () -> [D,R]: row token[r] of w[0] (or embd), times attr.embed.scale */                           \
+    X(NORM, 1, "norm")            /* x -> same shape, w[0] weight; attr.norm */                                                       \
+    X(LINEAR, 2, "linear")        /* x [k,R] -> [N,R] per matrix; attr.linear; F: norm in front, several matrices, glu, add */        \
+    X(ROPE, 3, "rope")            /* x [H*K,R] -> same; w[0] frequency factors or absent; attr.rope */                                \
+    X(KV_WRITE, 4, "kv_write")    /* k [G*K,R], v [G*K,R] -> order token; attr.kv */                                                  \
+    X(ATTENTION, 5, "attention")  /* q [H*K,R], order token -> [H*K,R]; attr.attention */                                             \
+    X(GLU, 6, "glu")              /* gate [F,R], up [F,R] -> act(gate) * up; attr.glu */                                              \
+    X(ADD, 7, "add")              /* a, b -> a + b */                                                                                 \
+    X(SCALE, 8, "scale")          /* x -> x * attr.scale.factor */                                                                    \
+    X(SOFTCAP, 9, "softcap")      /* x -> cap * tanh(x / cap); attr.softcap */                                                        \
+    X(PICK_ROWS, 10, "pick_rows") /* x [D,R] -> [D,W]: the rows that want logits, in order */                                         \
+    X(ROPE_KV, 11, "rope_kv")     /* F: q, k, v -> rotated q, order token; attr.rope_kv */                                            \
+    X(MOE_ROUTE, 12, "moe_route") /* router logits [E,R] -> [2*n_used,R]: expert ids as floats, then their weights */                 \
     /* x [D,R], route -> [D,R]; w = gate, up [D,F,E], down [F,D,E]; attr.moe. With a second output: also act(gate x) * up x of each \
-     * chosen expert, [n_used*F,R] in order of rank. */                                                                          \
+     * chosen expert, [n_used*F,R] in order of rank. */ \
     X(MOE_FFN, 13, "moe_ffn")
 
 typedef enum weft_opcode {
@@ -149,9 +149,15 @@ typedef union weft_attr {
     weft_attr_rope rope;
     weft_attr_kv kv;
     weft_attr_attention attention;
-    struct { int32_t activation; } glu;
-    struct { float factor; } scale;
-    struct { float cap; } softcap;
+    struct {
+        int32_t activation;
+    } glu;
+    struct {
+        float factor;
+    } scale;
+    struct {
+        float cap;
+    } softcap;
     weft_attr_moe moe;
     weft_attr_rope_kv rope_kv;
     uint8_t bytes[128];
@@ -214,9 +220,10 @@ enum weft_want { WEFT_WANT_LOGITS = 1u << 0 };
 
 /* A sequence as a step sees it. Borrowed. */
 typedef struct weft_seq_view {
-    const int32_t *const *pages; /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
-    const int32_t *n_pages;      /* [n_kv_groups] */
-    const void *tree_mask;       /* NULL; reserved for speculative trees */
+    const int32_t *const
+        *pages;             /* [n_kv_groups] block tables: pages[g][i] is the page of positions i*page_tokens..; -1: dropped */
+    const int32_t *n_pages; /* [n_kv_groups] */
+    const void *tree_mask;  /* NULL; reserved for speculative trees */
 } weft_seq_view;
 
 /* What an adapter changes about one weight [k, n] (of E experts): a product becomes  gain . (W x) + scale * B (A x), then the bias; the
@@ -224,7 +231,7 @@ typedef struct weft_seq_view {
 typedef struct weft_lora {
     const void *a, *b; /* [E, rank, k] and [E, n, rank] */
     int32_t rank;
-    uint32_t dtype;    /* WEFT_F32 */
+    uint32_t dtype; /* WEFT_F32 */
     float scale;
     int32_t reserved;
     const float *gain; /* [n], or NULL: ones; never with experts. From 1.3 */
@@ -245,7 +252,7 @@ typedef struct weft_rows {
     const float *embd;                /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
     const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS */
     const weft_seq_view *seqs;
-    weft_adapter *const *adapters;    /* [n_adapters], at most max_rows; NULL: it changes nothing */
+    weft_adapter *const *adapters; /* [n_adapters], at most max_rows; NULL: it changes nothing */
 } weft_rows;
 
 /* The pages of one group: page p begins at data + p * page_bytes. */

@@ -15,30 +15,30 @@ typedef struct weft_server weft_server;
 /* Strings and lists (NULL-terminated, or NULL) are copied. 0 where a number stands: the default that is named. */
 typedef struct weft_server_params {
     uint32_t size;
-    int32_t port;                 /* 8080; -1: any that is free */
-    const char *host;             /* NULL: 127.0.0.1 */
-    const char *unix_path;        /* a socket's path instead of host and port */
+    int32_t port;                             /* 8080; -1: any that is free */
+    const char *host;                         /* NULL: 127.0.0.1 */
+    const char *unix_path;                    /* a socket's path instead of host and port */
     const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
-    const char *const *api_keys;  /* none here and none in the file: everyone may call */
-    const char *api_key_file;     /* a key per line, or sha256:HEX of one; '#' after a blank or at the beginning: a comment */
+    const char *const *api_keys;              /* none here and none in the file: everyone may call */
+    const char *api_key_file;        /* a key per line, or sha256:HEX of one; '#' after a blank or at the beginning: a comment */
     const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
     const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
-    const char *const *aliases;   /* names that requests may give for the model, "*": any; the first is the one shown */
-    const char *chat_template;    /* Jinja source instead of the model's own; NULL: that */
-    const char *adapter_dir;      /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
-    const char *log_file;         /* JSON, a line per request; "-": stderr; NULL: none */
-    int32_t n_threads;            /* that move bytes: 2 */
-    int32_t n_workers;            /* that read requests: 2 */
-    int32_t max_connections;      /* 512 */
-    int32_t max_per_ip;           /* of them: a quarter; on a unix socket none */
-    int32_t max_headers;          /* 100 */
-    int32_t idle_s;               /* 60: how long a connection may bring nothing */
-    int32_t slow_s;               /* 30: how long bytes may wait for a reader */
-    int32_t ping_s;               /* 15: between comments on a stream that has nothing to say */
-    int32_t drain_s;              /* 30: how long requests may take after weft_server_stop */
-    uint64_t max_body;            /* bytes: 8 MiB */
-    uint64_t max_head;            /* bytes: 32 KiB */
-    uint64_t max_buffer;          /* bytes that wait for one reader: 1 MiB */
+    const char *const *aliases;      /* names that requests may give for the model, "*": any; the first is the one shown */
+    const char *chat_template;       /* Jinja source instead of the model's own; NULL: that */
+    const char *adapter_dir;         /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
+    const char *log_file;            /* JSON, a line per request; "-": stderr; NULL: none */
+    int32_t n_threads;               /* that move bytes: 2 */
+    int32_t n_workers;               /* that read requests: 2 */
+    int32_t max_connections;         /* 512 */
+    int32_t max_per_ip;              /* of them: a quarter; on a unix socket none */
+    int32_t max_headers;             /* 100 */
+    int32_t idle_s;                  /* 60: how long a connection may bring nothing */
+    int32_t slow_s;                  /* 30: how long bytes may wait for a reader */
+    int32_t ping_s;                  /* 15: between comments on a stream that has nothing to say */
+    int32_t drain_s;                 /* 30: how long requests may take after weft_server_stop */
+    uint64_t max_body;               /* bytes: 8 MiB */
+    uint64_t max_head;               /* bytes: 32 KiB */
+    uint64_t max_buffer;             /* bytes that wait for one reader: 1 MiB */
 } weft_server_params;
 
 WEFT_API void weft_server_params_default(weft_server_params *params);

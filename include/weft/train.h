@@ -18,7 +18,7 @@ typedef struct weft_vocab_params {
     int32_t n_vocab;   /* tokens, special ones included (2048); fewer when the texts have no more pairs */
     int32_t min_count; /* a pair that is rarer becomes no token (2) */
     int32_t reserved;
-    const char *pre;   /* name of the pre-tokenizer that cuts texts into words, as GGUF has it ("qwen2") */
+    const char *pre;             /* name of the pre-tokenizer that cuts texts into words, as GGUF has it ("qwen2") */
     const char *const *specials; /* further control tokens, NULL-terminated, or NULL */
     const char *const *words;    /* tokens that are shown in answers ("<tool_call>"), NULL-terminated, or NULL */
     const char *chat_template;   /* Jinja source, or NULL */
@@ -37,8 +37,8 @@ WEFT_API void weft_vocab_params_default(weft_vocab_params *params);
  * ones, the words, the 256 bytes and the merges follow. The same texts and parameters give the same file. Fails with
  * WEFT_ARGUMENT (a parameter), WEFT_UNSUPPORTED (the pre-tokenizer), WEFT_FORMAT (the template), WEFT_NOT_FOUND, WEFT_IO,
  * WEFT_NO_MEMORY, WEFT_CANCELLED. */
-WEFT_API weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *params,
-                                          weft_vocab_result *result, weft_error *err);
+WEFT_API weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out,
+                                          const weft_vocab_params *params, weft_vocab_result *result, weft_error *err);
 
 /* ---- training ---- */
 
@@ -61,17 +61,18 @@ typedef struct weft_train_event {
     uint32_t size;
     int32_t kind; /* weft_train_kind */
     int64_t step, n_steps;
-    int64_t n_rows;       /* tokens of all steps so far */
-    double loss;          /* mean of the step: -log p of a token; of pairs, -log sigmoid(beta * margin) */
-    double heldout;       /* the same over the held-out data, after the step */
-    double better;        /* of pairs, the share whose chosen answer gained more than the rejected one */
+    int64_t n_rows;        /* tokens of all steps so far */
+    double loss;           /* mean of the step: -log p of a token; of pairs, -log sigmoid(beta * margin) */
+    double heldout;        /* the same over the held-out data, after the step */
+    double better;         /* of pairs, the share whose chosen answer gained more than the rejected one */
     double heldout_better; /* the same over the held-out pairs */
-    double lr, grad_norm; /* before clipping */
+    double lr, grad_norm;  /* before clipping */
     double rows_per_s, seconds, seconds_left;
-    double gflops, peak_gflops;        /* products of the last step per second; what the threads reached on registers just before it: measured before some steps only */
-    uint64_t n_params, n_frozen, n_bytes; /* that learn; that do not; memory of the trainer without the frozen */
+    double gflops,
+        peak_gflops; /* products of the last step per second; what the threads reached on registers just before it: measured before some steps only */
+    uint64_t n_params, n_frozen, n_bytes;             /* that learn; that do not; memory of the trainer without the frozen */
     int64_t epoch_rows, n_segments, n_cut, n_dropped; /* of the data: see weft_train's description */
-    int64_t n_ctx;        /* tokens of a text at most */
+    int64_t n_ctx;                                    /* tokens of a text at most */
 } weft_train_event;
 
 /* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
@@ -85,26 +86,27 @@ typedef struct weft_train_params {
     const char *tokenizer; /* fresh: a GGUF file whose vocabulary and chat template the model takes */
     const char *name;      /* general.name, or NULL */
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, tied; /* fresh; architecture llama */
-    int32_t n_ctx;         /* tokens of a text at most, 0: 512, or the base's context where that is less (more than it is refused); of a fresh model, its context */
+    int32_t
+        n_ctx; /* tokens of a text at most, 0: 512, or the base's context where that is less (more than it is refused); of a fresh model, its context */
     float rope_base;
-    int32_t lora_rank;     /* 0: all weights */
+    int32_t lora_rank; /* 0: all weights */
     float lora_alpha;
-    int32_t lora_rs;       /* 1: scaled by alpha / sqrt(rank) */
+    int32_t lora_rs;          /* 1: scaled by alpha / sqrt(rank) */
     const char *lora_targets; /* "attn_q,attn_v"; NULL: every linear layer of the blocks */
-    float dpo_beta;        /* above 0: the data are preference pairs */
+    float dpo_beta;           /* above 0: the data are preference pairs */
     /* Data: text, .jsonl, .u16, .u32 (weft train --help says what they hold); NULL-terminated lists. */
     const char *const *data;
     const char *const *heldout; /* or NULL; of the same kind */
     const char *chat_template;  /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
-    int32_t learn_prompts; /* 1: prompts are learned, too */
-    int32_t batch;         /* tokens computed at once; memory grows with it */
-    int32_t accumulate;    /* batches of a step */
-    uint64_t seed;         /* of the order, the fresh weights, the adapter's */
+    int32_t learn_prompts;      /* 1: prompts are learned, too */
+    int32_t batch;              /* tokens computed at once; memory grows with it */
+    int32_t accumulate;         /* batches of a step */
+    uint64_t seed;              /* of the order, the fresh weights, the adapter's */
     /* How. */
     int32_t optimizer, schedule;
     float lr, lr_floor, beta1, beta2, momentum, weight_decay, clip_norm;
-    int64_t n_steps;   /* 0: as many as `epochs` give */
-    int64_t n_warmup;  /* -1: a fiftieth of all */
+    int64_t n_steps;  /* 0: as many as `epochs` give */
+    int64_t n_warmup; /* -1: a fiftieth of all */
     float epochs;
     int32_t recompute; /* 1: less memory, more time */
     /* Output: a folder, made when it is missing. In it appear model.gguf or adapter.gguf, checkpoint.gguf, loss.jsonl and loss.svg. */

@@ -74,8 +74,8 @@ enum weft_tokenize_flags {
 };
 
 /* Stores up to `capacity` ids and the number there are in *n; returns WEFT_LIMIT when they did not fit. */
-WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags,
-                                   int32_t *ids, size_t capacity, size_t *n, weft_error *err);
+WEFT_API weft_status weft_tokenize(const weft_tokenizer *tokenizer, const char *text, size_t length, uint32_t flags, int32_t *ids,
+                                   size_t capacity, size_t *n, weft_error *err);
 /* The token's own text as the vocabulary spells it; *length without NUL. NULL when id is out of range. */
 WEFT_API const char *weft_token_piece(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
 /* The bytes that the token stands for (" the", "\n"), which may be part of a character. NULL when id is out of range. */
@@ -101,10 +101,10 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 
 typedef struct weft_model_params {
     uint32_t size;
-    int32_t n_threads;      /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
-    int32_t max_rows;       /* rows of the largest step; 0: 512 */
-    int32_t n_ctx;          /* context that will be used; some models choose their rope by it. 0: the model's own */
-    const char *provider;   /* "cpu", a plugin's path, or NULL: cpu */
+    int32_t n_threads;    /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
+    int32_t max_rows;     /* rows of the largest step; 0: 512 */
+    int32_t n_ctx;        /* context that will be used; some models choose their rope by it. 0: the model's own */
+    const char *provider; /* "cpu", a plugin's path, or NULL: cpu */
     weft_progress_fn progress;
     void *progress_arg;
 } weft_model_params;
@@ -115,8 +115,8 @@ WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *
 WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
                                           weft_error *err);
 /* Writes the same model as a GGUF file, with a vocabulary of made-up words, so that other programs can measure it too. */
-WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress, void *arg,
-                                          weft_error *err);
+WEFT_API weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *path, weft_progress_fn progress,
+                                          void *arg, weft_error *err);
 WEFT_API void weft_model_close(weft_model **model);
 
 typedef struct weft_model_info {
@@ -126,9 +126,9 @@ typedef struct weft_model_info {
     uint64_t n_params, n_bytes; /* of all tensors */
     double load_ms;
     char arch[64];
-    char name[128];      /* general.name, or the file's name */
-    char type[32];       /* "Q4_0": the type that most bytes have */
-    char provider[64];   /* "cpu" */
+    char name[128];    /* general.name, or the file's name */
+    char type[32];     /* "Q4_0": the type that most bytes have */
+    char provider[64]; /* "cpu" */
     char device[128];
 } weft_model_info;
 
@@ -151,8 +151,8 @@ typedef struct weft_step_cost {
 
 /* Of a step with n_rows new tokens for each of n_seqs sequences that hold n_past tokens; n_wanted rows of all get logits.
  * out->size set by the caller. */
-WEFT_API weft_status weft_model_step_cost(const weft_model *model, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted,
-                                          uint32_t kv_dtype, weft_step_cost *out, weft_error *err);
+WEFT_API weft_status weft_model_step_cost(const weft_model *model, int32_t n_seqs, int32_t n_past, int32_t n_rows,
+                                          int32_t n_wanted, uint32_t kv_dtype, weft_step_cost *out, weft_error *err);
 
 /* ---- profiles: where the time of a step goes ---- */
 
@@ -206,8 +206,8 @@ WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_
 /* Token ids of the text from byte `skip` on. Special tokens are recognized in what the template wrote, never in what came from
  * messages, tools or kwargs. With skip 0 the model's BOS stands in front where the template does not write it. Otherwise as
  * weft_tokenize. */
-WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
-                                               weft_error *err);
+WEFT_API weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity,
+                                               size_t *n, weft_error *err);
 
 /* ---- sessions: one sequence of tokens and its keys and values ---- */
 
@@ -283,11 +283,13 @@ typedef struct weft_adapter_matrix {
 
 /* out->size set by the caller. */
 WEFT_API weft_status weft_adapter_file_describe(const weft_adapter_file *file, weft_adapter_info *out, weft_error *err);
-WEFT_API weft_status weft_adapter_file_matrix(const weft_adapter_file *file, int32_t index, weft_adapter_matrix *out, weft_error *err);
+WEFT_API weft_status weft_adapter_file_matrix(const weft_adapter_file *file, int32_t index, weft_adapter_matrix *out,
+                                              weft_error *err);
 
 /* Writes it as a GGUF adapter (path ends in ".gguf") or a PEFT folder; base as above, needed for folders and where the adapter does not name its
  * architecture. What is read back has the same id. Fails with WEFT_UNSUPPORTED where the format cannot say what it means, WEFT_IO. */
-WEFT_API weft_status weft_adapter_file_save(const weft_adapter_file *file, const weft_file *base, const char *path, weft_error *err);
+WEFT_API weft_status weft_adapter_file_save(const weft_adapter_file *file, const weft_file *base, const char *path,
+                                            weft_error *err);
 
 enum weft_merge_method {
     WEFT_MERGE_CAT = 0, /* the exact sum: ranks side by side */
@@ -304,8 +306,8 @@ typedef struct weft_merge_params {
 } weft_merge_params;
 WEFT_API void weft_merge_params_default(weft_merge_params *params);
 /* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, ranks, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
-WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params, weft_adapter_file **out,
-                                             weft_error *err);
+WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,
+                                             weft_adapter_file **out, weft_error *err);
 
 /* ---- sampling ----
  * Order: logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens; temperature 0 picks the
@@ -318,10 +320,10 @@ typedef struct weft_logit_bias {
 
 typedef struct weft_sampler_params {
     uint32_t size;
-    float temperature; /* >= 0; 0 greedy; default 0.8 */
-    int32_t top_k;     /* 0: off; default 40 */
-    float top_p;       /* 1: off; default 0.95 */
-    float min_p;       /* 0: off; default 0.05 */
+    float temperature;       /* >= 0; 0 greedy; default 0.8 */
+    int32_t top_k;           /* 0: off; default 40 */
+    float top_p;             /* 1: off; default 0.95 */
+    float min_p;             /* 0: off; default 0.05 */
     float repeat_penalty;    /* 1: off. Divides positive, multiplies negative logits of tokens seen (Keskar et al. 2019) */
     float presence_penalty;  /* 0: off. Subtracted once from tokens seen */
     float frequency_penalty; /* 0: off. Subtracted per occurrence */
@@ -389,13 +391,14 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype;       /* WEFT_F16 (default) or WEFT_F32 */
-    int32_t n_slots;         /* requests that run at once; 0: 16 */
-    int32_t n_ctx;           /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
-    int64_t n_kv_tokens;     /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free */
-    int32_t step_rows;       /* rows of one step at most; 0: the model's max_rows */
-    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128 */
-    int32_t max_queue;       /* requests that wait at most; 0: 256 */
+    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    int32_t n_slots;   /* requests that run at once; 0: 16 */
+    int32_t n_ctx;     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
+    int64_t
+        n_kv_tokens;   /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free */
+    int32_t step_rows; /* rows of one step at most; 0: the model's max_rows */
+    int32_t chunk;     /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t max_queue; /* requests that wait at most; 0: 256 */
     int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
     const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
     uint64_t store_bytes;    /* its cap; 0: 4 GiB */
@@ -413,9 +416,9 @@ WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params
 WEFT_API void weft_engine_free(weft_engine **engine);
 
 typedef enum weft_finish {
-    WEFT_FINISH_END = 0,       /* an end token, which is no event of its own, or a complete grammar */
-    WEFT_FINISH_LENGTH = 1,    /* max_tokens, or a prompt without an answer */
-    WEFT_FINISH_STOP = 2,      /* the event function said so */
+    WEFT_FINISH_END = 0,    /* an end token, which is no event of its own, or a complete grammar */
+    WEFT_FINISH_LENGTH = 1, /* max_tokens, or a prompt without an answer */
+    WEFT_FINISH_STOP = 2,   /* the event function said so */
     WEFT_FINISH_CANCELLED = 3,
     WEFT_FINISH_FAILED = 4
 } weft_finish;
@@ -430,7 +433,7 @@ enum weft_event_kind {
     WEFT_EVENT_PROMPT_TOKEN = 1, /* in order, from the first token on, which has no log-probability (NAN) */
     WEFT_EVENT_TOKEN = 2,
     WEFT_EVENT_EMBEDDING = 3,
-    WEFT_EVENT_FINISHED = 4      /* exactly once for each accepted request, the last */
+    WEFT_EVENT_FINISHED = 4 /* exactly once for each accepted request, the last */
 };
 
 /* What it points to lives for the call. */
@@ -439,15 +442,17 @@ typedef struct weft_event {
     uint32_t kind; /* weft_event_kind */
     uint64_t request;
     int32_t token; /* TOKEN, PROMPT_TOKEN */
-    float logprob; /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was asked for */
+    float
+        logprob; /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was asked for */
     const weft_token_prob *top; /* [n_top], the likeliest first */
     int32_t n_top;
     int32_t n_embedding;
-    const float *embedding; /* EMBEDDING: L2-normalised mean of the last hidden states (after the final norm) of all prompt tokens */
+    const float
+        *embedding; /* EMBEDDING: L2-normalised mean of the last hidden states (after the final norm) of all prompt tokens */
     int32_t n_prompt, n_cached, n_generated;
-    weft_finish finish;  /* FINISHED */
-    weft_status status;  /* FINISHED with FAILED */
-    const char *message; /* FINISHED with FAILED */
+    weft_finish finish;                      /* FINISHED */
+    weft_status status;                      /* FINISHED with FAILED */
+    const char *message;                     /* FINISHED with FAILED */
     double queue_ms, prompt_ms, generate_ms; /* FINISHED */
 } weft_event;
 
@@ -472,13 +477,13 @@ typedef struct weft_request_params {
     int32_t ignore_end;    /* 1: end tokens are never picked (a grammar's end ends nevertheless) */
     weft_sampler_params sampler;
     const weft_grammar *grammar; /* compiled for this model's tokenizer; retained; NULL: none */
-    int32_t n_top;           /* log-probabilities of the n_top likeliest tokens with each token, 0..20; -1: none at all */
-    int32_t prompt_logprobs; /* 1: PROMPT_TOKEN events for the prompt (disables prefix reuse for this request) */
-    int32_t embedding;       /* 1: an EMBEDDING event, no tokens (disables prefix reuse, too) */
-    int32_t priority;        /* -8..7, larger first; 0 default */
-    int32_t no_cache;        /* 1: neither reads nor feeds the prefix tree */
-    const char *tenant;      /* for fairness and isolation; copied; NULL: "" */
-    uint64_t deadline_ms;    /* from now: fails with WEFT_TIMEOUT when it has not finished then; 0: none */
+    int32_t n_top;               /* log-probabilities of the n_top likeliest tokens with each token, 0..20; -1: none at all */
+    int32_t prompt_logprobs;     /* 1: PROMPT_TOKEN events for the prompt (disables prefix reuse for this request) */
+    int32_t embedding;           /* 1: an EMBEDDING event, no tokens (disables prefix reuse, too) */
+    int32_t priority;            /* -8..7, larger first; 0 default */
+    int32_t no_cache;            /* 1: neither reads nor feeds the prefix tree */
+    const char *tenant;          /* for fairness and isolation; copied; NULL: "" */
+    uint64_t deadline_ms;        /* from now: fails with WEFT_TIMEOUT when it has not finished then; 0: none */
     weft_event_fn event;
     void *arg;
     const weft_request_adapter *adapters; /* [n_adapters], a stack; copied */
@@ -509,12 +514,14 @@ enum weft_adapter_flags {
 };
 /* name: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point. scale: finite; what a request means that gives none. Fails as
  * weft_adapter_file_open does, or with WEFT_EXISTS, WEFT_LIMIT; nothing has changed then. */
-WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags, weft_error *err);
+WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags,
+                                             weft_error *err);
 WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err); /* WEFT_NOT_FOUND */
 
 /* Takes adapters before the request that will use them, so that what was chosen by name or number is what computes, for each of several requests
  * too. What is not ready is read here. Fails as weft_engine_submit does for its adapters. *out NULL: they change nothing. Given back before the engine is freed. */
-WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err);
+WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
+                                           weft_engine_lease **out, weft_error *err);
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
 typedef struct weft_engine_adapter {
@@ -527,13 +534,14 @@ typedef struct weft_engine_adapter {
     uint64_t n_bytes;   /* ready, alone and in stacks */
     char id[33];        /* as weft_adapter_info.id */
     char name[129];
-    char path[1024];    /* its end, where it is longer */
+    char path[1024]; /* its end, where it is longer */
 } weft_engine_adapter;
 /* Copies at most `capacity` of them, in order of index, from index `first` on; returns how many there are from there on. */
 WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity);
 
 /* The one of that name; WEFT_NOT_FOUND. out->size set by the caller. */
-WEFT_API weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err);
+WEFT_API weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out,
+                                              weft_error *err);
 
 enum { WEFT_HISTOGRAM_MAX = 16 };
 typedef struct weft_histogram {
@@ -554,10 +562,11 @@ typedef struct weft_engine_stats {
     uint64_t model_ns; /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
     uint64_t adapter_bytes, adapter_loads, adapter_evictions;
-    int32_t max_requests; /* of one tenant that an idle engine accepts together */
+    int32_t max_requests;                  /* of one tenant that an idle engine accepts together */
     int64_t store_prefixes, store_slots;   /* files on the disk now; without a store all of these are 0 */
     uint64_t store_bytes, store_cap_bytes; /* of them; of all that there may be */
-    uint64_t store_written, store_write_failed, store_read, store_read_tokens, store_damaged, store_removed; /* files, and tokens of those that were read */
+    uint64_t store_written, store_write_failed, store_read, store_read_tokens, store_damaged,
+        store_removed; /* files, and tokens of those that were read */
 } weft_engine_stats;
 
 /* out->size set by the caller. */
@@ -570,8 +579,8 @@ WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats
  * WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
 WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                                       int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
-WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens,
-                                         uint64_t *n_bytes, weft_error *err);
+WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity,
+                                         int32_t *n_tokens, uint64_t *n_bytes, weft_error *err);
 /* Removes what was saved under a name; waits for the disk. WEFT_UNSUPPORTED, WEFT_ARGUMENT and WEFT_NOT_FOUND as above. */
 WEFT_API weft_status weft_engine_erase(weft_engine *engine, const char *name, weft_error *err);
 
@@ -621,16 +630,16 @@ WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft
 
 typedef struct weft_quantize_params {
     uint32_t size;
-    int32_t n_threads;       /* 0: one per core */
-    int32_t pure;            /* 1: every matrix in the one type, no mix */
+    int32_t n_threads; /* 0: one per core */
+    int32_t pure;      /* 1: every matrix in the one type, no mix */
     int32_t reserved;
-    const char *imatrix;     /* importance matrix (weft imatrix or llama-imatrix wrote it), or NULL */
+    const char *imatrix; /* importance matrix (weft imatrix or llama-imatrix wrote it), or NULL */
     weft_progress_fn progress;
     void *progress_arg;
 } weft_quantize_params;
 
 typedef struct weft_quantize_result {
-    uint64_t bytes_before, bytes_after; /* of tensors */
+    uint64_t bytes_before, bytes_after;         /* of tensors */
     int32_t n_tensors, n_quantized, n_fallback; /* fallback: another type, because a row is no multiple of the block */
 } weft_quantize_result;
 
@@ -642,17 +651,18 @@ WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *
 /* The same with a weighted stack of adapters merged into the matrices, in float32, before they are encoded. type NULL: each tensor keeps
  * its own. Where the output head is tied to the embedding and an adapter changes one of them, `out` has both. WEFT_ARGUMENT: an adapter fits
  * no tensor of `in`. */
-WEFT_API weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type,
-                                        const weft_quantize_params *params, weft_quantize_result *result, weft_error *err);
+WEFT_API weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n,
+                                        const char *type, const weft_quantize_params *params, weft_quantize_result *result,
+                                        weft_error *err);
 /* "F16, BF16, Q8_0, ..." */
 WEFT_API const char *weft_quantize_types(void);
 
 typedef struct weft_imatrix_params {
     uint32_t size;
-    int32_t chunk;           /* tokens per chunk, each from an empty context; 0: 512 */
-    int32_t max_chunks;      /* 0: all */
+    int32_t chunk;      /* tokens per chunk, each from an empty context; 0: 512 */
+    int32_t max_chunks; /* 0: all */
     int32_t reserved;
-    const char *dataset;     /* name of the text, recorded in the file */
+    const char *dataset; /* name of the text, recorded in the file */
     weft_progress_fn progress;
     void *progress_arg;
 } weft_imatrix_params;
@@ -669,8 +679,8 @@ WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *toke
  * repository or a quantization ("Q4_K_M"). */
 
 typedef struct weft_pull_state {
-    const char *what;       /* "listing", "waiting" (another process pulls it), "checking" (what an earlier run left), "fetching" */
-    const char *file;       /* its path in the repository; NULL before the first */
+    const char *what; /* "listing", "waiting" (another process pulls it), "checking" (what an earlier run left), "fetching" */
+    const char *file; /* its path in the repository; NULL before the first */
     int32_t index, n_files; /* n_files 0: not known yet */
     uint64_t done, bytes;   /* of all files, with what was there before; bytes 0: not known */
 } weft_pull_state;
@@ -686,8 +696,8 @@ typedef struct weft_pull_params {
 } weft_pull_params;
 
 typedef struct weft_pull_result {
-    char path[4096];      /* to be opened: the file (the first part of a split one), or the folder */
-    uint64_t n_bytes;     /* of all files of the model */
+    char path[4096];  /* to be opened: the file (the first part of a split one), or the folder */
+    uint64_t n_bytes; /* of all files of the model */
     int32_t n_files;
     int32_t n_fetched;    /* of them, now; the others were there */
     int32_t n_unverified; /* of those, without a SHA-256 from the server to check against */

@@ -72,8 +72,8 @@ static void test_program_free(weft_program **program)
     p->host->free(p);
 }
 
-static weft_status test_compile(weft_backend *b, const weft_graph *graph, const weft_segment *segment, const weft_compile_options *options,
-                                weft_program **out, weft_error *err)
+static weft_status test_compile(weft_backend *b, const weft_graph *graph, const weft_segment *segment,
+                                const weft_compile_options *options, weft_program **out, weft_error *err)
 {
     (void)options;
     *out = NULL;

@@ -74,7 +74,8 @@ typedef struct weft__adapt_names {
  * nothing for (beside them there are the bytes of the file). Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
  * halves missing, shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
  * WEFT_LIMIT (rank, max_bytes) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
-weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out, weft_error *err);
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
+                             weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
 /* Writers; what is read back has the same id. GGUF: with general.architecture `arch`; alpha for all, and scales of their own for those that
@@ -113,18 +114,19 @@ typedef struct weft__adapt_mix {
 } weft__adapt_mix;
 
 /* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
-weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out, weft_error *err);
+weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
+                              weft_error *err);
 
 /* ---- what a program runs ---- */
 
 /* A matrix of the base, or a range of its rows, as adapters see it. */
 typedef struct weft__adapt_target {
-    char name[WEFT_NAME_MAX];  /* of the pairs that change it; "": no pair may */
+    char name[WEFT_NAME_MAX]; /* of the pairs that change it; "": no pair may */
     int64_t k, n, n_experts;
-    int64_t first, n_total;    /* it is rows first .. first + n - 1 of n_total */
-    int32_t heads;             /* > 0: its rows are in halves of so many heads (a folder of Llama's kin), not in pairs */
+    int64_t first, n_total; /* it is rows first .. first + n - 1 of n_total */
+    int32_t heads;          /* > 0: its rows are in halves of so many heads (a folder of Llama's kin), not in pairs */
     uint32_t dtype;
-    const void *data;          /* its first row; NULL: its bytes are not there (a compiled plan) */
+    const void *data; /* its first row; NULL: its bytes are not there (a compiled plan) */
     uint64_t row_bytes;
 } weft__adapt_target;
 
@@ -135,8 +137,8 @@ typedef struct weft__adapt_base {
 } weft__adapt_base;
 
 /* The weights of a graph as its architecture built it, borrowed. q_heads, k_heads: > 0 where rows of attn_q and attn_k are in halves. */
-weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads, int32_t k_heads,
-                                      weft__adapt_base *out, weft_error *err);
+weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
+                                      int32_t k_heads, weft__adapt_base *out, weft_error *err);
 void weft__adapt_base_free(weft__adapt_base *base);
 
 /* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, or when the adapter is another architecture's. */

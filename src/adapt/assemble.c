@@ -10,16 +10,16 @@
 
 /* ---- what was found ---- */
 
-weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len, weft_status *status,
-                                        weft_error *err)
+weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len,
+                                        weft_status *status, weft_error *err)
 {
     char shown[WEFT__SHOW];
     int64_t at = weft__names_find(&all->names, module, len);
     *status = WEFT_OK;
     if (at >= 0) return &all->items[at];
     if (all->n == WEFT__ADAPT_PAIRS_MAX || len >= sizeof all->items->module) {
-        *status = weft_fail(err, WEFT_LIMIT, "%s: there are more than %d matrices, or their names are too long", weft__show_name(shown, module, len),
-                            WEFT__ADAPT_PAIRS_MAX);
+        *status = weft_fail(err, WEFT_LIMIT, "%s: there are more than %d matrices, or their names are too long",
+                            weft__show_name(shown, module, len), WEFT__ADAPT_PAIRS_MAX);
         return NULL;
     }
     const char *key = weft__arena_string(&a->arena, module, len);
@@ -68,15 +68,17 @@ static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *e
         return weft_fail(err, WEFT_FORMAT, "%s: half A has rank %llu, half B rank %llu", f->module, (unsigned long long)rank_a,
                          (unsigned long long)rank_b);
     if (rank_a > WEFT__ADAPT_RANK_MAX)
-        return weft_fail(err, WEFT_LIMIT, "%s: rank %llu; at most %d", f->module, (unsigned long long)rank_a, WEFT__ADAPT_RANK_MAX);
+        return weft_fail(err, WEFT_LIMIT, "%s: rank %llu; at most %d", f->module, (unsigned long long)rank_a,
+                         WEFT__ADAPT_RANK_MAX);
     if (k > INT32_MAX || n > INT32_MAX || experts > 65536) return misfit(f, "its shape is beyond any model's", err);
     if (f->magnitude && (f->embedding || experts != 1 || f->place.expert >= 0))
         return weft_fail(err, WEFT_UNSUPPORTED, "%s: DoRA on embeddings and experts is not supported", f->module);
     if (f->magnitude && f->magnitude->n_elems != n)
-        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu rows", f->module, (unsigned long long)f->magnitude->n_elems,
-                         (unsigned long long)n);
+        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu rows", f->module,
+                         (unsigned long long)f->magnitude->n_elems, (unsigned long long)n);
     if (f->place.heads > 0 && n % (2 * (uint64_t)f->place.heads))
-        return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module, (unsigned long long)n, f->place.heads);
+        return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module,
+                         (unsigned long long)n, f->place.heads);
     if (!isfinite(f->scale)) return weft_fail(err, WEFT_FORMAT, "%s: its scale is not finite", f->module);
     *out = (shape){(int64_t)k, (int64_t)n, (int64_t)rank_a, f->place.expert >= 0 ? f->place.n_experts : (int64_t)experts};
     return WEFT_OK;
@@ -90,11 +92,14 @@ static weft_status decode(const weft__tensor_desc *t, float *out, weft_error *er
     const uint8_t *data = weft__tensor_data(t);
     uint64_t row_bytes = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]), n_rows = t->n_elems / t->d[0];
     weft__show_name(shown, t->name, strlen(t->name));
-    if (!weft__quant_decoder(t->dtype)) return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s has type %s", shown, weft_dtype_describe(t->dtype).name);
-    for (uint64_t r = 0; r < n_rows; r++) weft__quant_decode_row(t->dtype, data + r * row_bytes, out + r * t->d[0], (int64_t)t->d[0]);
+    if (!weft__quant_decoder(t->dtype))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s has type %s", shown, weft_dtype_describe(t->dtype).name);
+    for (uint64_t r = 0; r < n_rows; r++)
+        weft__quant_decode_row(t->dtype, data + r * row_bytes, out + r * t->d[0], (int64_t)t->d[0]);
     for (uint64_t i = 0; i < t->n_elems; i++)
         if (!isfinite(out[i]))
-            return weft_fail(err, WEFT_FORMAT, "tensor %s holds %s at element %llu", shown, isnan(out[i]) ? "NaN" : "infinity", (unsigned long long)i);
+            return weft_fail(err, WEFT_FORMAT, "tensor %s holds %s at element %llu", shown, isnan(out[i]) ? "NaN" : "infinity",
+                             (unsigned long long)i);
     return WEFT_OK;
 }
 
@@ -109,11 +114,13 @@ static void transpose(const float *in, int64_t rows, int64_t columns, float *out
 static void pair_rows(const float *in, float *out, int64_t n, int64_t width, int64_t out_width, int32_t heads)
 {
     for (int64_t r = 0; r < n; r++)
-        memcpy(out + r * out_width, in + (heads > 0 ? weft__adapt_folder_row(r, n / heads) : r) * width, (size_t)width * sizeof *out);
+        memcpy(out + r * out_width, in + (heads > 0 ? weft__adapt_folder_row(r, n / heads) : r) * width,
+               (size_t)width * sizeof *out);
 }
 
 /* One expert's halves (all, where the file has them stacked) into those of the pair, whose rank may be larger. */
-static weft_status fill(const weft__adapt_found *f, const shape *s, float *scratch, float *a, float *b, int64_t rank, weft_error *err)
+static weft_status fill(const weft__adapt_found *f, const shape *s, float *scratch, float *a, float *b, int64_t rank,
+                        weft_error *err)
 {
     weft_status st;
     if ((st = decode(f->a, scratch, err))) return st;
@@ -127,7 +134,8 @@ static weft_status fill(const weft__adapt_found *f, const shape *s, float *scrat
     return WEFT_OK;
 }
 
-static weft_status fill_magnitude(weft__adapt *a, const weft__adapt_found *f, int64_t n, float *scratch, weft__adapt_pair *p, weft_error *err)
+static weft_status fill_magnitude(weft__adapt *a, const weft__adapt_found *f, int64_t n, float *scratch, weft__adapt_pair *p,
+                                  weft_error *err)
 {
     if (!f->magnitude) return WEFT_OK;
     float *m = weft__arena_array(&a->arena, (size_t)n, sizeof *m);
@@ -157,16 +165,20 @@ static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, f
         b[i] *= f->scale / to;
         ok &= isfinite(b[i]) != 0;
     }
-    return ok ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite", f->module, (double)f->scale, (double)to);
+    return ok ? WEFT_OK
+              : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite", f->module,
+                          (double)f->scale, (double)to);
 }
 
 /* One expert in a file means room for all of the base, so that a file may need far more than it has. */
 static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_found *f, weft_error *err)
 {
-    uint64_t need = (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) + (f->magnitude ? (uint64_t)s->n * sizeof(float) : 0);
+    uint64_t need =
+        (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) + (f->magnitude ? (uint64_t)s->n * sizeof(float) : 0);
     if (need > a->max_bytes - a->n_bytes)
-        return weft_fail(err, WEFT_LIMIT, "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for", f->place.name,
-                         (unsigned long long)a->max_bytes);
+        return weft_fail(err, WEFT_LIMIT,
+                         "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for",
+                         f->place.name, (unsigned long long)a->max_bytes);
     a->n_bytes += need;
     return WEFT_OK;
 }
@@ -181,7 +193,8 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
     for (size_t i = 0; i < n && !st; i++) {
         if ((st = measure(&items[i], &s, err))) return st;
         if (i && (items[i].place.expert == items[i - 1].place.expert || s.k != whole.k || s.n != whole.n))
-            return weft_fail(err, WEFT_FORMAT, "%s and %s do not fit together as %s", items[i - 1].module, items[i].module, first->place.name);
+            return weft_fail(err, WEFT_FORMAT, "%s and %s do not fit together as %s", items[i - 1].module, items[i].module,
+                             first->place.name);
         int64_t rank = s.rank > whole.rank ? s.rank : whole.rank;
         whole = s;
         whole.rank = rank;

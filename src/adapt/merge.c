@@ -37,15 +37,21 @@ static weft_status check_group(merging *m, const group *g, int64_t *rank)
     for (int32_t i = 0; i < m->n; i++) {
         const weft__adapt_pair *p = g->pair[i];
         if (!p) continue;
-        if (p->magnitude) return weft_fail(m->err, WEFT_UNSUPPORTED, "%s: adapters with DoRA's magnitudes can be merged into a base, not with each other", p->name);
+        if (p->magnitude)
+            return weft_fail(m->err, WEFT_UNSUPPORTED,
+                             "%s: adapters with DoRA's magnitudes can be merged into a base, not with each other", p->name);
         if (p->k != first->k || p->n != first->n || p->n_experts != first->n_experts)
-            return weft_fail(m->err, WEFT_ARGUMENT, "%s has another shape in %s than in the adapters before: they have different bases", p->name, m->uses[i].adapter->label);
+            return weft_fail(m->err, WEFT_ARGUMENT,
+                             "%s has another shape in %s than in the adapters before: they have different bases", p->name,
+                             m->uses[i].adapter->label);
         if (m->mix->method != WEFT__ADAPT_CAT && p->rank != first->rank)
-            return weft_fail(m->err, WEFT_ARGUMENT, "%s has ranks %d and %d; only concatenation (cat) merges different ranks", p->name, first->rank, p->rank);
+            return weft_fail(m->err, WEFT_ARGUMENT, "%s has ranks %d and %d; only concatenation (cat) merges different ranks",
+                             p->name, first->rank, p->rank);
         *rank = m->mix->method == WEFT__ADAPT_CAT ? *rank + p->rank : p->rank;
     }
     if (*rank <= WEFT__ADAPT_RANK_MAX) return WEFT_OK;
-    return weft_fail(m->err, WEFT_LIMIT, "%s: the ranks are %lld together; at most %d", first->name, (long long)*rank, WEFT__ADAPT_RANK_MAX);
+    return weft_fail(m->err, WEFT_LIMIT, "%s: the ranks are %lld together; at most %d", first->name, (long long)*rank,
+                     WEFT__ADAPT_RANK_MAX);
 }
 
 /* ---- concatenation ---- */
@@ -89,15 +95,18 @@ static void mix_dare(merging *m, const side *s, float *out)
     memset(out, 0, s->n_values * sizeof *out);
     for (int32_t i = 0; i < m->n; i++)
         for (size_t v = 0; s->values[i] && v < s->n_values; v++)
-            if (weft__rng_double(&m->rng) < m->mix->density) out[v] += (float)(s->factor[i] * (double)s->values[i][v] / m->mix->density);
+            if (weft__rng_double(&m->rng) < m->mix->density)
+                out[v] += (float)(s->factor[i] * (double)s->values[i][v] / m->mix->density);
 }
 
 /* The weights of a spherical interpolation, applied to what the factors leave of the scales. */
 static void mix_slerp(const merging *m, const side *s, float *out)
 {
-    double w0 = (double)m->uses[0].scale, w1 = (double)m->uses[1].scale, t = w1 / (w0 + w1), dot = 0, n0 = 0, n1 = 0, c0 = 1 - t, c1 = t;
+    double w0 = (double)m->uses[0].scale, w1 = (double)m->uses[1].scale, t = w1 / (w0 + w1), dot = 0, n0 = 0, n1 = 0, c0 = 1 - t,
+           c1 = t;
     for (size_t v = 0; v < s->n_values; v++) {
-        double x = s->values[0] ? s->factor[0] * (double)s->values[0][v] : 0, y = s->values[1] ? s->factor[1] * (double)s->values[1][v] : 0;
+        double x = s->values[0] ? s->factor[0] * (double)s->values[0][v] : 0,
+               y = s->values[1] ? s->factor[1] * (double)s->values[1][v] : 0;
         dot += x * y;
         n0 += x * x;
         n1 += y * y;
@@ -109,7 +118,8 @@ static void mix_slerp(const merging *m, const side *s, float *out)
         c1 = sin(t * angle) / sine;
     }
     for (size_t v = 0; v < s->n_values; v++) {
-        double x = s->values[0] ? s->factor[0] * (double)s->values[0][v] : 0, y = s->values[1] ? s->factor[1] * (double)s->values[1][v] : 0;
+        double x = s->values[0] ? s->factor[0] * (double)s->values[0][v] : 0,
+               y = s->values[1] ? s->factor[1] * (double)s->values[1][v] : 0;
         out[v] = (float)(c0 * x + c1 * y);
     }
 }
@@ -133,7 +143,8 @@ static void find_cut(const float *values, size_t n, double density, float *sorte
 
 static weft_status mix_ties(merging *m, const side *s, float *out)
 {
-    float *kept = weft__alloc_array(s->n_values * (size_t)m->n, sizeof *kept), *sorted = weft__alloc_array(s->n_values, sizeof *sorted);
+    float *kept = weft__alloc_array(s->n_values * (size_t)m->n, sizeof *kept),
+          *sorted = weft__alloc_array(s->n_values, sizeof *sorted);
     if (!kept || !sorted) {
         weft__free(sorted);
         weft__free(kept);
@@ -178,11 +189,13 @@ static weft_status mix_side(merging *m, const side *s, float *out)
 
 static weft_status mix_group(merging *m, const group *g, float *a, float *b, int64_t rank)
 {
-    side sides[2] = {{.n_values = (size_t)(g->first->n_experts * rank * g->first->k)}, {.n_values = (size_t)(g->first->n_experts * g->first->n * rank)}};
+    side sides[2] = {{.n_values = (size_t)(g->first->n_experts * rank * g->first->k)},
+                     {.n_values = (size_t)(g->first->n_experts * g->first->n * rank)}};
     for (int32_t i = 0; i < m->n; i++) {
         if (!g->pair[i]) continue;
         /* SLERP's weights are its own. */
-        double weight = m->mix->method == WEFT__ADAPT_SLERP ? (double)g->pair[i]->scale : (double)m->uses[i].scale * (double)g->pair[i]->scale;
+        double weight = m->mix->method == WEFT__ADAPT_SLERP ? (double)g->pair[i]->scale
+                                                            : (double)m->uses[i].scale * (double)g->pair[i]->scale;
         sides[0].values[i] = g->pair[i]->a;
         sides[1].values[i] = g->pair[i]->b;
         sides[0].factor[i] = sqrt(fabs(weight));
@@ -213,7 +226,15 @@ static weft_status merge_group(merging *m, const group *g)
           *b = weft__arena_array(&out->arena, (size_t)(rank * first->n) * sizeof *b, (size_t)first->n_experts);
     if (!a || !b) return no_memory(m);
     weft__adapt_pair *p = &out->pairs[out->n_pairs++];
-    *p = (weft__adapt_pair){.k = first->k, .n = first->n, .n_experts = first->n_experts, .rank = (int32_t)rank, .scale = 1, .a_dtype = WEFT_F32, .b_dtype = WEFT_F32, .a = a, .b = b};
+    *p = (weft__adapt_pair){.k = first->k,
+                            .n = first->n,
+                            .n_experts = first->n_experts,
+                            .rank = (int32_t)rank,
+                            .scale = 1,
+                            .a_dtype = WEFT_F32,
+                            .b_dtype = WEFT_F32,
+                            .a = a,
+                            .b = b};
     snprintf(p->name, sizeof p->name, "%s", first->name);
     if (m->mix->method == WEFT__ADAPT_CAT) concatenate(m, g, a, b, rank);
     else st = mix_group(m, g, a, b, rank);
@@ -243,19 +264,22 @@ static int next_group(const merging *m, int32_t heads[MOST], group *g)
 static weft_status check(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft_error *err)
 {
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
-    if (mix->method == WEFT__ADAPT_SLERP && (n != 2 || !(uses[0].scale >= 0) || !(uses[1].scale >= 0) || !(uses[0].scale + uses[1].scale > 0)))
+    if (mix->method == WEFT__ADAPT_SLERP &&
+        (n != 2 || !(uses[0].scale >= 0) || !(uses[1].scale >= 0) || !(uses[0].scale + uses[1].scale > 0)))
         return weft_fail(err, WEFT_ARGUMENT, "slerp is between two adapters with weights of 0 or more, not both 0");
-    if (!(mix->density > 0 && mix->density <= 1)) return weft_fail(err, WEFT_ARGUMENT, "the density is %g; it must be above 0 and at most 1", mix->density);
+    if (!(mix->density > 0 && mix->density <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "the density is %g; it must be above 0 and at most 1", mix->density);
     for (int32_t i = 0; i < n; i++) {
         if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its weight must be finite", i);
         if (strcmp(uses[i].adapter->arch, uses[0].adapter->arch))
-            return weft_fail(err, WEFT_ARGUMENT, "%s is for architecture '%s', %s for '%s'", uses[0].adapter->label, uses[0].adapter->arch, uses[i].adapter->label,
-                             uses[i].adapter->arch);
+            return weft_fail(err, WEFT_ARGUMENT, "%s is for architecture '%s', %s for '%s'", uses[0].adapter->label,
+                             uses[0].adapter->arch, uses[i].adapter->label, uses[i].adapter->arch);
     }
     return WEFT_OK;
 }
 
-weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out, weft_error *err)
+weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
+                              weft_error *err)
 {
     merging m = {.uses = uses, .n = n, .mix = mix, .err = err};
     int32_t heads[MOST] = {0};
@@ -266,7 +290,8 @@ weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft
     if (st) return st;
     for (int32_t i = 0; i < n; i++) most += (size_t)uses[i].adapter->n_pairs;
     m.out = weft__alloc_zero(1, sizeof *m.out);
-    if (!m.out || !(m.out->label = weft__strdup("merged")) || !(m.out->pairs = weft__arena_array(&m.out->arena, most, sizeof *m.out->pairs))) {
+    if (!m.out || !(m.out->label = weft__strdup("merged")) ||
+        !(m.out->pairs = weft__arena_array(&m.out->arena, most, sizeof *m.out->pairs))) {
         weft__adapt_close(&m.out);
         return no_memory(&m);
     }

@@ -40,8 +40,10 @@ static weft_status read_file(const char *path, uint64_t max, void **out, size_t 
     if (fstat(fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", shown, strerror(errno));
     else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", shown);
     else if (info.st_size == 0) st = weft_fail(err, WEFT_FORMAT, "%s: it is empty", shown);
-    else if ((uint64_t)info.st_size > max) st = weft_fail(err, WEFT_LIMIT, "%s: %lld bytes; at most %llu", shown, (long long)info.st_size, (unsigned long long)max);
-    else if (!(*out = weft__alloc_aligned(64, (size_t)info.st_size))) st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", shown);
+    else if ((uint64_t)info.st_size > max)
+        st = weft_fail(err, WEFT_LIMIT, "%s: %lld bytes; at most %llu", shown, (long long)info.st_size, (unsigned long long)max);
+    else if (!(*out = weft__alloc_aligned(64, (size_t)info.st_size)))
+        st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", shown);
     else st = read_all(fd, (uint64_t)info.st_size, *out, shown, err);
     close(fd);
     *n = (size_t)info.st_size;
@@ -68,7 +70,9 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
     void *config = NULL, *weights = NULL;
     size_t n_config, n_weights;
     weft_status st;
-    if (!names) return weft_fail(err, WEFT_ARGUMENT, "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
+    if (!names)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
     if ((st = read_member(path, "adapter_config.json", MAX_CONFIG_BYTES, &config, &n_config, err))) return st;
     st = read_member(path, "adapter_model.safetensors", MAX_BYTES, &weights, &n_weights, err);
     if (!st) st = weft__adapt_read_peft(a, config, n_config, weights, n_weights, names, err);
@@ -77,7 +81,8 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
     return st;
 }
 
-weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out, weft_error *err)
+weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
+                             weft_error *err)
 {
     char shown[WEFT__SHOW * 2];
     struct stat info;

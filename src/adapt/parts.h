@@ -9,11 +9,11 @@
 /* The tensors found for one matrix, or one expert's. */
 typedef struct weft__adapt_found {
     weft__adapt_place place;
-    char module[256];                             /* as the file calls it, for messages */
-    const weft__tensor_desc *a, *b, *magnitude;   /* d = {k, r}, {r, n} (3-d with experts), {n} */
-    int embedding;                                /* the tensors of an embedding: see weft__adapt_assemble */
+    char module[256];                           /* as the file calls it, for messages */
+    const weft__tensor_desc *a, *b, *magnitude; /* d = {k, r}, {r, n} (3-d with experts), {n} */
+    int embedding;                              /* the tensors of an embedding: see weft__adapt_assemble */
     float scale;
-    int64_t rank;                                 /* that a folder's configuration says */
+    int64_t rank; /* that a folder's configuration says */
 } weft__adapt_found;
 
 typedef struct weft__adapt_founds {
@@ -23,8 +23,8 @@ typedef struct weft__adapt_founds {
 } weft__adapt_founds;
 
 /* The entry for module[0..len), made when it is new; NULL without memory, or with too many (*status says). */
-weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len, weft_status *status,
-                                        weft_error *err);
+weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len,
+                                        weft_status *status, weft_error *err);
 void weft__adapt_founds_free(weft__adapt_founds *all);
 
 /* Pairs of all that was found: halves must be there, fit each other and be finite. How an embedding's tensors lie:

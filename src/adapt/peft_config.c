@@ -79,17 +79,19 @@ static weft_status refuse_whole_modules(const weft__json *root, weft_error *err)
     char names[128];
     if (is_nothing(v)) return WEFT_OK;
     list_names(v, names, sizeof names);
-    return weft_fail(err, WEFT_UNSUPPORTED,
-                     "adapter_config.json: modules_to_save has %s, trained whole, of which a base for many adapters has one only; name them in target_modules "
-                     "instead, or merge the adapter (merge_and_unload of PEFT) and convert the result",
-                     names);
+    return weft_fail(
+        err, WEFT_UNSUPPORTED,
+        "adapter_config.json: modules_to_save has %s, trained whole, of which a base for many adapters has one only; name them in target_modules "
+        "instead, or merge the adapter (merge_and_unload of PEFT) and convert the result",
+        names);
 }
 
 /* fan_in_fan_out speaks of modules that keep their weights transposed; in the architectures here there are none, and PEFT takes no notice of it then. */
 static weft_status refuse_others(const weft__json *root, weft_error *err)
 {
-    static const char *const keys[] = {"lora_bias",  "layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens",
-                                       "use_qalora", "arrow_config",      "use_bdlora",        "ensure_weight_tying"};
+    static const char *const keys[] = {
+        "lora_bias",  "layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens",
+        "use_qalora", "arrow_config",      "use_bdlora",        "ensure_weight_tying"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!is_nothing(weft__json_get(root, keys[i])))
             return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: %s is set, which is not supported", keys[i]);
@@ -105,10 +107,11 @@ static weft_status refuse_changed_base(const weft__json *root, weft_error *err)
     if (!weft__json_string(weft__json_get(root, "init_lora_weights"), &s, &n)) return WEFT_OK;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (!strncmp(s, ways[i], strlen(ways[i])))
-            return weft_fail(err, WEFT_UNSUPPORTED,
-                             "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it converted to plain LoRA "
-                             "(path_initial_model_for_weight_conversion of PEFT)",
-                             ways[i]);
+            return weft_fail(
+                err, WEFT_UNSUPPORTED,
+                "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it converted to plain LoRA "
+                "(path_initial_model_for_weight_conversion of PEFT)",
+                ways[i]);
     return WEFT_OK;
 }
 
@@ -118,11 +121,14 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
     const char *s;
     size_t n;
     if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n)) return wrong(err, "peft_type", "\"LORA\"");
-    if (strcmp(s, "LORA")) return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"", weft__show_name(shown, s, n));
+    if (strcmp(s, "LORA"))
+        return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"",
+                         weft__show_name(shown, s, n));
     const weft__json *bias = field(root, "bias");
     if (!bias) return WEFT_OK;
     if (!weft__json_string(bias, &s, &n)) return wrong(err, "bias", "\"none\"");
-    return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported", weft__show_name(shown, s, n))
+    return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
+                                         weft__show_name(shown, s, n))
                              : WEFT_OK;
 }
 
@@ -161,7 +167,8 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     if (!v) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return wrong(err, name, "an object of numbers");
     while (!st && weft__json_next(v, &m))
-        st = weft__json_double(m.value, &value) && isfinite(value) ? add_pattern(all, m.key, m.key_len, value, err) : wrong(err, name, "an object of numbers");
+        st = weft__json_double(m.value, &value) && isfinite(value) ? add_pattern(all, m.key, m.key_len, value, err)
+                                                                   : wrong(err, name, "an object of numbers");
     return st;
 }
 
@@ -173,7 +180,8 @@ static weft_status match(weft__peft_config *c, const patterns *all, const char *
     int found = 0;
     for (size_t i = 0; i < all->n && !st && !found; i++) {
         if (c->n_matches++ == MAX_MATCHES) {
-            st = weft_fail(err, WEFT_LIMIT, "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
+            st = weft_fail(err, WEFT_LIMIT,
+                           "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
             break;
         }
         st = weft__regex_find(all->items[i].regex, &scratch, module, strlen(module), 0, &found, &begin, &end, err);
@@ -190,12 +198,14 @@ static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_
 {
     weft_status st;
     if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
-    if ((st = check_strings(root, err)) || (st = refuse_whole_modules(root, err)) || (st = refuse_others(root, err)) || (st = refuse_changed_base(root, err)) ||
-        (st = flag(root, "use_rslora", &c->rslora, err)) || (st = flag(root, "use_dora", &c->dora, err)))
+    if ((st = check_strings(root, err)) || (st = refuse_whole_modules(root, err)) || (st = refuse_others(root, err)) ||
+        (st = refuse_changed_base(root, err)) || (st = flag(root, "use_rslora", &c->rslora, err)) ||
+        (st = flag(root, "use_dora", &c->dora, err)))
         return st;
     if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)
         return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
-    if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha)) return wrong(err, "lora_alpha", "a number");
+    if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha))
+        return wrong(err, "lora_alpha", "a number");
     if ((st = read_patterns(root, "rank_pattern", &c->ranks, err))) return st;
     return read_patterns(root, "alpha_pattern", &c->alphas, err);
 }
@@ -236,8 +246,9 @@ weft_status weft__peft_config_of(weft__peft_config *c, const char *module, int64
     weft_status st;
     if ((st = match(c, &c->ranks, module, &r, err)) || (st = match(c, &c->alphas, module, &alpha, err))) return st;
     if (!(r >= 1 && r <= WEFT__ADAPT_RANK_MAX) || r != floor(r))
-        return weft_fail(err, WEFT_FORMAT, "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d", module, r,
-                         WEFT__ADAPT_RANK_MAX);
+        return weft_fail(err, WEFT_FORMAT,
+                         "adapter_config.json: rank_pattern gives %s a rank of %g; it must be a whole number from 1 to %d",
+                         module, r, WEFT__ADAPT_RANK_MAX);
     *rank = (int64_t)r;
     *scale = (float)(alpha / (c->rslora ? sqrt(r) : r));
     return WEFT_OK;

@@ -37,9 +37,11 @@ static weft_status read_keys(reading *r, float *alpha)
     if (st && st != WEFT_NOT_FOUND) return st;
     if (!isfinite(*alpha)) return weft_fail(r->err, WEFT_FORMAT, "key adapter.lora.alpha is not finite");
     if (weft__gguf_find(r->g, "adapter.alora.invocation_tokens") >= 0)
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "it is an activated LoRA (adapter.alora.invocation_tokens), which is not supported");
+        return weft_fail(r->err, WEFT_UNSUPPORTED,
+                         "it is an activated LoRA (adapter.alora.invocation_tokens), which is not supported");
     if ((st = weft__gguf_string(r->g, "general.architecture", &arch, r->err))) return st;
-    if (arch.len >= sizeof r->a->arch || memchr(arch.data, 0, arch.len)) return weft_fail(r->err, WEFT_FORMAT, "key general.architecture is too long, or holds a NUL");
+    if (arch.len >= sizeof r->a->arch || memchr(arch.data, 0, arch.len))
+        return weft_fail(r->err, WEFT_FORMAT, "key general.architecture is too long, or holds a NUL");
     memcpy(r->a->arch, arch.data, arch.len);
     return WEFT_OK;
 }
@@ -65,7 +67,8 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
         }
     }
     if (which < 0)
-        return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA (NAME.lora_a, NAME.lora_b)", weft__show_name(shown, t->name, n));
+        return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA (NAME.lora_a, NAME.lora_b)",
+                         weft__show_name(shown, t->name, n));
     weft_status st;
     weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name, n - tail, &st, r->err);
     if (!f) return st;

@@ -63,7 +63,10 @@ static weft_status refuse_tensor(const char *name, weft_error *err)
     size_t n = strlen(name);
     weft__show_name(shown, name, n);
     if (strstr(name, ".base_layer."))
-        return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is the base's own, saved beside its change; save the adapter without it (save_embedding_layers=False of PEFT)", shown);
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "tensor %s is the base's own, saved beside its change; save the adapter without it (save_embedding_layers=False of PEFT)",
+            shown);
     return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported", shown);
 }
 
@@ -76,7 +79,9 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
     if (!f || (!f->place.name[0] && (st = begin_module(r, f)))) return st;
     int embedding = half == HALF_EMBEDDING_A || half == HALF_EMBEDDING_B;
-    const weft__tensor_desc **slot = half == HALF_MAGNITUDE ? &f->magnitude : half == HALF_A || half == HALF_EMBEDDING_A ? &f->a : &f->b;
+    const weft__tensor_desc **slot = half == HALF_MAGNITUDE                       ? &f->magnitude
+                                     : half == HALF_A || half == HALF_EMBEDDING_A ? &f->a
+                                                                                  : &f->b;
     if (*slot || (half != HALF_MAGNITUDE && (f->a || f->b) && !!f->embedding != embedding))
         return weft_fail(r->err, WEFT_FORMAT, "%s: it has two tensors for one half", f->module);
     *slot = t;
@@ -88,14 +93,17 @@ static weft_status check_module(reading *r, const weft__adapt_found *f)
 {
     int is_table = !strcmp(f->place.name, "token_embd.weight");
     if (f->a && f->b && !!f->embedding != is_table)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B", f->module);
+        return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B",
+                         f->module);
     if (f->b && f->b->d[0] != (uint64_t)f->rank)
-        return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module, (unsigned long long)f->b->d[0],
-                         (long long)f->rank);
+        return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module,
+                         (unsigned long long)f->b->d[0], (long long)f->rank);
     int dora = weft__peft_config_dora(r->config);
     if (dora != (f->magnitude != NULL))
-        return weft_fail(r->err, WEFT_FORMAT, dora ? "%s: use_dora is true, but its lora_magnitude_vector is missing"
-                                                   : "%s: it has a lora_magnitude_vector, but use_dora is not true", f->module);
+        return weft_fail(r->err, WEFT_FORMAT,
+                         dora ? "%s: use_dora is true, but its lora_magnitude_vector is missing"
+                              : "%s: it has a lora_magnitude_vector, but use_dora is not true",
+                         f->module);
     return WEFT_OK;
 }
 

@@ -52,8 +52,8 @@ struct weft__adapt_store {
     uint64_t n_bytes, max_bytes, clock, n_loads, n_evictions;
 };
 
-weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names, const weft__adapt_packer *packer,
-                                     uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
+weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
+                                     const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
 {
     weft__adapt_store *s = weft__alloc_zero(1, sizeof *s);
     *out = s;
@@ -104,7 +104,8 @@ int weft__adapt_name_ok(const char *name)
     if (n == 0 || n > WEFT__ADAPT_NAME || name[0] == '.') return 0;
     for (size_t i = 0; i < n; i++) {
         char c = name[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-')) return 0;
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
+            return 0;
     }
     return 1;
 }
@@ -152,15 +153,18 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 {
     entry *old = find(s, fresh->name);
     if (old && !(flags & WEFT__ADAPT_REPLACE))
-        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or load it in its place", fresh->name);
+        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or load it in its place",
+                         fresh->name);
     if (old) {
         fresh->index = old->index;
         fresh->version = old->version + !(old->known && fresh->known && same_id(old->id, fresh->id));
         free_entry(old);
         *old = *fresh;
     } else {
-        if (s->n == WEFT__ADAPT_ENTRIES) return weft_fail(err, WEFT_LIMIT, "there are %d adapters; no more are taken", WEFT__ADAPT_ENTRIES);
-        if (!weft__grow(&s->entries, &s->capacity, s->n + 1, sizeof *s->entries)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
+        if (s->n == WEFT__ADAPT_ENTRIES)
+            return weft_fail(err, WEFT_LIMIT, "there are %d adapters; no more are taken", WEFT__ADAPT_ENTRIES);
+        if (!weft__grow(&s->entries, &s->capacity, s->n + 1, sizeof *s->entries))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
         fresh->index = s->next_index++;
         s->entries[s->n++] = *fresh;
     }
@@ -192,13 +196,16 @@ static void read_checked(void *arg)
     else weft__adapt_close(&a);
 }
 
-weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags,
+                                  weft_error *err)
 {
     char shown[WEFT__SHOW];
     weft_status st = WEFT_OK;
     if (!weft__adapt_name_ok(name))
-        return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
-                         weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+        return weft_fail(
+            err, WEFT_ARGUMENT,
+            "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
+            weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
     if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", name);
     entry fresh = {.name = weft__strdup(name), .path = weft__strdup(path), .version = 1, .scale = scale};
     if (!fresh.name || !fresh.path) {
@@ -294,7 +301,8 @@ static weft__adapt_lease *pin(weft__adapt_store *s, const wish *w)
     for (size_t i = 0; i < s->n_packed; i++) {
         weft__adapt_lease *p = s->packed[i];
         int same = p->n == w->n;
-        for (int32_t k = 0; same && k < w->n; k++) same = w->known[k] && same_id(p->strands[k].id, w->strands[k].id) && p->strands[k].scale == w->strands[k].scale;
+        for (int32_t k = 0; same && k < w->n; k++)
+            same = w->known[k] && same_id(p->strands[k].id, w->strands[k].id) && p->strands[k].scale == w->strands[k].scale;
         if (!same) continue;
         p->n_pins++;
         p->used = ++s->clock;
@@ -325,7 +333,9 @@ static weft_status fail_by_name(const weft_error *why, const char *name, const c
     char text[sizeof why->message];
     size_t n = 0, n_path = strlen(path), n_name = strlen(name);
     weft__log(WEFT__LOG_WARN, "adapter '%s': %s", name, why->message);
-    if (n_path > WEFT__SHOW) return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why", name); /* long paths are shown in parts */
+    if (n_path > WEFT__SHOW)
+        return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why",
+                         name); /* long paths are shown in parts */
     for (const char *from = why->message; *from && n + 1 < sizeof text;) {
         int here = n_path > 0 && !strncmp(from, path, n_path);
         if (here && n + n_name + 1 < sizeof text) memcpy(text + n, name, n_name), n += n_name;
@@ -346,7 +356,9 @@ static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapte
         weft__background_run(read_checked, &r);
         if ((st = r.status)) return fail_by_name(&why, w->entry_names[i], w->paths[i], err);
         if (w->known[i] && !same_id(adapters[i]->id, w->strands[i].id))
-            return weft_fail(err, WEFT_STATE, "adapter '%s': its file holds something else than when it was loaded; load it again", w->entry_names[i]);
+            return weft_fail(err, WEFT_STATE,
+                             "adapter '%s': its file holds something else than when it was loaded; load it again",
+                             w->entry_names[i]);
         pthread_mutex_lock(&s->lock);
         entry *e = find(s, w->entry_names[i]);
         if (e && !e->known && !strcmp(e->path, w->paths[i])) {
@@ -365,13 +377,15 @@ static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapte
 static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error *err)
 {
     if (n_bytes > s->max_bytes)
-        return weft_fail(err, WEFT_LIMIT, "the adapter needs %llu bytes; the budget of adapters is %llu", (unsigned long long)n_bytes, (unsigned long long)s->max_bytes);
+        return weft_fail(err, WEFT_LIMIT, "the adapter needs %llu bytes; the budget of adapters is %llu",
+                         (unsigned long long)n_bytes, (unsigned long long)s->max_bytes);
     while (s->n_bytes > s->max_bytes - n_bytes) {
         size_t least = s->n_packed;
         for (size_t i = 0; i < s->n_packed; i++)
             if (s->packed[i]->n_pins == 0 && (least == s->n_packed || s->packed[i]->used < s->packed[least]->used)) least = i;
         if (least == s->n_packed)
-            return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more", (unsigned long long)s->max_bytes);
+            return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more",
+                             (unsigned long long)s->max_bytes);
         free_packed(s, least);
         s->n_evictions++;
     }
@@ -404,7 +418,8 @@ static void pack_stack(void *arg)
 }
 
 /* A new packed stack of adapters that were read, which are closed. */
-static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft__adapt_lease **out, weft_error *err)
+static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapters[WEFT__ADAPT_STACK], weft__adapt_lease **out,
+                        weft_error *err)
 {
     weft__adapt_lease *p = weft__alloc_zero(1, sizeof *p);
     *out = NULL;
@@ -421,7 +436,8 @@ static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapte
     if (!st) {
         pthread_mutex_lock(&s->lock);
         st = make_room(s, p->n_bytes, err);
-        if (!st && !weft__grow(&s->packed, &s->packed_capacity, s->n_packed + 1, sizeof *s->packed)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
+        if (!st && !weft__grow(&s->packed, &s->packed_capacity, s->n_packed + 1, sizeof *s->packed))
+            st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
         if (!st) {
             p->used = ++s->clock;
             s->packed[s->n_packed++] = p;
@@ -437,7 +453,8 @@ static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapte
 }
 
 /* Looks, and reads and packs what is not there; with `loading`. */
-static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err)
+static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+                                 weft_error *err)
 {
     weft__adapt *adapters[WEFT__ADAPT_STACK] = {0};
     wish w = {0};
@@ -459,7 +476,8 @@ static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *as
     return st;
 }
 
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err)
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+                                    weft_error *err)
 {
     wish w = {0};
     *out = NULL;
@@ -513,9 +531,16 @@ weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease)
 /* ---- what there is ---- */
 
 /* With the lock. */
-static void tell(const weft__adapt_store *s, const entry *e, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+static void tell(const weft__adapt_store *s, const entry *e, void (*each)(void *arg, const weft__adapt_entry_info *info),
+                 void *arg)
 {
-    weft__adapt_entry_info info = {.index = e->index, .version = e->version, .scale = e->scale, .known = e->known, .id = e->id, .name = e->name, .path = e->path};
+    weft__adapt_entry_info info = {.index = e->index,
+                                   .version = e->version,
+                                   .scale = e->scale,
+                                   .known = e->known,
+                                   .id = e->id,
+                                   .name = e->name,
+                                   .path = e->path};
     for (size_t k = 0; k < s->n_packed && e->known; k++)
         for (int32_t j = 0; j < s->packed[k]->n; j++) {
             if (!same_id(s->packed[k]->strands[j].id, e->id)) continue;
@@ -533,7 +558,8 @@ void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const 
     pthread_mutex_unlock(&s->lock);
 }
 
-int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg)
+int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info),
+                           void *arg)
 {
     pthread_mutex_lock(&s->lock);
     const entry *e = find(s, name);
@@ -545,8 +571,12 @@ int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(
 void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out)
 {
     pthread_mutex_lock(&s->lock);
-    *out = (weft__adapt_store_stats){.n_entries = (int32_t)s->n, .n_packed = (int32_t)s->n_packed, .n_bytes = s->n_bytes, .max_bytes = s->max_bytes,
-                                     .n_loads = s->n_loads, .n_evictions = s->n_evictions};
+    *out = (weft__adapt_store_stats){.n_entries = (int32_t)s->n,
+                                     .n_packed = (int32_t)s->n_packed,
+                                     .n_bytes = s->n_bytes,
+                                     .max_bytes = s->max_bytes,
+                                     .n_loads = s->n_loads,
+                                     .n_evictions = s->n_evictions};
     for (size_t i = 0; i < s->n_packed; i++) out->n_leases += s->packed[i]->n_pins;
     pthread_mutex_unlock(&s->lock);
 }

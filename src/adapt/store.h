@@ -24,8 +24,9 @@ typedef struct weft__adapt_packer {
 } weft__adapt_packer;
 
 /* base and names are borrowed; packer is copied. n_bytes: of everything packed. */
-weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names, const weft__adapt_packer *packer,
-                                     uint64_t n_bytes, weft__adapt_store **out, weft_error *err);
+weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
+                                     const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out,
+                                     weft_error *err);
 /* No lease may be left. */
 void weft__adapt_store_destroy(weft__adapt_store **store);
 
@@ -38,7 +39,8 @@ enum weft__adapt_add {
 };
 /* scale: its weight where a request gives none. Fails with WEFT_ARGUMENT (name, scale; the adapter fits no matrix of the base),
  * WEFT_EXISTS, WEFT_LIMIT, and as weft__adapt_open does; then nothing has changed. */
-weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags, weft_error *err);
+weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags,
+                                  weft_error *err);
 /* WEFT_NOT_FOUND. */
 weft_status weft__adapt_store_remove(weft__adapt_store *s, const char *name, weft_error *err);
 
@@ -53,7 +55,8 @@ typedef struct weft__adapt_lease weft__adapt_lease;
 
 /* What the names and indices stand for now: from here on contents are meant, not names. *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
  * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open and _weave do. */
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out, weft_error *err);
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+                                    weft_error *err);
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
@@ -62,10 +65,10 @@ void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
 weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease);
 
 typedef struct weft__adapt_entry_info {
-    int32_t index; /* of the name, counted from 0 as they were added; never given twice */
+    int32_t index;   /* of the name, counted from 0 as they were added; never given twice */
     int32_t version; /* of the name, from 1 */
     float scale;
-    int known;       /* it was read */
+    int known; /* it was read */
     int32_t n_leases;
     uint64_t n_bytes; /* packed now, alone or in stacks */
     weft__adapt_id id;
@@ -75,7 +78,8 @@ typedef struct weft__adapt_entry_info {
 void weft__adapt_store_each(weft__adapt_store *s, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg);
 
 /* The same for one name; 0: there is none. */
-int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info), void *arg);
+int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(void *arg, const weft__adapt_entry_info *info),
+                           void *arg);
 
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;

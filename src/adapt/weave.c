@@ -18,7 +18,8 @@ static int ends(const char *name, const char *tail)
 }
 
 /* Fills the target of weight w as the op uses it. */
-static void set_target(const weft_graph *g, weft_weight_id w, int is_table, int32_t q_heads, int32_t k_heads, weft__adapt_base *base)
+static void set_target(const weft_graph *g, weft_weight_id w, int is_table, int32_t q_heads, int32_t k_heads,
+                       weft__adapt_base *base)
 {
     if (w < 0 || g->weights[w].shape.n_dims < 2) return;
     const weft_weight *x = &g->weights[w];
@@ -51,8 +52,8 @@ static void set_ranges(const weft_graph *g, weft__adapt_base *base)
     }
 }
 
-weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads, int32_t k_heads,
-                                      weft__adapt_base *out, weft_error *err)
+weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
+                                      int32_t k_heads, weft__adapt_base *out, weft_error *err)
 {
     *out = (weft__adapt_base){.arch = arch, .label = label, .n = graph->n_weights};
     out->targets = weft__alloc_zero((size_t)graph->n_weights, sizeof *out->targets);
@@ -88,19 +89,23 @@ static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, c
     weft__show_name(shown, p->name, strlen(p->name));
     weft__show_path(path, a->label);
     if (!t)
-        return weft_fail(err, WEFT_ARGUMENT, "adapter %s changes %s, which is no matrix of %s: it was made for another base", path, shown, base->label);
+        return weft_fail(err, WEFT_ARGUMENT, "adapter %s changes %s, which is no matrix of %s: it was made for another base",
+                         path, shown, base->label);
     if (p->k == t->k && p->n == t->n_total && p->n_experts == t->n_experts) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "adapter %s: %s is for a matrix of %lld x %lld x %lld; that of %s is %lld x %lld x %lld: it was made for another base", path,
-                     shown, (long long)p->k, (long long)p->n, (long long)p->n_experts, base->label, (long long)t->k, (long long)t->n_total,
-                     (long long)t->n_experts);
+    return weft_fail(
+        err, WEFT_ARGUMENT,
+        "adapter %s: %s is for a matrix of %lld x %lld x %lld; that of %s is %lld x %lld x %lld: it was made for another base",
+        path, shown, (long long)p->k, (long long)p->n, (long long)p->n_experts, base->label, (long long)t->k,
+        (long long)t->n_total, (long long)t->n_experts);
 }
 
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
 {
     char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
     if (a->arch[0] && strcmp(a->arch, base->arch))
-        return weft_fail(err, WEFT_ARGUMENT, "adapter %s is for architecture '%s'; %s is of '%s'", weft__show_path(path, a->label),
-                         weft__show_name(shown, a->arch, strlen(a->arch)), base->label, base->arch);
+        return weft_fail(err, WEFT_ARGUMENT, "adapter %s is for architecture '%s'; %s is of '%s'",
+                         weft__show_path(path, a->label), weft__show_name(shown, a->arch, strlen(a->arch)), base->label,
+                         base->arch);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
     return st;
@@ -166,7 +171,10 @@ static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target 
     s->g = NULL;
     if (!p || !p->magnitude) return WEFT_OK;
     if (!t->data || !weft__quant_decoder(t->dtype))
-        return weft_fail(v->err, WEFT_UNSUPPORTED, "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; compile it with --keep-weights, or open the model itself", t->name);
+        return weft_fail(
+            v->err, WEFT_UNSUPPORTED,
+            "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; compile it with --keep-weights, or open the model itself",
+            t->name);
     float *row = weft__alloc_array((size_t)t->k, sizeof *row);
     s->g = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *s->g);
     if (!row || !s->g) {
@@ -177,7 +185,9 @@ static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target 
     for (int64_t r = 0; r < t->n && !st; r++) {
         weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)r * t->row_bytes, row, t->k);
         s->g[r] = row_factor(p, pair_row(t, r), row);
-        if (!isfinite(s->g[r])) st = weft_fail(v->err, WEFT_FORMAT, "row %lld of %s becomes zero, so that DoRA's factor is not finite", (long long)r, t->name);
+        if (!isfinite(s->g[r]))
+            st = weft_fail(v->err, WEFT_FORMAT, "row %lld of %s becomes zero, so that DoRA's factor is not finite", (long long)r,
+                           t->name);
     }
     weft__free(row);
     return st;
@@ -215,7 +225,8 @@ static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
 static int borrow(const strand *s, const weft__adapt_target *t, weft_lora *out)
 {
     if (s->g || t->heads > 0 || t->n != t->n_total) return 0;
-    *out = (weft_lora){.a = s->pair->a, .b = s->pair->b, .rank = s->pair->rank, .dtype = WEFT_F32, .scale = s->weight * s->pair->scale};
+    *out = (weft_lora){
+        .a = s->pair->a, .b = s->pair->b, .rank = s->pair->rank, .dtype = WEFT_F32, .scale = s->weight * s->pair->scale};
     return 1;
 }
 
@@ -236,22 +247,26 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
     }
     if (n == 0) return WEFT_OK;
     if (rank > WEFT_ADAPTER_RANK_MAX)
-        return weft_fail(v->err, WEFT_LIMIT, "the adapters of %s have ranks of %lld together; at most %d", t->name, (long long)rank, WEFT_ADAPTER_RANK_MAX);
+        return weft_fail(v->err, WEFT_LIMIT, "the adapters of %s have ranks of %lld together; at most %d", t->name,
+                         (long long)rank, WEFT_ADAPTER_RANK_MAX);
     if (gains && (st = add_gain(v, i, t))) return st;
     if (n == 1 && borrow(&v->strands[last], t, &v->out->lora[i])) return WEFT_OK;
     size_t e = (size_t)t->n_experts, bytes = (size_t)rank * sizeof(float); /* ranks are at most 1024, dimensions 2^31 */
-    float *a = weft__arena_array(&v->out->arena, bytes * (size_t)t->k, e), *b = weft__arena_array(&v->out->arena, bytes * (size_t)t->n, e);
+    float *a = weft__arena_array(&v->out->arena, bytes * (size_t)t->k, e),
+          *b = weft__arena_array(&v->out->arena, bytes * (size_t)t->n, e);
     if (!a || !b) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the adapters of %s", t->name);
     for (int32_t u = 0; u < v->n_uses; u++) {
         if (!v->strands[u].pair) continue;
         lay_strand(&v->strands[u], t, a, b, rank, at);
         at += v->strands[u].pair->rank;
     }
-    v->out->lora[i] = (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1, .gain = v->out->lora[i].gain};
+    v->out->lora[i] =
+        (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1, .gain = v->out->lora[i].gain};
     return WEFT_OK;
 }
 
-weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out, weft_error *err)
+weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft__adapt_base *base, weft__adapt_woven *out,
+                              weft_error *err)
 {
     weaving v = {.uses = uses, .n_uses = n, .out = out, .err = err};
     weft_status st = WEFT_OK;

@@ -43,7 +43,8 @@ static float *transposed(const float *in, int64_t rows, int64_t columns)
 static float *in_halves(const float *in, int64_t n, int64_t width, int32_t heads)
 {
     float *out = weft__alloc_array((size_t)(n * width), sizeof *out);
-    for (int64_t r = 0; out && r < n; r++) memcpy(out + weft__adapt_folder_row(r, n / heads) * width, in + r * width, (size_t)width * sizeof *out);
+    for (int64_t r = 0; out && r < n; r++)
+        memcpy(out + weft__adapt_folder_row(r, n / heads) * width, in + r * width, (size_t)width * sizeof *out);
     return out;
 }
 
@@ -83,11 +84,17 @@ static int by_alpha(const weft__adapt_pair *p, float alpha)
 static int gguf_halves(const weft__adapt_pair *p, float alpha, half out[4], weft_error *err)
 {
     int n = 2, table = is_table(p);
-    out[0] = (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
-    out[1] = (half){.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n_experts * p->n, .columns = p->rank, .values = p->b};
+    out[0] =
+        (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
+    out[1] =
+        (half){.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n_experts * p->n, .columns = p->rank, .values = p->b};
     if (table) {
         out[0] = (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n, .columns = p->rank, .values = p->b};
-        out[1] = (half){.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->k, .columns = p->rank, .own = transposed(p->a, p->rank, p->k)};
+        out[1] = (half){.matrix = 1,
+                        .dtype = written_type(p->b_dtype),
+                        .rows = p->k,
+                        .columns = p->rank,
+                        .own = transposed(p->a, p->rank, p->k)};
         if (!out[1].own) return (int)weft_fail(err, WEFT_NO_MEMORY, "no memory to write %s", p->name), 0;
     }
     snprintf(out[0].name, sizeof out[0].name, "%s.lora_a", p->name);
@@ -131,7 +138,8 @@ static weft_status gguf_tensors(weft__gguf_writer *w, const weft__adapt *a, int 
         half halves[4] = {0};
         int n = gguf_halves(&a->pairs[i], alpha, halves, err);
         if (n == 0) return WEFT_NO_MEMORY;
-        for (int k = 0; k < n && !st; k++) st = write ? write_half(w, &halves[k], err) : declare(w, &a->pairs[i], &halves[k], err);
+        for (int k = 0; k < n && !st; k++)
+            st = write ? write_half(w, &halves[k], err) : declare(w, &a->pairs[i], &halves[k], err);
         for (int k = 0; k < n; k++) weft__free(halves[k].own);
     }
     return st;
@@ -142,9 +150,11 @@ weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const
     weft__gguf_writer *w;
     weft_status st = weft__gguf_writer_create(path, 0, &w, err);
     if (st) return st;
-    if (!(st = weft__gguf_put_string(w, "general.architecture", arch, strlen(arch), err)) && !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
-        !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) && !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) &&
-        !(st = gguf_tensors(w, a, 0, err)) && !(st = weft__gguf_begin(w, err)) && !(st = gguf_tensors(w, a, 1, err)))
+    if (!(st = weft__gguf_put_string(w, "general.architecture", arch, strlen(arch), err)) &&
+        !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
+        !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
+        !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) && !(st = gguf_tensors(w, a, 0, err)) &&
+        !(st = weft__gguf_begin(w, err)) && !(st = gguf_tensors(w, a, 1, err)))
         st = weft__gguf_finish(w, err);
     weft__gguf_writer_destroy(&w);
     return st;
@@ -176,7 +186,8 @@ static weft_status put_half(saving *s, const half *h)
         weft__json_write_string(&s->header, h->name, strlen(h->name));
         weft__text_printf(&s->header, ":{\"dtype\":\"%s\",\"shape\":[", types[h->dtype]);
         if (h->rows > 1 || h->matrix) weft__text_printf(&s->header, "%lld,", (long long)h->rows);
-        weft__text_printf(&s->header, "%lld],\"data_offsets\":[%llu,%llu]}", (long long)h->columns, (unsigned long long)s->n_bytes, (unsigned long long)(s->n_bytes + n));
+        weft__text_printf(&s->header, "%lld],\"data_offsets\":[%llu,%llu]}", (long long)h->columns,
+                          (unsigned long long)s->n_bytes, (unsigned long long)(s->n_bytes + n));
         s->n_bytes += n;
         return s->header.failed ? no_memory(s) : WEFT_OK;
     }
@@ -218,8 +229,16 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
         second.own = in_halves(b, p->n, p->rank, heads);
     }
     if (is_table(p)) {
-        first = (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->n, .own = transposed(p->b, p->n, p->rank)};
-        second = (half){.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->k, .columns = p->rank, .own = transposed(p->a, p->rank, p->k)};
+        first = (half){.matrix = 1,
+                       .dtype = written_type(p->a_dtype),
+                       .rows = p->rank,
+                       .columns = p->n,
+                       .own = transposed(p->b, p->n, p->rank)};
+        second = (half){.matrix = 1,
+                        .dtype = written_type(p->b_dtype),
+                        .rows = p->k,
+                        .columns = p->rank,
+                        .own = transposed(p->a, p->rank, p->k)};
     }
     if ((st = put_named(s, &first, module, is_table(p) ? ".lora_embedding_A" : ".lora_A.weight"))) {
         weft__free(second.own);
@@ -241,7 +260,8 @@ static weft_status note_module(saving *s, const weft__adapt_pair *p, const char 
     double alpha = (double)p->scale * p->rank, usual = (double)first->scale * first->rank;
     size_t n;
     int ok = 1, there = 0;
-    for (size_t i = 0; i < weft__json_size(s->targets); i++) there |= weft__json_string(weft__json_at(s->targets, i), &known, &n) && !strcmp(known, last);
+    for (size_t i = 0; i < weft__json_size(s->targets); i++)
+        there |= weft__json_string(weft__json_at(s->targets, i), &known, &n) && !strcmp(known, last);
     if (!there) ok = weft__json_append(s->targets, weft__json_new_string(last, strlen(last)));
     if (p->rank != first->rank) ok = ok && weft__json_set(s->ranks, module, weft__json_new_int(p->rank));
     if (alpha != usual) ok = ok && weft__json_set(s->alphas, module, weft__json_new_double(alpha));
@@ -258,9 +278,14 @@ static weft_status each_module(saving *s)
             weft__adapt_place place;
             int32_t expert = p->n_experts > 1 ? (int32_t)e : -1;
             if (!s->names->module(s->names->arg, p->name, expert, module, sizeof module, &place))
-                return weft_fail(s->err, WEFT_UNSUPPORTED, "%s has no module in a folder of architecture '%s'", p->name, s->names->arch);
-            if (place.heads > 0 && p->n % (2 * (int64_t)place.heads)) return weft_fail(s->err, WEFT_ARGUMENT, "%s has %lld rows, which are not those of %d heads", p->name, (long long)p->n, place.heads);
-            if (expert >= 0 && all_zero(p->a + e * p->rank * p->k, p->rank * p->k) && all_zero(p->b + e * p->n * p->rank, p->n * p->rank)) continue;
+                return weft_fail(s->err, WEFT_UNSUPPORTED, "%s has no module in a folder of architecture '%s'", p->name,
+                                 s->names->arch);
+            if (place.heads > 0 && p->n % (2 * (int64_t)place.heads))
+                return weft_fail(s->err, WEFT_ARGUMENT, "%s has %lld rows, which are not those of %d heads", p->name,
+                                 (long long)p->n, place.heads);
+            if (expert >= 0 && all_zero(p->a + e * p->rank * p->k, p->rank * p->k) &&
+                all_zero(p->b + e * p->n * p->rank, p->n * p->rank))
+                continue;
             if (!s->out) st = note_module(s, p, module);
             if (!st) st = put_module(s, p, expert, module, place.heads);
         }
@@ -276,9 +301,13 @@ static weft_status check_said(const weft__adapt *a, weft_error *err)
         const weft__adapt_pair *p = &a->pairs[i];
         double alpha = (double)p->scale * p->rank;
         n += p->magnitude != NULL;
-        if (!isfinite((float)alpha)) return weft_fail(err, WEFT_UNSUPPORTED, "%s: its alpha would be %g, which a PEFT folder cannot say", p->name, alpha);
+        if (!isfinite((float)alpha))
+            return weft_fail(err, WEFT_UNSUPPORTED, "%s: its alpha would be %g, which a PEFT folder cannot say", p->name, alpha);
     }
-    return n == 0 || n == a->n_pairs ? WEFT_OK : weft_fail(err, WEFT_UNSUPPORTED, "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
+    return n == 0 || n == a->n_pairs
+               ? WEFT_OK
+               : weft_fail(err, WEFT_UNSUPPORTED,
+                           "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
 }
 
 static weft_status write_config(saving *s, const char *path)
@@ -289,14 +318,21 @@ static weft_status write_config(saving *s, const char *path)
     weft__out out;
     weft__json *c = weft__json_new_object();
     int whole = alpha == floor(alpha) && fabs(alpha) < 1e9;
-    int ok = weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) && weft__json_set(c, "task_type", weft__json_new_string("CAUSAL_LM", 9)) &&
-             weft__json_set(c, "base_model_name_or_path", weft__json_new_null()) && weft__json_set(c, "r", weft__json_new_int(first->rank)) &&
+    int ok = weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) &&
+             weft__json_set(c, "task_type", weft__json_new_string("CAUSAL_LM", 9)) &&
+             weft__json_set(c, "base_model_name_or_path", weft__json_new_null()) &&
+             weft__json_set(c, "r", weft__json_new_int(first->rank)) &&
              weft__json_set(c, "lora_alpha", whole ? weft__json_new_int((int64_t)alpha) : weft__json_new_double(alpha)) &&
-             weft__json_set(c, "target_modules", weft__json_copy(s->targets)) && weft__json_set(c, "rank_pattern", weft__json_copy(s->ranks)) &&
-             weft__json_set(c, "alpha_pattern", weft__json_copy(s->alphas)) && weft__json_set(c, "use_rslora", weft__json_new_bool(0)) &&
-             weft__json_set(c, "use_dora", weft__json_new_bool(first->magnitude != NULL)) && weft__json_set(c, "bias", weft__json_new_string("none", 4)) &&
-             weft__json_set(c, "fan_in_fan_out", weft__json_new_bool(0)) && weft__json_set(c, "inference_mode", weft__json_new_bool(1)) &&
-             weft__json_set(c, "lora_dropout", weft__json_new_double(0)) && weft__json_set(c, "modules_to_save", weft__json_new_null());
+             weft__json_set(c, "target_modules", weft__json_copy(s->targets)) &&
+             weft__json_set(c, "rank_pattern", weft__json_copy(s->ranks)) &&
+             weft__json_set(c, "alpha_pattern", weft__json_copy(s->alphas)) &&
+             weft__json_set(c, "use_rslora", weft__json_new_bool(0)) &&
+             weft__json_set(c, "use_dora", weft__json_new_bool(first->magnitude != NULL)) &&
+             weft__json_set(c, "bias", weft__json_new_string("none", 4)) &&
+             weft__json_set(c, "fan_in_fan_out", weft__json_new_bool(0)) &&
+             weft__json_set(c, "inference_mode", weft__json_new_bool(1)) &&
+             weft__json_set(c, "lora_dropout", weft__json_new_double(0)) &&
+             weft__json_set(c, "modules_to_save", weft__json_new_null());
     if (ok) weft__json_write(&text, c, WEFT__JSON_INDENTED);
     weft__json_free(&c);
     weft__text_puts(&text, "\n");

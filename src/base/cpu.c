@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/topology.h"
 
-
 static const char *const tier_names[WEFT__TIER_COUNT] = {
 #define TIER_NAME(name, value, text, needs) [value] = text,
     WEFT__TIER_LIST(TIER_NAME)

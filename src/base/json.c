@@ -249,7 +249,12 @@ void weft__json_filter(weft__json *object, int (*wanted)(const void *arg, const 
 
 size_t weft__json_tree_bytes(const char *text, size_t n)
 {
-    enum { OBJECT = 224, ARRAY = 128, VALUE = 64, MEMBER = 80 }; /* with what the allocator adds; arrays and tables may be half empty */
+    enum {
+        OBJECT = 224,
+        ARRAY = 128,
+        VALUE = 64,
+        MEMBER = 80
+    }; /* with what the allocator adds; arrays and tables may be half empty */
     size_t total = VALUE + n;
     int in_string = 0;
     for (size_t i = 0; i < n; i++) {

@@ -121,14 +121,9 @@ static void write_value(weft__text *out, const weft__json *v, weft__json_style s
     case WEFT__JSON_STRING:
         if (weft__json_string(v, &s, &n)) weft__json_write_string(out, s, n);
         break;
-    case WEFT__JSON_ARRAY:
-        write_array(out, v, style, depth);
-        break;
-    case WEFT__JSON_OBJECT:
-        write_object(out, v, style, depth);
-        break;
-    default:
-        weft__text_puts(out, "null");
+    case WEFT__JSON_ARRAY: write_array(out, v, style, depth); break;
+    case WEFT__JSON_OBJECT: write_object(out, v, style, depth); break;
+    default: weft__text_puts(out, "null");
     }
 }
 

@@ -30,8 +30,8 @@
 #include "base/team.h"
 #include "base/topology.h"
 
-#define LINE 64         /* words that different threads write stand on cache lines of their own */
-#define SPIN_NS 100000  /* before a thread goes to sleep; waking it costs up to half of that */
+#define LINE 64        /* words that different threads write stand on cache lines of their own */
+#define SPIN_NS 100000 /* before a thread goes to sleep; waking it costs up to half of that */
 
 /* A word that some threads wait for and others change. */
 typedef struct event {
@@ -47,9 +47,9 @@ typedef struct worker {
 } worker;
 
 struct weft__pool {
-    event phase;                         /* barriers completed */
-    _Alignas(LINE) atomic_uint arrived;  /* threads at the barrier */
-    atomic_uint_fast64_t lost_ns;        /* spent at barriers, waiting for the last thread alone */
+    event phase;                        /* barriers completed */
+    _Alignas(LINE) atomic_uint arrived; /* threads at the barrier */
+    atomic_uint_fast64_t lost_ns;       /* spent at barriers, waiting for the last thread alone */
     _Alignas(LINE) weft__pool_fn fn;
     void *arg;
     int n; /* threads of this job */

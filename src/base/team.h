@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 typedef struct weft__team {
-    int size, n; /* threads there are; threads to use now, 1 <= n <= size */
-    int trial;   /* n is on probation: it was n - 1 before */
-    int proven;  /* n was measured to be faster than n - 1, whatever the waiting says */
+    int size, n;                       /* threads there are; threads to use now, 1 <= n <= size */
+    int trial;                         /* n is on probation: it was n - 1 before */
+    int proven;                        /* n was measured to be faster than n - 1, whatever the waiting says */
     int64_t kind;                      /* of the jobs of this window */
     uint64_t wall_ns, lost_ns, n_jobs; /* this window; n_jobs 0: jobs of several kinds */
     uint64_t settled_ns;               /* time since the last change */

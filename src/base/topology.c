@@ -15,7 +15,7 @@
 #include "base/log.h"
 
 struct weft__topology {
-    hwloc_topology_t hw; /* NULL: unknown */
+    hwloc_topology_t hw;    /* NULL: unknown */
     hwloc_bitmap_t allowed; /* of a fake; NULL: ask the system */
     hwloc_obj_type_t core;  /* HWLOC_OBJ_CORE, or PU on machines that do not tell their cores */
 };

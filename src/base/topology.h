@@ -18,7 +18,7 @@ typedef struct weft__fake_machine {
     const char *synthetic; /* hwloc's notation: "numa:2 core:4 pu:2"; CPUs are numbered as it says */
     const char *fast;      /* CPUs of performance cores and, in `slow`, of the others; NULL: all alike */
     const char *slow;
-    const char *allowed;   /* CPUs that the process may use; NULL: all */
+    const char *allowed; /* CPUs that the process may use; NULL: all */
 } weft__fake_machine;
 
 /* The place of one thread. */

@@ -10,8 +10,11 @@
 
 static void fill_place(const weft__base_names *b, const weft__hf_place *from, weft__adapt_place *out)
 {
-    *out = (weft__adapt_place){.expert = from->expert, .n_experts = from->expert >= 0 ? b->hp.n_experts : 1,
-                               .heads = from->rows == 'q' ? b->hp.n_heads : from->rows == 'k' ? b->hp.n_kv_heads : 0};
+    *out = (weft__adapt_place){.expert = from->expert,
+                               .n_experts = from->expert >= 0 ? b->hp.n_experts : 1,
+                               .heads = from->rows == 'q'   ? b->hp.n_heads
+                                        : from->rows == 'k' ? b->hp.n_kv_heads
+                                                            : 0};
     snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, from->name);
 }
 
@@ -19,7 +22,8 @@ static int place_of(const void *arg, const char *module, weft__adapt_place *out)
 {
     const weft__base_names *b = arg;
     weft__hf_place place;
-    if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers || place.expert >= b->hp.n_experts) return 0;
+    if (!weft__hf_place_of(b->hp.arch, module, &place) || place.layer >= b->hp.n_layers || place.expert >= b->hp.n_experts)
+        return 0;
     fill_place(b, &place, out);
     return 1;
 }
@@ -54,7 +58,8 @@ static int in_halves(const weft__source *src)
 weft_status weft__model_base(weft_model *m, weft_error *err)
 {
     int halves = in_halves(&m->source);
-    return weft__adapt_base_of_graph(m->graph, m->hp.arch, m->source.label, halves ? m->hp.n_heads : 0, halves ? m->hp.n_kv_heads : 0, &m->base, err);
+    return weft__adapt_base_of_graph(m->graph, m->hp.arch, m->source.label, halves ? m->hp.n_heads : 0,
+                                     halves ? m->hp.n_kv_heads : 0, &m->base, err);
 }
 
 /* ---- files ---- */
@@ -118,7 +123,8 @@ void weft_adapter_file_close(weft_adapter_file **file)
 
 weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_info *out, weft_error *err)
 {
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_adapter_info has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_adapter_info has %u bytes; this build has %zu", out->size, sizeof *out);
     *out = (weft_adapter_info){.size = sizeof *out, .n_matrices = f->a->n_pairs, .is_folder = f->a->peft};
     for (int32_t i = 0; i < f->a->n_pairs; i++) {
         const weft__adapt_pair *p = &f->a->pairs[i];
@@ -128,17 +134,25 @@ weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_
         out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + (p->magnitude ? p->n : 0));
     }
     snprintf(out->arch, sizeof out->arch, "%s", f->a->arch);
-    snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0], (unsigned long long)f->a->id.word[1]);
+    snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0],
+             (unsigned long long)f->a->id.word[1]);
     return WEFT_OK;
 }
 
 weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, weft_adapter_matrix *out, weft_error *err)
 {
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_adapter_matrix has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_adapter_matrix has %u bytes; this build has %zu", out->size, sizeof *out);
     if (index < 0 || index >= f->a->n_pairs) return weft_fail(err, WEFT_ARGUMENT, "matrix %d of %d", index, f->a->n_pairs);
     const weft__adapt_pair *p = &f->a->pairs[index];
-    *out = (weft_adapter_matrix){.size = sizeof *out, .rank = p->rank, .k = p->k, .n = p->n, .n_experts = p->n_experts, .scale = p->scale,
-                                 .dora = p->magnitude != NULL, .name = p->name};
+    *out = (weft_adapter_matrix){.size = sizeof *out,
+                                 .rank = p->rank,
+                                 .k = p->k,
+                                 .n = p->n,
+                                 .n_experts = p->n_experts,
+                                 .scale = p->scale,
+                                 .dora = p->magnitude != NULL,
+                                 .name = p->name};
     return WEFT_OK;
 }
 
@@ -168,8 +182,9 @@ weft_status weft_adapter_file_save(const weft_adapter_file *f, const weft_file *
     return st ? weft_fail_within(err, st, "%s", path) : WEFT_OK;
 }
 
-_Static_assert((int)WEFT_MERGE_CAT == WEFT__ADAPT_CAT && (int)WEFT_MERGE_LINEAR == WEFT__ADAPT_LINEAR && (int)WEFT_MERGE_SLERP == WEFT__ADAPT_SLERP &&
-                   (int)WEFT_MERGE_TIES == WEFT__ADAPT_TIES && (int)WEFT_MERGE_DARE == WEFT__ADAPT_DARE,
+_Static_assert((int)WEFT_MERGE_CAT == WEFT__ADAPT_CAT && (int)WEFT_MERGE_LINEAR == WEFT__ADAPT_LINEAR &&
+                   (int)WEFT_MERGE_SLERP == WEFT__ADAPT_SLERP && (int)WEFT_MERGE_TIES == WEFT__ADAPT_TIES &&
+                   (int)WEFT_MERGE_DARE == WEFT__ADAPT_DARE,
                "weft.h has the room's methods");
 
 void weft_merge_params_default(weft_merge_params *p)
@@ -177,13 +192,15 @@ void weft_merge_params_default(weft_merge_params *p)
     *p = (weft_merge_params){.size = sizeof *p, .method = WEFT_MERGE_CAT, .density = 1};
 }
 
-weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *p, weft_adapter_file **out, weft_error *err)
+weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *p, weft_adapter_file **out,
+                                    weft_error *err)
 {
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];
     weft__adapt_mix mix = {(weft__adapt_method)p->method, p->density, p->seed};
     *out = NULL;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_merge_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_merge_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (p->method > WEFT_MERGE_DARE) return weft_fail(err, WEFT_ARGUMENT, "there is no method %u to merge adapters", p->method);
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     for (int32_t i = 0; i < n; i++) stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};

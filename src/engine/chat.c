@@ -23,7 +23,8 @@ struct weft_chat_prompt {
 weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err)
 {
     *out = NULL;
-    if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
+    if (!model->tokenizer)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot chat", model->source.label);
     weft__slice own = weft__tokenizer_chat_template(model->tokenizer->t);
     if (!source && !own.data)
         return weft_fail(err, WEFT_NOT_FOUND, "%s: the model has no chat template, and none was given", model->source.label);
@@ -57,8 +58,8 @@ static weft_status parse(const char *text, const char *what, weft__json **out, w
     return st ? weft_fail_within(err, st, "%s", what) : WEFT_OK;
 }
 
-weft_status weft_chat_render(const weft_chat *c, const char *messages, const char *tools, const char *kwargs, int add_generation_prompt,
-                             weft_chat_prompt **out, weft_error *err)
+weft_status weft_chat_render(const weft_chat *c, const char *messages, const char *tools, const char *kwargs,
+                             int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
     weft__json *m = NULL, *t = NULL, *k = NULL;
     weft_chat_prompt *prompt = weft__alloc_zero(1, sizeof *prompt);
@@ -66,9 +67,16 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
     *out = NULL;
     if (!prompt) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
     prompt->chat = c;
-    if ((st = parse(messages, "messages", &m, err)) || (st = parse(tools, "tools", &t, err)) || (st = parse(kwargs, "kwargs", &k, err))) goto done;
-    weft__chat_request request = {.messages = m, .tools = t, .kwargs = k, .add_generation_prompt = add_generation_prompt, .tokens = c->tokens,
-                                  .n_tokens = c->n_tokens, .now = (int64_t)time(NULL)};
+    if ((st = parse(messages, "messages", &m, err)) || (st = parse(tools, "tools", &t, err)) ||
+        (st = parse(kwargs, "kwargs", &k, err)))
+        goto done;
+    weft__chat_request request = {.messages = m,
+                                  .tools = t,
+                                  .kwargs = k,
+                                  .add_generation_prompt = add_generation_prompt,
+                                  .tokens = c->tokens,
+                                  .n_tokens = c->n_tokens,
+                                  .now = (int64_t)time(NULL)};
     st = weft__chat_template_render(c->tmpl, &request, &prompt->output, err);
 done:
     weft__json_free(&k);
@@ -94,7 +102,8 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
     return prompt->output.text ? prompt->output.text : "";
 }
 
-weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
+                                      weft_error *err)
 {
     weft__ids all = {0};
     *n = 0;

@@ -32,14 +32,15 @@ static weft_status trie_of(const weft_tokenizer *tokenizer, weft__token_trie **o
     return WEFT_OK;
 }
 
-weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length, weft_grammar **out,
-                             weft_error *err)
+weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, const char *source, size_t length,
+                             weft_grammar **out, weft_error *err)
 {
     weft__automaton *a = NULL;
     weft__token_trie *trie = NULL;
     weft__grammar *g = NULL;
     *out = NULL;
-    if (kind != WEFT_GRAMMAR_GBNF && kind != WEFT_GRAMMAR_JSON) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
+    if (kind != WEFT_GRAMMAR_GBNF && kind != WEFT_GRAMMAR_JSON)
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
     if (kind == WEFT_GRAMMAR_GBNF && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: GBNF without a text");
     weft__gram *rules = weft__gram_create();
     if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
@@ -111,7 +112,8 @@ void weft_matcher_free(weft_matcher **p)
 weft_status weft_matcher_mask(weft_matcher *w, uint64_t *bits, size_t n_words, weft_error *err)
 {
     size_t need = ((size_t)w->n_tokens + 63) / 64;
-    if (n_words != need) return weft_fail(err, WEFT_ARGUMENT, "a mask of %zu words; %d tokens take %zu", n_words, w->n_tokens, need);
+    if (n_words != need)
+        return weft_fail(err, WEFT_ARGUMENT, "a mask of %zu words; %d tokens take %zu", n_words, w->n_tokens, need);
     return weft__matcher_mask(w->m, bits, err);
 }
 

@@ -21,7 +21,7 @@
 struct weft_file {
     /* Exactly one of these two. */
     weft__gguf *gguf;
-    weft__hf *hf; /* a Hugging Face folder */
+    weft__hf *hf;          /* a Hugging Face folder */
     weft__plan_file *plan; /* a compiled plan, which then owns gguf: its metadata, without tensors */
     char *path;
 };
@@ -58,7 +58,7 @@ struct weft_model {
     weft_seq_view *views;
     int32_t *adapter;        /* index into adapters, or -1 */
     weft_adapter **adapters; /* of the step's sequences */
-    float *hidden; /* [max_rows, D], the graph's second output: of each row before the final norm */
+    float *hidden;           /* [max_rows, D], the graph's second output: of each row before the final norm */
 };
 
 /* The pages of a group of sessions; freed with the last of them. */
@@ -73,7 +73,7 @@ struct weft_session {
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
     weft_adapter *adapter; /* NULL: none */
-    uint64_t group_step; /* the latest it takes part in, counted by model->n_group_steps */
+    uint64_t group_step;   /* the latest it takes part in, counted by model->n_group_steps */
     atomic_int cancelled;
 };
 
@@ -101,6 +101,7 @@ void weft__plan_source(const weft__plan_file *plan, const char *label, weft__sou
 /* plan.c: a checksum of the graph's weights: names, types, shapes, places in their tensors. */
 uint64_t weft__weights_hash(const weft_graph *graph, const weft__source *src);
 /* plan.c: refuses a plan that is not one of this graph for this provider. */
-weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src, const char *provider, weft_error *err);
+weft_status weft__plan_for(const weft__plan_file *plan, const weft_graph *graph, const weft__source *src, const char *provider,
+                           weft_error *err);
 
 #endif

@@ -56,8 +56,8 @@ static weft_status check_values(const struct entry *e, const char *path, weft_er
     return WEFT_OK;
 }
 
-static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const weft__tensor_desc *sums, size_t name_len, const char *path,
-                                   weft_error *err)
+static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const weft__tensor_desc *sums, size_t name_len,
+                                   const char *path, weft_error *err)
 {
     char name[WEFT__GGUF_TENSOR_NAME_BYTES + 16];
     snprintf(name, sizeof name, "%.*s.counts", (int)name_len, sums->name);
@@ -71,7 +71,8 @@ static weft_status read_gguf_entry(weft__imatrix *m, const weft__gguf *g, const 
     for (uint64_t i = 0; i < n_matrices; i++) {
         float count;
         memcpy(&count, (const uint8_t *)weft__tensor_data(counts) + 4 * i, sizeof count);
-        for (uint64_t j = 0; j < k; j++) e->values[i * k + j] = count > 0 ? e->values[i * k + j] / count : 1.0f; /* never used: all alike */
+        for (uint64_t j = 0; j < k; j++)
+            e->values[i * k + j] = count > 0 ? e->values[i * k + j] / count : 1.0f; /* never used: all alike */
     }
     return check_values(e, path, err);
 }
@@ -114,8 +115,8 @@ static weft_status read_old(weft__imatrix *m, const void *bytes, size_t n_bytes,
     if (!take(&c, &n, 4) || n < 1 || n > 1 << 20) return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix", path);
     for (int32_t i = 0; i < n; i++) {
         char name[256];
-        if (!take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name || !take(&c, name, (uint64_t)len) || !take(&c, &calls, 4) ||
-            !take(&c, &n_values, 4) || n_values < 1 || (uint64_t)n_values * 4 > c.left)
+        if (!take(&c, &len, 4) || len < 1 || len >= (int32_t)sizeof name || !take(&c, name, (uint64_t)len) ||
+            !take(&c, &calls, 4) || !take(&c, &n_values, 4) || n_values < 1 || (uint64_t)n_values * 4 > c.left)
             return weft_fail(err, WEFT_FORMAT, "%s: not an importance matrix, or cut short (entry %d)", path, i);
         struct entry *e = add(m, name, (size_t)len, (uint64_t)n_values, 0);
         if (!e) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for %d values", path, n_values);
@@ -150,15 +151,16 @@ weft_status weft__imatrix_open(const char *path, weft__imatrix **out, weft_error
     return st;
 }
 
-weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t expert, uint64_t n_experts, int64_t k, const float **out,
-                              weft_error *err)
+weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t expert, uint64_t n_experts, int64_t k,
+                              const float **out, weft_error *err)
 {
     *out = NULL;
     for (size_t i = 0; m && i < m->n; i++) {
         const struct entry *e = &m->entries[i];
         if (strcmp(e->name, name)) continue;
         if (e->n != (uint64_t)k * n_experts || (e->n_matrices && e->n_matrices != n_experts))
-            return weft_fail(err, WEFT_FORMAT, "the importance matrix has %llu values for %s; %lld x %llu are needed: it is of another model",
+            return weft_fail(err, WEFT_FORMAT,
+                             "the importance matrix has %llu values for %s; %lld x %llu are needed: it is of another model",
                              (unsigned long long)e->n, name, (long long)k, (unsigned long long)n_experts);
         *out = e->values + expert * (uint64_t)k;
         return WEFT_OK;

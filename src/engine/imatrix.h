@@ -15,7 +15,7 @@ weft_status weft__imatrix_parse(const void *bytes, size_t n, const char *path, w
 void weft__imatrix_close(weft__imatrix **m);
 /* The importance of matrix `expert` (of n_experts) of tensor `name`, whose rows have k elements: k floats that live with the
  * matrix; NULL where nothing is known, also when m is NULL. Another length than k is an error. */
-weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t expert, uint64_t n_experts, int64_t k, const float **out,
-                              weft_error *err);
+weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t expert, uint64_t n_experts, int64_t k,
+                              const float **out, weft_error *err);
 
 #endif

@@ -14,7 +14,7 @@ struct watched {
     const weft_weight *w;
     int32_t input, route; /* indices of outputs; route -1: not routed */
     int32_t n_used, n_experts;
-    int per_rank; /* each chosen expert has an input of its own: n_used of them side by side */
+    int per_rank;   /* each chosen expert has an input of its own: n_used of them side by side */
     double *sums;   /* [experts][k] */
     double *counts; /* [experts] */
 };
@@ -90,7 +90,10 @@ static weft_status watch_experts(struct collector *c, weft_node *n, weft_error *
     hidden->shape.d[0] = moe->n_used * c->graph.weights[n->w[2]].shape.d[0];
     n->n_out = 2;
     n->out[1] = c->graph.n_tensors++;
-    struct watched x = {.input = watch_tensor(c, n->in[0]), .route = watch_tensor(c, n->in[1]), .n_used = moe->n_used, .n_experts = moe->n_experts};
+    struct watched x = {.input = watch_tensor(c, n->in[0]),
+                        .route = watch_tensor(c, n->in[1]),
+                        .n_used = moe->n_used,
+                        .n_experts = moe->n_experts};
     weft_status st;
     if ((st = watch(c, n->w[0], x, err)) || (st = watch(c, n->w[1], x, err))) return st;
     x.input = watch_tensor(c, n->out[1]);
@@ -110,7 +113,8 @@ static weft_status watch_all(struct collector *c, weft_error *err)
     c->watched = weft__alloc_zero(most, sizeof *c->watched);
     c->nodes = weft__alloc_array(n_nodes, sizeof *c->nodes);
     c->tensors = weft__alloc_array((size_t)g->n_tensors + n_nodes, sizeof *c->tensors);
-    if (!c->outputs || !c->watched || !c->nodes || !c->tensors) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an importance matrix");
+    if (!c->outputs || !c->watched || !c->nodes || !c->tensors)
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for an importance matrix");
     memcpy(c->nodes, g->nodes, n_nodes * sizeof *c->nodes);
     memcpy(c->tensors, g->tensors, (size_t)g->n_tensors * sizeof *c->tensors);
     c->graph.nodes = c->nodes;
@@ -129,15 +133,21 @@ static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatri
 {
     weft_status st = watch_all(c, err);
     if (st) return st;
-    weft__plan_options options = {.max_rows = ROWS, .max_wanted = 1, .no_fusion = 1, .providers = &c->model->provider, .n_providers = 1,
-                                  .progress = p->progress, .progress_arg = p->progress_arg,
+    weft__plan_options options = {.max_rows = ROWS,
+                                  .max_wanted = 1,
+                                  .no_fusion = 1,
+                                  .providers = &c->model->provider,
+                                  .n_providers = 1,
+                                  .progress = p->progress,
+                                  .progress_arg = p->progress_arg,
                                   .image = weft__model_image(c->model)};
     if ((st = weft__plan_create(&c->graph, &options, &c->plan, err))) return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
     for (int32_t i = 0; i < c->graph.n_outputs; i++) {
         size_t width = (size_t)c->graph.tensors[c->outputs[i]].shape.d[0];
-        if (!(c->data[i] = weft__alloc_array(width * ROWS, sizeof **c->data))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
+        if (!(c->data[i] = weft__alloc_array(width * ROWS, sizeof **c->data)))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
     }
     int32_t n_pages[16];
     if (c->graph.n_kv_groups > 16) return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups", c->graph.n_kv_groups);
@@ -184,7 +194,8 @@ static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t
         for (int32_t i = 0; i < k; i++) token[i] = tokens[at + i], pos[i] = at + i;
         if (at == 0 && c->bos >= 0) token[0] = c->bos;
         weft_seq_view view = weft__kv_seq_view(c->seq);
-        weft_rows rows = {.size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = token, .pos = pos, .seq = seq, .want = want, .seqs = &view};
+        weft_rows rows = {
+            .size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = token, .pos = pos, .seq = seq, .want = want, .seqs = &view};
         if ((st = weft__plan_run(c->plan, &rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
         weft__kv_seq_advance(c->seq, k);
         accumulate(c, k);
@@ -217,7 +228,8 @@ static weft_status write_sums(weft__gguf_writer *w, const struct watched *x, int
     return st;
 }
 
-static weft_status write_file(const struct collector *c, const weft_imatrix_params *p, int32_t chunk, int32_t n_chunks, const char *out, weft_error *err)
+static weft_status write_file(const struct collector *c, const weft_imatrix_params *p, int32_t chunk, int32_t n_chunks,
+                              const char *out, weft_error *err)
 {
     weft__gguf_writer *w = NULL;
     weft__gguf_str dataset = {p->dataset ? p->dataset : "", p->dataset ? strlen(p->dataset) : 0};
@@ -247,23 +259,27 @@ done:
     return st;
 }
 
-weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *p, const char *out,
-                                 int32_t *n_chunks, weft_error *err)
+weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *p,
+                                 const char *out, int32_t *n_chunks, weft_error *err)
 {
     struct collector c = {.model = model};
     int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK;
     *n_chunks = 0;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_imatrix_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_imatrix_params has %u bytes; this build has %zu", p->size, sizeof *p);
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
-    if (total < 1) return weft_fail(err, WEFT_ARGUMENT, "%lld tokens are less than one chunk of %d; use a longer text", (long long)n, chunk);
+    if (total < 1)
+        return weft_fail(err, WEFT_ARGUMENT, "%lld tokens are less than one chunk of %d; use a longer text", (long long)n, chunk);
     for (int64_t i = 0; i < n; i++)
-        if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab) return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
+        if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
     weft_status st = find_bos(&c, err);
     if (!st) st = prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {
         st = run_chunk(&c, tokens + i * chunk, chunk, err);
-        if (!st && p->progress && p->progress(p->progress_arg, "importance matrix", (double)(i + 1) / (double)total)) st = weft_fail(err, WEFT_CANCELLED, "cancelled");
+        if (!st && p->progress && p->progress(p->progress_arg, "importance matrix", (double)(i + 1) / (double)total))
+            st = weft_fail(err, WEFT_CANCELLED, "cancelled");
         if (!st) *n_chunks = (int32_t)(i + 1);
     }
     if (!st) st = write_file(&c, p, chunk, *n_chunks, out, err);

@@ -31,8 +31,10 @@ static weft_status check_params(const weft_model_params *p, weft_error *err)
     if (p->size != sizeof *p)
         return weft_fail(err, WEFT_ABI, "weft_model_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (p->n_threads < 0 || p->n_threads > WEFT_THREADS_MAX)
-        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads, WEFT_THREADS_MAX);
-    if (p->max_rows < 0 || p->max_rows > MAX_ROWS) return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
+        return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads,
+                         WEFT_THREADS_MAX);
+    if (p->max_rows < 0 || p->max_rows > MAX_ROWS)
+        return weft_fail(err, WEFT_ARGUMENT, "%d rows per step; at most %d", p->max_rows, MAX_ROWS);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
     return WEFT_OK;
 }
@@ -106,8 +108,13 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
     if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->adapter || !m->adapters || !m->hidden)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
-    weft__plan_options plan = {.max_rows = m->max_rows, .max_wanted = m->max_wanted, .providers = &m->provider, .n_providers = 1,
-                               .progress = p->progress, .progress_arg = p->progress_arg, .image = weft__model_image(m)};
+    weft__plan_options plan = {.max_rows = m->max_rows,
+                               .max_wanted = m->max_wanted,
+                               .providers = &m->provider,
+                               .n_providers = 1,
+                               .progress = p->progress,
+                               .progress_arg = p->progress_arg,
+                               .image = weft__model_image(m)};
     if (plan.image && (st = weft__plan_for(m->file->plan, m->graph, &m->source, m->provider->api->name, err))) return st;
     st = weft__plan_create(m->graph, &plan, &m->plan, err);
     if (st == WEFT_OK) return st;
@@ -211,7 +218,8 @@ void weft_model_close(weft_model **p)
 
 weft_status weft_model_describe(const weft_model *m, weft_model_info *out, weft_error *err)
 {
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_model_info has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_model_info has %u bytes; this build has %zu", out->size, sizeof *out);
     uint32_t size = out->size;
     *out = m->info;
     out->size = size;

@@ -15,4 +15,3 @@ weft_status weft_provider_describe(const char *name, weft_backend_info *out, wef
     weft__provider_close(&p);
     return st;
 }
-

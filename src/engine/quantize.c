@@ -87,14 +87,17 @@ static void encode_slice(void *arg, int thread, int n_threads)
     for (int64_t r = first; r < end && !c->status[thread]; r++) {
         weft__quant_decode_row(c->from, c->src + (uint64_t)r * c->src_row, row, c->k);
         if (c->change) change_row(c->change, c->k, c->rows_per_expert, c->first + r, row);
-        c->status[thread] = weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
+        c->status[thread] =
+            weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
     }
 }
 
 static weft_status report_progress(struct job *j, const char *name, weft_error *err)
 {
     if (!j->params->progress) return WEFT_OK;
-    return j->params->progress(j->params->progress_arg, name, (double)j->done / (double)j->total) ? weft_fail(err, WEFT_CANCELLED, "cancelled") : WEFT_OK;
+    return j->params->progress(j->params->progress_arg, name, (double)j->done / (double)j->total)
+               ? weft_fail(err, WEFT_CANCELLED, "cancelled")
+               : WEFT_OK;
 }
 
 static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
@@ -106,7 +109,8 @@ static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
 }
 
 /* Rows [first, first + n_rows) of one matrix (of one expert), which share an importance vector. */
-static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tensor_desc *t, int64_t first, int64_t n_rows, weft_error *err)
+static weft_status convert_rows(struct job *j, struct chunk *c, const weft__tensor_desc *t, int64_t first, int64_t n_rows,
+                                weft_error *err)
 {
     int64_t step = CHUNK_ELEMS / c->k > 0 ? CHUNK_ELEMS / c->k : 1;
     weft_status st = WEFT_OK;
@@ -126,12 +130,19 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
     const weft__tensor_desc *t = item->from;
     uint32_t to = item->to;
     int n_threads = weft__pool_size(j->pool);
-    struct chunk c = {.from = t->dtype, .to = to, .k = (int64_t)t->d[0], .src_row = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]),
-                      .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0]), .change = item->change, .rows_per_expert = (int64_t)t->d[1]};
+    struct chunk c = {.from = t->dtype,
+                      .to = to,
+                      .k = (int64_t)t->d[0],
+                      .src_row = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]),
+                      .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0]),
+                      .change = item->change,
+                      .rows_per_expert = (int64_t)t->d[1]};
     int64_t step = CHUNK_ELEMS / c.k > 0 ? CHUNK_ELEMS / c.k : 1;
     uint64_t n_experts = t->d[2] * t->d[3];
     weft_status st = WEFT_OK;
-    if (!weft__quant_decoder(t->dtype)) return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s: type %s cannot be converted", t->name, weft_dtype_describe(t->dtype).name);
+    if (!weft__quant_decoder(t->dtype))
+        return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s: type %s cannot be converted", t->name,
+                         weft_dtype_describe(t->dtype).name);
     c.dst = weft__alloc_array((size_t)step, (size_t)c.dst_row);
     c.floats = weft__alloc_array((size_t)n_threads * (size_t)c.k, sizeof *c.floats);
     c.status = weft__alloc_zero((size_t)n_threads, sizeof *c.status);
@@ -162,8 +173,8 @@ static weft_status put_metadata(struct job *j, const weft__mix *mix, weft_error 
     if (!mix) return weft__gguf_put_all(j->out, j->in, err);
     for (size_t i = 0; i < weft__gguf_n_meta(j->in) && !st; i++) {
         const weft__gguf_entry *e = weft__gguf_meta(j->in, i);
-        if (!strcmp(e->key, "general.alignment") || !strcmp(e->key, "general.file_type") || !strcmp(e->key, "general.quantization_version") ||
-            !strncmp(e->key, "split.", 6))
+        if (!strcmp(e->key, "general.alignment") || !strcmp(e->key, "general.file_type") ||
+            !strcmp(e->key, "general.quantization_version") || !strncmp(e->key, "split.", 6))
             continue;
         st = weft__gguf_put_raw(j->out, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
     }
@@ -182,8 +193,8 @@ static int changes_table(const struct job *j)
     return 0;
 }
 
-static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t, const char *name,
-                             weft_quantize_result *result, weft_error *err)
+static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t,
+                             const char *name, weft_quantize_result *result, weft_error *err)
 {
     int fallback = 0;
     uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &fallback) : t->dtype;
@@ -197,7 +208,8 @@ static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mi
     return weft__gguf_declare(j->out, name, to, t->n_dims, t->d, err);
 }
 
-static weft_status plan_types(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
+static weft_status plan_types(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result,
+                              weft_error *err)
 {
     const weft__tensor_set *set = weft__gguf_tensors(j->in);
     weft__source src;
@@ -213,7 +225,8 @@ static weft_status plan_types(struct job *j, const weft__mix *mix, const char *l
         (st = weft__source_i32(&src, arch, ".expert_count", 0, 0, INT32_MAX, &m.n_experts, err)))
         return st;
     m.tied = !weft__tensor_find(set, "output.weight");
-    if (!(j->items = weft__alloc_array(set->n + 1, sizeof *j->items))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
+    if (!(j->items = weft__alloc_array(set->n + 1, sizeof *j->items)))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", set->n);
     for (size_t i = 0; i < set->n && !st; i++) st = plan_item(j, mix, &m, &set->items[i], set->items[i].name, result, err);
     const weft__tensor_desc *table = weft__tensor_find(set, "token_embd.weight");
     if (!st && m.tied && table && changes_table(j)) st = plan_item(j, mix, &m, table, "output.weight", result, err);
@@ -236,8 +249,13 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
         const weft__tensor_desc *t = j->items[i].from;
         weft__adapt_target *target = &j->base.targets[i];
         if (t->n_dims < 2 || strlen(j->items[i].name) >= sizeof target->name) continue;
-        *target = (weft__adapt_target){.k = (int64_t)t->d[0], .n = (int64_t)t->d[1], .n_experts = (int64_t)t->d[2], .n_total = (int64_t)t->d[1], .dtype = t->dtype,
-                                       .data = weft__tensor_data(t), .row_bytes = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0])};
+        *target = (weft__adapt_target){.k = (int64_t)t->d[0],
+                                       .n = (int64_t)t->d[1],
+                                       .n_experts = (int64_t)t->d[2],
+                                       .n_total = (int64_t)t->d[1],
+                                       .dtype = t->dtype,
+                                       .data = weft__tensor_data(t),
+                                       .row_bytes = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0])};
         snprintf(target->name, sizeof target->name, "%s", j->items[i].name);
     }
     for (int32_t i = 0; i < j->n_uses && !st; i++) st = weft__adapt_check(j->uses[i].adapter, &j->base, err);
@@ -250,7 +268,8 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
 static weft_status run_job(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
 {
     weft_status st;
-    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = plan_changes(j, label, err)) || (st = weft__gguf_begin(j->out, err)))
+    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = plan_changes(j, label, err)) ||
+        (st = weft__gguf_begin(j->out, err)))
         return st;
     for (size_t i = 0; i < j->n_items; i++) {
         const struct plan_item *item = &j->items[i];
@@ -262,13 +281,15 @@ static weft_status run_job(struct job *j, const weft__mix *mix, const char *labe
     return weft__gguf_finish(j->out, err);
 }
 
-static weft_status run(const char *in, const char *out, const weft__mix *mix, struct job *j, weft_quantize_result *result, weft_error *err)
+static weft_status run(const char *in, const char *out, const weft__mix *mix, struct job *j, weft_quantize_result *result,
+                       weft_error *err)
 {
     char place[4096];
     weft_status st;
     if ((st = weft_resolve_model(in, place, sizeof place, err))) return st;
     if (weft__plan_file_is(place))
-        return weft_fail(err, WEFT_ARGUMENT, "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "%s: is a compiled plan, whose matrices are packed; quantize the model that it was made of", place);
     st = weft__gguf_open(place, &j->in, err);
     if (!st && j->params->imatrix) st = weft__imatrix_open(j->params->imatrix, &j->imatrix, err);
     if (!st) st = weft__pool_create(j->params->n_threads, &j->pool, err);
@@ -284,26 +305,28 @@ static weft_status run(const char *in, const char *out, const weft__mix *mix, st
     return st;
 }
 
-weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params, weft_quantize_result *result,
-                          weft_error *err)
+weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
+                          weft_quantize_result *result, weft_error *err)
 {
     struct job j = {.params = params};
     const weft__mix *mix = weft__mix_find(type);
     memset(result, 0, sizeof *result);
-    if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    if (params->size != sizeof *params)
+        return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
     return run(in, out, mix, &j, result, err);
 }
 
-weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type, const weft_quantize_params *params,
-                               weft_quantize_result *result, weft_error *err)
+weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapter_use *uses, int32_t n, const char *type,
+                               const weft_quantize_params *params, weft_quantize_result *result, weft_error *err)
 {
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];
     struct job j = {.params = params, .uses = stack, .n_uses = n};
     const weft__mix *mix = type ? weft__mix_find(type) : NULL;
     memset(result, 0, sizeof *result);
-    if (params->size != sizeof *params) return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    if (params->size != sizeof *params)
+        return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
     if (type && !mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     for (int32_t i = 0; i < n; i++) {

@@ -36,14 +36,16 @@ static int32_t or_default(int32_t value, int32_t otherwise)
 static weft_status check_range(const char *name, int64_t value, int64_t least, int64_t most, weft_error *err)
 {
     if (value >= least && value <= most) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "%s is %lld; it must be %lld to %lld", name, (long long)value, (long long)least, (long long)most);
+    return weft_fail(err, WEFT_ARGUMENT, "%s is %lld; it must be %lld to %lld", name, (long long)value, (long long)least,
+                     (long long)most);
 }
 
 /* Puts numbers where zeros stand, and checks them; n_kv_tokens is left to the pages. */
 static weft_status complete_params(const weft_model *m, weft_engine_params *p, weft_error *err)
 {
     weft_status st;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_engine_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_engine_params has %u bytes; this build has %zu", p->size, sizeof *p);
     p->step_rows = or_default(p->step_rows, m->max_rows);
     p->n_slots = or_default(p->n_slots, m->max_wanted < DEFAULT_SLOTS ? m->max_wanted : DEFAULT_SLOTS);
     p->n_ctx = or_default(p->n_ctx, m->hp.n_ctx < DEFAULT_CTX ? m->hp.n_ctx : DEFAULT_CTX);
@@ -53,7 +55,8 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     if ((st = check_range("step_rows", p->step_rows, 1, m->max_rows, err)) ||
         (st = check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
         (st = check_range("n_ctx", p->n_ctx, 1, 1 << 24, err)) || (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
-        (st = check_range("max_queue", p->max_queue, 1, 1 << 15, err)) || (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))
+        (st = check_range("max_queue", p->max_queue, 1, 1 << 15, err)) ||
+        (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))
         return st;
     return WEFT_OK;
 }
@@ -80,7 +83,8 @@ static void on_began(void *arg, void *user)
 void weft__serve_late(serve_request *r)
 {
     r->status = WEFT_TIMEOUT;
-    snprintf(r->message, sizeof r->message, "the request was not finished within its %llu ms", (unsigned long long)r->deadline_ms);
+    snprintf(r->message, sizeof r->message, "the request was not finished within its %llu ms",
+             (unsigned long long)r->deadline_ms);
 }
 
 static void on_finished(void *arg, void *user, weft__sched_why why, const weft_error *err)
@@ -100,8 +104,14 @@ static void on_finished(void *arg, void *user, weft__sched_why why, const weft_e
 static weft_status make_sched(weft_engine *e, weft_error *err)
 {
     const weft_engine_params *p = &e->params;
-    weft__sched_limits limits = {.n_slots = p->n_slots, .step_rows = p->step_rows, .chunk = p->chunk, .max_queue = p->max_queue,
-                                 .n_ctx = p->n_ctx, .reserve = e->block, .decode_cost = DECODE_COST, .age_us = AGE_US};
+    weft__sched_limits limits = {.n_slots = p->n_slots,
+                                 .step_rows = p->step_rows,
+                                 .chunk = p->chunk,
+                                 .max_queue = p->max_queue,
+                                 .n_ctx = p->n_ctx,
+                                 .reserve = e->block,
+                                 .decode_cost = DECODE_COST,
+                                 .age_us = AGE_US};
     weft__sched_store store = weft__serve_store(e);
     weft__sched_hooks hooks = {e, on_began, on_finished};
     return weft__sched_create(&limits, &store, &hooks, &e->sched, err);
@@ -124,7 +134,8 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     e->ends = weft__alloc_array(n_vocab, sizeof *e->ends);
     if (!e->records || !e->began || !e->ended || !e->parts || !e->logits || !e->raw || !e->vector || !e->ends)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine of %d requests", e->n_records);
-    for (int32_t i = 0; i < e->n_records; i++) e->records[i] = (serve_request){.engine = e, .next = i + 1 < e->n_records ? i + 1 : -1};
+    for (int32_t i = 0; i < e->n_records; i++)
+        e->records[i] = (serve_request){.engine = e, .next = i + 1 < e->n_records ? i + 1 : -1};
     for (int32_t t = 0; m->tokenizer && t < weft_tokenizer_n_vocab(m->tokenizer); t++)
         if (weft_token_is_end(m->tokenizer, t)) e->ends[e->n_ends++] = t;
     e->first_pending = e->last_pending = -1;
@@ -178,8 +189,9 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->params = p;
     make_locks(e);
     weft__serve_stats_begin(e);
-    if ((st = weft__serve_open_adapters(e, err)) || (st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) || (st = make_sched(e, err)) ||
-        (p.store_dir && (st = weft__serve_open_store(e, err))) || (p.trace && (st = weft__serve_trace_open(e, p.trace, err))) || (st = start(e, err))) {
+    if ((st = weft__serve_open_adapters(e, err)) || (st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) ||
+        (st = make_sched(e, err)) || (p.store_dir && (st = weft__serve_open_store(e, err))) ||
+        (p.trace && (st = weft__serve_trace_open(e, p.trace, err))) || (st = start(e, err))) {
         discard(e);
         return st;
     }
@@ -228,10 +240,13 @@ void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_request_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_request_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (!p->event) return weft_fail(err, WEFT_ARGUMENT, "a request without an event function");
     if (p->n_tokens < 1 || !p->tokens) return weft_fail(err, WEFT_ARGUMENT, "the prompt has no tokens");
-    if (p->max_tokens < -1) return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more", p->max_tokens);
+    if (p->max_tokens < -1)
+        return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
+                         p->max_tokens);
     if (p->n_top < -1 || p->n_top > SERVE_MAX_TOP)
         return weft_fail(err, WEFT_ARGUMENT, "n_top is %d; it must be -1 (none) to %d", p->n_top, SERVE_MAX_TOP);
     if (p->embedding && (p->grammar || p->prompt_logprobs || p->max_tokens > 0))
@@ -245,11 +260,14 @@ static weft_status check_request(const weft_engine *e, const weft_request_params
 /* Tokens to generate at most; WEFT_LIMIT when prompt and answer can never be held. */
 static weft_status count_tokens(const weft_engine *e, const weft_request_params *p, int32_t *max_new, weft_error *err)
 {
-    int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0, cut = wanted < 0 || p->cut_to_fit;
+    int32_t n_ctx = e->params.n_ctx, wanted = p->embedding ? 0 : p->max_tokens, least = wanted != 0,
+            cut = wanted < 0 || p->cut_to_fit;
     if (p->n_tokens > n_ctx - least)
-        return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included", p->n_tokens, n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "the prompt has %d tokens; the context holds %d, the answer included", p->n_tokens,
+                         n_ctx);
     if (wanted > n_ctx - p->n_tokens && !cut)
-        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens", p->n_tokens, wanted, n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and max_tokens %d exceed the context of %d tokens", p->n_tokens,
+                         wanted, n_ctx);
     *max_new = wanted < 0 || wanted > n_ctx - p->n_tokens ? n_ctx - p->n_tokens : wanted;
     weft__sched_store store = weft__serve_store((weft_engine *)(uintptr_t)e);
     for (int32_t g = 0; g < store.n_groups; g++) {
@@ -258,8 +276,10 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
         while (cut && *max_new > 1 && store.pages(store.arg, g, p->n_tokens + *max_new - 1) > capacity) (*max_new)--;
         int64_t pages = store.pages(store.arg, g, p->n_tokens + (*max_new > 0 ? *max_new - 1 : 0));
         if (pages > capacity)
-            return weft_fail(err, WEFT_LIMIT, "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for fewer, or give the engine more", p->n_tokens,
-                             *max_new, (long long)pages, (long long)capacity);
+            return weft_fail(
+                err, WEFT_LIMIT,
+                "%d tokens of prompt and %d to generate need %lld KV pages; there are %lld: ask for fewer, or give the engine more",
+                p->n_tokens, *max_new, (long long)pages, (long long)capacity);
     }
     return WEFT_OK;
 }
@@ -268,10 +288,22 @@ static weft_status count_tokens(const weft_engine *e, const weft_request_params 
 static weft_status draft(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
 {
     const char *tenant = p->tenant ? p->tenant : "";
-    *r = (serve_request){.engine = e, .n_prompt = p->n_tokens, .n_known = p->n_tokens, .n_top = p->n_top, .priority = p->priority, .sampling = p->sampler,
-                         .ignore_end = p->ignore_end, .prompt_logprobs = p->prompt_logprobs, .embedding = p->embedding, .no_cache = p->no_cache,
-                         .deadline_ms = p->deadline_ms, .event = p->event, .arg = p->arg, .submitted_ns = weft__clock_ns(),
-                         .tenant = weft__hash(tenant, strlen(tenant)), .finish = WEFT_FINISH_END};
+    *r = (serve_request){.engine = e,
+                         .n_prompt = p->n_tokens,
+                         .n_known = p->n_tokens,
+                         .n_top = p->n_top,
+                         .priority = p->priority,
+                         .sampling = p->sampler,
+                         .ignore_end = p->ignore_end,
+                         .prompt_logprobs = p->prompt_logprobs,
+                         .embedding = p->embedding,
+                         .no_cache = p->no_cache,
+                         .deadline_ms = p->deadline_ms,
+                         .event = p->event,
+                         .arg = p->arg,
+                         .submitted_ns = weft__clock_ns(),
+                         .tenant = weft__hash(tenant, strlen(tenant)),
+                         .finish = WEFT_FINISH_END};
     weft_status st = count_tokens(e, p, &r->max_new, err);
     if (!st) st = weft__serve_lease(e, p, r, err);
     if (!st) st = weft__serve_root(e, tenant, r->lease, &r->root, err);
@@ -281,7 +313,8 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, serve_req
     r->tokens = weft__alloc_array(room, sizeof *r->tokens);
     r->bias = weft__alloc_array(n_bias, sizeof *r->bias);
     if (p->embedding) r->sum = weft__alloc_zero(d, sizeof *r->sum);
-    if (!r->tokens || !r->bias || (p->embedding && !r->sum)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a request of %zu tokens", room);
+    if (!r->tokens || !r->bias || (p->embedding && !r->sum))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a request of %zu tokens", room);
     memcpy(r->tokens, p->tokens, (size_t)p->n_tokens * sizeof *r->tokens);
     if (n_bias) memcpy(r->bias, p->sampler.bias, n_bias * sizeof *r->bias);
     r->sampling.bias = r->bias;
@@ -297,13 +330,15 @@ static void append_pending(weft_engine *e, int32_t i)
 }
 
 /* Gives the draft a record, and that to the scheduler, or to those who wait for the disk. With the lock. */
-static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, uint64_t *id, double *retry_after_s, weft_error *err)
+static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, uint64_t *id, double *retry_after_s,
+                         weft_error *err)
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine accepts no more requests: it is shutting down");
     if (e->free_record < 0) {
         double seconds = weft__sched_retry_after(e->sched, weft__clock_ns() / 1000);
         if (retry_after_s) *retry_after_s = seconds;
-        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", e->params.max_queue, seconds < 1 ? 1 : seconds);
+        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", e->params.max_queue,
+                         seconds < 1 ? 1 : seconds);
     }
     int32_t i = e->free_record, next = e->records[i].next;
     serve_request *r = &e->records[i];
@@ -328,7 +363,8 @@ static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, 
     return WEFT_OK;
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *p, uint64_t *request, double *retry_after_s, weft_error *err)
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *p, uint64_t *request, double *retry_after_s,
+                               weft_error *err)
 {
     serve_request r = {.engine = e};
     *request = 0;
@@ -351,7 +387,11 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *p, uin
 weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err)
 {
     weft_engine *e = r->engine;
-    weft__sched_request q = {.user = r, .tenant = r->tenant, .priority = r->priority, .n_prompt = r->n_prompt, .max_new = r->max_new,
+    weft__sched_request q = {.user = r,
+                             .tenant = r->tenant,
+                             .priority = r->priority,
+                             .n_prompt = r->n_prompt,
+                             .max_new = r->max_new,
                              .deadline_us = r->deadline_ns / 1000};
     weft_status st = weft__sched_submit(e->sched, &q, weft__clock_ns() / 1000, &r->sched_id, retry_after_s, err);
     if (!st) r->state = SERVE_SCHEDULED;
@@ -387,12 +427,13 @@ static weft_status check_slot(const weft_engine *e, const char *name, weft_error
 {
     if (!e->store) return weft_fail(err, WEFT_UNSUPPORTED, "this engine has no store to keep slots in; give it a folder for one");
     if (!name || !weft__store_name_ok(name))
-        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..", WEFT__STORE_NAME);
+        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
+                         WEFT__STORE_NAME);
     return WEFT_OK;
 }
 
-weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name, int32_t *n_saved,
-                             uint64_t *n_bytes, weft_error *err)
+weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
+                             int32_t *n_saved, uint64_t *n_bytes, weft_error *err)
 {
     serve_command c = {.save = 1, .name = name, .tokens = tokens, .n = n, .engine = e};
     *n_saved = 0;
@@ -411,8 +452,8 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     return WEFT_OK;
 }
 
-weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens, uint64_t *n_bytes,
-                                weft_error *err)
+weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens,
+                                uint64_t *n_bytes, weft_error *err)
 {
     serve_command c = {.name = name, .restored = tokens, .capacity = capacity, .engine = e};
     *n_tokens = 0;

@@ -28,7 +28,11 @@
 #include "kv/store.h"
 #include "sched/sched.h"
 
-enum { SERVE_MAX_TOP = 20, SERVE_FETCHES = 4 /* reads of the disk at once */, SERVE_KEEPS = 64 /* prefixes that wait to be written */ };
+enum {
+    SERVE_MAX_TOP = 20,
+    SERVE_FETCHES = 4 /* reads of the disk at once */,
+    SERVE_KEEPS = 64 /* prefixes that wait to be written */
+};
 
 typedef enum serve_state {
     SERVE_FREE,
@@ -43,10 +47,10 @@ typedef struct serve_request {
     /* Under the lock. */
     serve_state state;
     uint32_t generation;
-    int32_t next;          /* free record, or pending request */
-    int cancelled;         /* while it is pending */
-    uint64_t sched_id;     /* SCHEDULED */
-    weft__snapshot *found; /* FETCHED: what the disk had, or NULL */
+    int32_t next;              /* free record, or pending request */
+    int cancelled;             /* while it is pending */
+    uint64_t sched_id;         /* SCHEDULED */
+    weft__snapshot *found;     /* FETCHED: what the disk had, or NULL */
     struct serve_fetch *fetch; /* FETCHING */
 
     /* What was asked for. */
@@ -69,9 +73,9 @@ typedef struct serve_request {
     weft__kv_seq *seq;
     weft_sampler *sampler; /* from BEGAN on */
     weft_matcher *matcher;
-    double *sum;      /* [D] of the hidden states of n_summed tokens; embeddings only */
+    double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
     int32_t n_summed;
-    int32_t n_told;   /* PROMPT_TOKEN events so far */
+    int32_t n_told;      /* PROMPT_TOKEN events so far */
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
     weft_finish finish;  /* if it ends by itself, unless: */
     weft_status status;
@@ -114,10 +118,10 @@ typedef struct serve_keep {
 /* Rows of one request in one run of the model. */
 typedef struct serve_part {
     serve_request *r;
-    int32_t first, n;   /* positions */
-    int32_t row;        /* its first row */
+    int32_t first, n;         /* positions */
+    int32_t row;              /* its first row */
     int32_t wanted, n_wanted; /* its first logits, and how many */
-    int sample;         /* the last row's logits give the next token */
+    int sample;               /* the last row's logits give the next token */
 } serve_part;
 
 typedef struct serve_trace serve_trace;
@@ -138,7 +142,7 @@ struct weft_engine {
     serve_fetch fetches[SERVE_FETCHES];
     serve_command *first_command, *last_command;
     int draining, stop, work; /* work: something was asked for since the loop looked last */
-    weft_engine_stats stats; /* gauges of the scheduler are filled when asked */
+    weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
 
     serve_request *records; /* [n_records] */
     int32_t n_records;
@@ -151,8 +155,8 @@ struct weft_engine {
     weft__store *store; /* NULL: none */
     weft__base_names names;
     weft__adapt_store *adapters; /* has a lock of its own */
-    int32_t block;      /* tokens of the largest page */
-    int32_t *ends;      /* [n_ends] end tokens */
+    int32_t block;               /* tokens of the largest page */
+    int32_t *ends;               /* [n_ends] end tokens */
     int32_t n_ends;
     int32_t max_wanted;
 
@@ -170,7 +174,7 @@ struct weft_engine {
     serve_keep keeping;   /* the one that is being copied; tokens NULL: none */
     weft__snapshot *kept; /* what was copied of it, up to byte kept_at */
     uint64_t kept_at;
-    uint64_t kept_ns;  /* when the last one was written */
+    uint64_t kept_ns; /* when the last one was written */
     struct {
         const weft__snapshot *from; /* its owner's; NULL: none */
         weft__kv_seq *seq;          /* NULL: it gave way */
@@ -206,7 +210,8 @@ weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
 void weft__serve_close_pages(weft_engine *e);
 weft__sched_store weft__serve_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err);
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                             weft_error *err);
 /* May the request read from and feed the prefix tree? */
 int weft__serve_reads_cache(const serve_request *r);
 int weft__serve_feeds_cache(const serve_request *r);

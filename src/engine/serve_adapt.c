@@ -40,7 +40,8 @@ static weft_status take(weft_engine *e, const weft_request_adapter *adapters, in
     weft__adapt_ask asks[WEFT__ADAPT_STACK];
     *out = NULL;
     if (n == 0) return WEFT_OK;
-    if (n < 0 || n > WEFT__ADAPT_STACK) return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", n, WEFT__ADAPT_STACK);
+    if (n < 0 || n > WEFT__ADAPT_STACK)
+        return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", n, WEFT__ADAPT_STACK);
     for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ask){adapters[i].name, adapters[i].scale, adapters[i].index};
     return weft__adapt_store_lease(e->adapters, asks, n, out, err);
 }
@@ -55,10 +56,12 @@ weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serv
 
 /* ---- weft.h ---- */
 
-_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE, "weft.h has the store's flags");
+_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE,
+               "weft.h has the store's flags");
 _Static_assert(sizeof((weft_engine_adapter *)0)->name == WEFT__ADAPT_NAME + 1, "weft.h has room for a name");
 
-weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err)
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
+                                  weft_error *err)
 {
     weft__adapt_lease *lease;
     weft_status st = take(e, adapters, n, &lease, err);
@@ -73,7 +76,8 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
     weft__adapt_store_release(e->adapters, &l);
 }
 
-weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
+                                    weft_error *err)
 {
     return weft__adapt_store_add(e->adapters, name, path, scale, flags, err);
 }
@@ -90,8 +94,13 @@ typedef struct listing {
 
 static void describe(const weft__adapt_entry_info *info, weft_engine_adapter *a)
 {
-    *a = (weft_engine_adapter){.size = sizeof *a, .index = info->index, .version = info->version, .scale = info->scale, .n_requests = info->n_leases,
-                               .known = info->known, .n_bytes = info->n_bytes};
+    *a = (weft_engine_adapter){.size = sizeof *a,
+                               .index = info->index,
+                               .version = info->version,
+                               .scale = info->scale,
+                               .n_requests = info->n_leases,
+                               .known = info->known,
+                               .n_bytes = info->n_bytes};
     size_t n = strlen(info->path), room = sizeof a->path - 1;
     snprintf(a->id, sizeof a->id, "%016llx%016llx", (unsigned long long)info->id.word[0], (unsigned long long)info->id.word[1]);
     snprintf(a->name, sizeof a->name, "%s", info->name);
@@ -119,7 +128,8 @@ int32_t weft_engine_adapters(const weft_engine *e, int32_t first, weft_engine_ad
 weft_status weft_engine_adapter_find(const weft_engine *e, const char *name, weft_engine_adapter *out, weft_error *err)
 {
     char shown[WEFT__SHOW];
-    if (out->size != sizeof *out) return weft_fail(err, WEFT_ABI, "weft_engine_adapter has %u bytes; this build has %zu", out->size, sizeof *out);
+    if (out->size != sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_engine_adapter has %u bytes; this build has %zu", out->size, sizeof *out);
     *out = (weft_engine_adapter){.size = sizeof *out};
     if (weft__adapt_store_find(e->adapters, name, list_found, out)) return WEFT_OK;
     return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));

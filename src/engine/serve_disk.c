@@ -86,7 +86,8 @@ static void let_go(weft_engine *e, serve_request *r)
 static int take_found(weft_engine *e, serve_request *r)
 {
     int32_t n = weft__snapshot_match(r->found, &e->layout, r->root, r->tokens, r->n_prompt - 1), known;
-    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) && !weft__serve_plant(e, r->found, n, &known)) return 0;
+    if (n > weft__prefix_peek(e->prefix, r->root, r->tokens, r->n_prompt - 1) && !weft__serve_plant(e, r->found, n, &known))
+        return 0;
     weft__serve_plant_stop(e, r->found); /* the tree may have learned of it otherwise meanwhile */
     weft__snapshot_free(&r->found);
     return 1;
@@ -204,8 +205,8 @@ void weft__serve_slot_read(void *arg, weft_status status, const char *message, w
 
 /* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is held between
  * pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it is whole. */
-static weft_status copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s, uint64_t *at, int *complete,
-                              weft_error *err)
+static weft_status copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s,
+                              uint64_t *at, int *complete, weft_error *err)
 {
     weft_status st = WEFT_OK;
     int32_t wanted = *n, found;
@@ -331,7 +332,9 @@ void weft__serve_keep_some(weft_engine *e, int stopping)
     if (k->tokens || next_to_keep(e, stopping)) {
         weft_status st = copy_piece(e, k->root, k->tokens, &k->n, &e->kept, &e->kept_at, &complete, NULL);
         if (!st && !complete) return;
-        if (!st) weft__store_put(e->store, &e->kept, NULL, NULL, NULL, NULL); /* a cache may forget: the store tells of failures in its log */
+        if (!st)
+            weft__store_put(e->store, &e->kept, NULL, NULL, NULL,
+                            NULL); /* a cache may forget: the store tells of failures in its log */
     }
     weft__serve_keep_nothing(e);
     e->kept_ns = weft__clock_ns();

@@ -21,7 +21,8 @@ static void begin(weft_engine *e, const weft__snapshot *s, int32_t n)
     e->planting.n = n;
     e->planting.at = 0;
     e->planting.seq = weft__serve_borrow_seq(e, n);
-    if (e->planting.seq && weft__snapshot_load_begin(s, &e->layout, n, e->planting.seq, NULL)) weft__kv_seq_destroy(&e->planting.seq);
+    if (e->planting.seq && weft__snapshot_load_begin(s, &e->layout, n, e->planting.seq, NULL))
+        weft__kv_seq_destroy(&e->planting.seq);
 }
 
 int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known)
@@ -33,10 +34,13 @@ int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_
     if (e->planting.from != s) return 0; /* its turn comes */
     if (e->planting.seq) {
         before = e->planting.at;
-        weft_status st = weft__snapshot_load_some(s, &e->layout, e->planting.n, e->planting.seq, &e->planting.at, e->copy_left, &complete, NULL);
+        weft_status st = weft__snapshot_load_some(s, &e->layout, e->planting.n, e->planting.seq, &e->planting.at, e->copy_left,
+                                                  &complete, NULL);
         e->copy_left -= e->planting.at - before;
         if (!st && !complete) return 0;
-        if (!st) *known = weft__prefix_insert(e->prefix, weft__snapshot_head_of(s)->root, weft__snapshot_tokens(s), e->planting.n, e->planting.seq);
+        if (!st)
+            *known = weft__prefix_insert(e->prefix, weft__snapshot_head_of(s)->root, weft__snapshot_tokens(s), e->planting.n,
+                                         e->planting.seq);
     }
     forget(e);
     return 1;

@@ -58,8 +58,16 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
 static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err)
 {
     weft_model *m = e->model;
-    weft_rows rows = {.size = sizeof rows, .n_rows = x->n, .n_wanted = x->n_wanted, .n_seqs = e->n_parts, .token = m->token, .pos = m->pos,
-                      .seq = m->seq, .want = m->want, .seqs = m->views, .n_adapters = x->n_adapters};
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = x->n,
+                      .n_wanted = x->n_wanted,
+                      .n_seqs = e->n_parts,
+                      .token = m->token,
+                      .pos = m->pos,
+                      .seq = m->seq,
+                      .want = m->want,
+                      .seqs = m->views,
+                      .n_adapters = x->n_adapters};
     if (x->n_adapters > 0) {
         rows.adapter = m->adapter;
         rows.adapters = m->adapters;

@@ -17,9 +17,11 @@ static void add_shape(weft__hasher *h, const weft_model *m)
 {
     const weft__hparams *hp = &m->hp;
     const weft_attr_rope *r = &hp->rope;
-    int32_t counts[] = {hp->n_vocab, hp->n_layers, hp->d_model, hp->d_ff, hp->n_heads, hp->n_kv_heads, hp->head_dim_k, hp->head_dim_v, hp->rope_scaling,
-                        hp->n_experts, hp->n_experts_used, hp->d_ff_expert, r->head_dim, r->n_rot, r->style, r->n_ctx_orig, hp->n_ctx};
-    float numbers[] = {hp->norm_eps, hp->attn_softcap, r->base, r->freq_scale, r->ext_factor, r->attn_factor, r->beta_fast, r->beta_slow};
+    int32_t counts[] = {hp->n_vocab,    hp->n_layers,   hp->d_model,      hp->d_ff,      hp->n_heads,        hp->n_kv_heads,
+                        hp->head_dim_k, hp->head_dim_v, hp->rope_scaling, hp->n_experts, hp->n_experts_used, hp->d_ff_expert,
+                        r->head_dim,    r->n_rot,       r->style,         r->n_ctx_orig, hp->n_ctx};
+    float numbers[] = {hp->norm_eps,  hp->attn_softcap, r->base,      r->freq_scale,
+                       r->ext_factor, r->attn_factor,   r->beta_fast, r->beta_slow};
     const char *texts[] = {weft_version(), hp->arch, m->info.provider, m->info.device};
     weft__hash_add(h, counts, sizeof counts);
     weft__hash_add(h, numbers, sizeof numbers);
@@ -37,7 +39,8 @@ static void add_weights(weft__hasher *h, const weft_model *m)
         weft__hash_add(h, w->name, strlen(w->name) + 1);
         weft__hash_add(h, &w->dtype, sizeof w->dtype);
         if (w->buffer->data)
-            weft__hash_add(h, (const char *)w->buffer->data + w->offset, (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
+            weft__hash_add(h, (const char *)w->buffer->data + w->offset,
+                           (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
     }
     if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
 }
@@ -55,7 +58,8 @@ static weft__kv_key model_key(const weft_model *m, int with_weights)
     return key;
 }
 
-weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out, weft_error *err)
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                             weft_error *err)
 {
     weft__sha256 h = {0};
     weft_status st;
@@ -93,7 +97,9 @@ static double token_bytes(const weft_graph *g, uint32_t dtype)
 {
     double bytes = 0;
     for (int32_t i = 0; i < g->n_kv_groups; i++)
-        if (g->kv_groups[i].window <= 0) bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * weft_dtype_describe(dtype).block_bytes / g->kv_groups[i].page_tokens;
+        if (g->kv_groups[i].window <= 0)
+            bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * weft_dtype_describe(dtype).block_bytes /
+                     g->kv_groups[i].page_tokens;
     return bytes;
 }
 
@@ -117,7 +123,8 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
         int64_t enough = (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
         if (group->window > 0 && enough < pages) pages = enough;
         if (pages > INT32_MAX)
-            return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted", (long long)e->params.n_kv_tokens);
+            return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted",
+                             (long long)e->params.n_kv_tokens);
         n_pages[i] = pages < 1 ? 1 : (int32_t)pages;
     }
     return WEFT_OK;
@@ -128,9 +135,11 @@ weft_status weft__serve_open_pages(weft_engine *e, weft_error *err)
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__SNAPSHOT_GROUPS];
     weft_status st;
-    if (g->n_kv_groups > WEFT__SNAPSHOT_GROUPS) return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__SNAPSHOT_GROUPS);
+    if (g->n_kv_groups > WEFT__SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__SNAPSHOT_GROUPS);
     e->params.n_kv_tokens = choose_tokens(e);
-    if ((st = count_pages(e, n_pages, err)) || (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
+    if ((st = count_pages(e, n_pages, err)) ||
+        (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__prefix_create(e->pool, &e->prefix, err)))
         return st;
     e->root = model_key(e->model, e->params.store_dir != NULL);
@@ -230,8 +239,15 @@ static int store_release(void *arg, void *user, weft__sched_release how)
 
 weft__sched_store weft__serve_store(weft_engine *e)
 {
-    return (weft__sched_store){.arg = e, .n_groups = e->model->graph->n_kv_groups, .capacity = store_capacity, .available = store_available,
-                               .pages = store_pages, .more = store_more, .match = store_match, .reserve = store_reserve, .release = store_release};
+    return (weft__sched_store){.arg = e,
+                               .n_groups = e->model->graph->n_kv_groups,
+                               .capacity = store_capacity,
+                               .available = store_available,
+                               .pages = store_pages,
+                               .more = store_more,
+                               .match = store_match,
+                               .reserve = store_reserve,
+                               .release = store_release};
 }
 
 void weft__serve_publish(serve_request *r)

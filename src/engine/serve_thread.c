@@ -11,8 +11,13 @@
 
 weft_event weft__serve_event(const serve_request *r, uint32_t kind)
 {
-    return (weft_event){.size = sizeof(weft_event), .kind = kind, .request = r->id, .logprob = NAN, .n_prompt = r->n_prompt,
-                        .n_cached = r->n_cached, .n_generated = r->n_known - r->n_prompt};
+    return (weft_event){.size = sizeof(weft_event),
+                        .kind = kind,
+                        .request = r->id,
+                        .logprob = NAN,
+                        .n_prompt = r->n_prompt,
+                        .n_cached = r->n_cached,
+                        .n_generated = r->n_known - r->n_prompt};
 }
 
 void weft__serve_end(serve_request *r, weft_finish finish)

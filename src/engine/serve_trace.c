@@ -48,8 +48,11 @@ void weft__serve_trace_close(weft_engine *e)
 /* Begins an event; the caller adds its "args" and the closing brace. Names here need no escapes. */
 static void put_event(serve_trace *t, int row, const char *category, const char *name, uint64_t begin_ns, uint64_t end_ns)
 {
-    fprintf(t->file, "%s{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": ",
-            t->n_events++ ? ",\n" : "", row, category, name, (double)(begin_ns - t->zero_ns) / 1e3, (double)(end_ns - begin_ns) / 1e3);
+    fprintf(
+        t->file,
+        "%s{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"cat\": \"%s\", \"name\": \"%s\", \"ts\": %.3f, \"dur\": %.3f, \"args\": ",
+        t->n_events++ ? ",\n" : "", row, category, name, (double)(begin_ns - t->zero_ns) / 1e3,
+        (double)(end_ns - begin_ns) / 1e3);
 }
 
 void weft__serve_trace_begin(weft_engine *e)
@@ -65,7 +68,8 @@ static void put_ops(weft_engine *e)
         weft_profile_op op = {.size = sizeof op};
         if (weft_model_profile_op(e->model, i, &op, NULL)) return;
         put_event(e->trace, ROW_OPS, "op", op.op, op.begin_ns, op.end_ns);
-        fprintf(e->trace->file, "{\"layer\": %d, \"type\": \"%s\", \"wait_us\": %.3f}}", op.layer, op.type, (double)(op.end_ns - op.done_ns) / 1e3);
+        fprintf(e->trace->file, "{\"layer\": %d, \"type\": \"%s\", \"wait_us\": %.3f}}", op.layer, op.type,
+                (double)(op.end_ns - op.done_ns) / 1e3);
     }
 }
 
@@ -84,6 +88,6 @@ void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t 
     serve_trace *t = e->trace;
     if (!t || !r->computed) return;
     put_event(t, ROW_REQUESTS + (int)(r - e->records), "request", "request", r->began_ns, end_ns);
-    fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt, r->n_cached,
-            r->n_known - r->n_prompt);
+    fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt,
+            r->n_cached, r->n_known - r->n_prompt);
 }

@@ -14,7 +14,8 @@ void weft_session_params_default(weft_session_params *p)
 }
 
 /* Pages for n sessions of n_ctx tokens each. */
-static weft_status make_pool(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out, weft_error *err)
+static weft_status make_pool(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out,
+                             weft_error *err)
 {
     const weft_graph *g = model->graph;
     weft_status st = WEFT_OK;
@@ -60,15 +61,19 @@ static weft_status new_session(weft_model *model, const weft_session_params *p, 
     return WEFT_OK;
 }
 
-weft_status weft_session_new_group(weft_model *model, const weft_session_params *p, int32_t n, weft_session **out, weft_error *err)
+weft_status weft_session_new_group(weft_model *model, const weft_session_params *p, int32_t n, weft_session **out,
+                                   weft_error *err)
 {
     for (int32_t i = 0; i < n; i++) out[i] = NULL;
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_session_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_session_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (n < 1 || n > model->max_rows)
-        return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n, model->max_rows);
+        return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n,
+                         model->max_rows);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
     if (p->chunk < 0 || p->chunk > model->max_rows)
-        return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk, model->max_rows);
+        return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
+                         model->max_rows);
     int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
     struct weft__shared_pool *shared;
     weft_status st = make_pool(model, p->kv_dtype, n_ctx, n, &shared, err);
@@ -123,11 +128,19 @@ void weft_session_cancel(weft_session *s)
 }
 
 /* Adapter i of the step is sequence i's. */
-static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, int with_adapters, float *logits, weft_error *err)
+static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, int with_adapters, float *logits,
+                       weft_error *err)
 {
     weft_model *m = s->model;
-    weft_rows rows = {.size = sizeof rows, .n_rows = n_rows, .n_wanted = n_wanted, .n_seqs = n_seqs, .token = m->token, .pos = m->pos,
-                      .seq = m->seq, .want = m->want, .seqs = m->views};
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = n_rows,
+                      .n_wanted = n_wanted,
+                      .n_seqs = n_seqs,
+                      .token = m->token,
+                      .pos = m->pos,
+                      .seq = m->seq,
+                      .want = m->want,
+                      .seqs = m->views};
     if (with_adapters) {
         rows.adapter = m->adapter;
         rows.adapters = m->adapters;
@@ -173,7 +186,8 @@ static weft_status step_group(weft_session *const *sessions, const int32_t *toke
         if (sessions[i]->group_step == m->n_group_steps) return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
         sessions[i]->group_step = m->n_group_steps;
         if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i, m->hp.n_vocab - 1);
+            return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i,
+                             m->hp.n_vocab - 1);
         if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;
         m->token[i] = tokens[i];
         m->pos[i] = weft__kv_seq_length(sessions[i]->seq);
@@ -189,7 +203,8 @@ static weft_status step_group(weft_session *const *sessions, const int32_t *toke
     return st;
 }
 
-weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
+weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits,
+                                    weft_error *err)
 {
     if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
     pthread_mutex_lock(&sessions[0]->model->stepping);
@@ -205,7 +220,8 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
     if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d tokens to evaluate", n);
     for (int32_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", tokens[i], i, m->hp.n_vocab - 1);
+            return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", tokens[i], i,
+                             m->hp.n_vocab - 1);
     if (n > s->n_ctx - weft__kv_seq_length(s->seq))
         return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit: %d of the context's %d are used; use a larger -c", n,
                          weft__kv_seq_length(s->seq), s->n_ctx);
@@ -228,7 +244,9 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
     weft__adapt_woven woven;
     weft_adapter *adapter = NULL;
     weft_status st;
-    if (weft__kv_seq_length(s->seq) > 0) return weft_fail(err, WEFT_STATE, "the session holds tokens that were computed without these adapters; trim it to 0 first");
+    if (weft__kv_seq_length(s->seq) > 0)
+        return weft_fail(err, WEFT_STATE,
+                         "the session holds tokens that were computed without these adapters; trim it to 0 first");
     if (n < 0 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters; at most %d", n, MOST);
     for (int32_t i = 0; i < n; i++) {
         if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its scale must be finite", i);

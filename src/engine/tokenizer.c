@@ -45,7 +45,8 @@ weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t leng
                           size_t *n, weft_error *err)
 {
     weft__ids all = {0};
-    unsigned encode = (flags & WEFT_TOKENIZE_BOS ? WEFT__ENCODE_SPECIAL : 0) | (flags & WEFT_TOKENIZE_SPECIAL ? WEFT__ENCODE_PARSE : 0);
+    unsigned encode =
+        (flags & WEFT_TOKENIZE_BOS ? WEFT__ENCODE_SPECIAL : 0) | (flags & WEFT_TOKENIZE_SPECIAL ? WEFT__ENCODE_PARSE : 0);
     *n = 0;
     weft_status st = weft__tokenizer_encode(t->t, text, length, encode, &all, err);
     if (!st) {
@@ -83,7 +84,8 @@ weft_status weft_detok_new(const weft_tokenizer *t, uint32_t flags, weft_detok *
     weft_detok *d = weft__alloc_zero(1, sizeof *d);
     if (!d) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a detokenizer");
     weft__detok_init(&d->state, t->t,
-                     (flags & WEFT_DETOK_SPECIAL ? WEFT__DECODE_SPECIAL : 0) | (flags & WEFT_DETOK_CONTINUE ? WEFT__DECODE_CONTINUE : 0));
+                     (flags & WEFT_DETOK_SPECIAL ? WEFT__DECODE_SPECIAL : 0) |
+                         (flags & WEFT_DETOK_CONTINUE ? WEFT__DECODE_CONTINUE : 0));
     *out = d;
     return WEFT_OK;
 }

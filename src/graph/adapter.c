@@ -31,10 +31,13 @@ static int changes(const weft_lora *l)
 static weft_status check_entry(const weft_weight *w, const weft_lora *l, weft_error *err)
 {
     if (l->rank < 0 || l->rank > WEFT_ADAPTER_RANK_MAX)
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter of rank %d for %s; 1 to %d are possible", l->rank, w->name, WEFT_ADAPTER_RANK_MAX);
+        return weft_fail(err, WEFT_ARGUMENT, "an adapter of rank %d for %s; 1 to %d are possible", l->rank, w->name,
+                         WEFT_ADAPTER_RANK_MAX);
     if (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32 || !isfinite(l->scale)))
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number", w->name);
-    if (l->gain && w->shape.d[2] > 1) return weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for the experts of %s", w->name);
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number", w->name);
+    if (l->gain && w->shape.d[2] > 1)
+        return weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for the experts of %s", w->name);
     return WEFT_OK;
 }
 
@@ -50,7 +53,8 @@ static weft_status check_spec(const weft_graph *g, const weft_adapter_spec *spec
         for (int32_t i = 0; i < g->n_nodes && !used; i++)
             for (int j = 0; j < n_changeable(&g->nodes[i]); j++) used |= g->nodes[i].w[j] == w;
         if (!st && !used)
-            st = weft_fail(err, WEFT_ARGUMENT, "an adapter changes %s, which is neither multiplied by nor an embedding", g->weights[w].name);
+            st = weft_fail(err, WEFT_ARGUMENT, "an adapter changes %s, which is neither multiplied by nor an embedding",
+                           g->weights[w].name);
         if (st) return st;
     }
     return WEFT_OK;
@@ -83,7 +87,8 @@ weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec 
         a->part[i].api = api;
         if (!touches(p, seg, spec)) continue;
         if (!api->adapter_new || !api->adapter_free || !api->adapter_bytes) {
-            st = weft_fail(err, WEFT_UNSUPPORTED, "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
+            st = weft_fail(err, WEFT_UNSUPPORTED,
+                           "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
                            api->name);
             continue;
         }
@@ -124,7 +129,8 @@ weft_status weft__plan_check_adapters(const weft__plan *p, const weft_rows *rows
     }
     for (int32_t r = 0; rows->n_rows <= p->max_rows && r < rows->n_rows; r++) /* more are the provider's to refuse */
         if (rows->adapter[r] < WEFT_NONE || rows->adapter[r] >= rows->n_adapters)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r], rows->n_adapters);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r],
+                             rows->n_adapters);
     return WEFT_OK;
 }
 

@@ -180,7 +180,8 @@ weft_tensor_id weft__op_kv_write(weft__builder *b, int layer, weft_tensor_id k, 
     return add_node(b, &n, 0, s.d[1], WEFT_NONE);
 }
 
-weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order, const weft_attr_attention *attr)
+weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order,
+                                  const weft_attr_attention *attr)
 {
     weft_node n = {.op = WEFT_OP_ATTENTION, .n_in = 2, .in = {q, order}, .layer = layer, .attr.attention = *attr};
     weft_shape s = shape_of(b, layer, WEFT_OP_ATTENTION, q);
@@ -254,8 +255,17 @@ static weft_graph *take(weft__builder *b)
 {
     weft_graph *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return NULL;
-    *g = (weft_graph){sizeof *g, (int32_t)b->n_nodes, (int32_t)b->n_tensors, (int32_t)b->n_weights, (int32_t)b->n_kv_groups,
-                      (int32_t)b->n_outputs, b->nodes, b->tensors, b->weights, b->kv_groups, b->outputs};
+    *g = (weft_graph){sizeof *g,
+                      (int32_t)b->n_nodes,
+                      (int32_t)b->n_tensors,
+                      (int32_t)b->n_weights,
+                      (int32_t)b->n_kv_groups,
+                      (int32_t)b->n_outputs,
+                      b->nodes,
+                      b->tensors,
+                      b->weights,
+                      b->kv_groups,
+                      b->outputs};
     b->nodes = NULL;
     b->tensors = NULL;
     b->weights = NULL;

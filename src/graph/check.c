@@ -55,7 +55,8 @@ static void counts(inspection *s, int n_in, int n_out, int n_w)
 /* Tensor t must be `width` wide, with the rows of `like`. */
 static void is_like(inspection *s, const weft_tensor *t, int64_t width, const weft_tensor *like)
 {
-    EXPECT(s, t->shape.d[0] == width, "tensor %s is %lld wide; it must be %lld", t->name, (long long)t->shape.d[0], (long long)width);
+    EXPECT(s, t->shape.d[0] == width, "tensor %s is %lld wide; it must be %lld", t->name, (long long)t->shape.d[0],
+           (long long)width);
     EXPECT(s, t->shape.d[1] == like->shape.d[1], "tensors %s and %s have different rows (all and wanted)", t->name, like->name);
 }
 
@@ -76,7 +77,8 @@ static void weight_is(inspection *s, weft_weight_id id, int optional, int64_t k,
     const weft_weight *w = &s->g->weights[id];
     const int64_t *d = w->shape.d;
     EXPECT(s, k < 0 || d[0] == k, "weight %s has rows of %lld; they must be %lld", w->name, (long long)d[0], (long long)k);
-    EXPECT(s, n < 0 || d[1] == (n ? n : 1), "weight %s has %lld rows; it must have %lld", w->name, (long long)d[1], (long long)(n ? n : 1));
+    EXPECT(s, n < 0 || d[1] == (n ? n : 1), "weight %s has %lld rows; it must have %lld", w->name, (long long)d[1],
+           (long long)(n ? n : 1));
     EXPECT(s, d[2] == e, "weight %s has %lld matrices; it must have %lld", w->name, (long long)d[2], (long long)e);
 }
 
@@ -91,7 +93,8 @@ static const weft_kv_group *group_of(inspection *s, weft_attr_kv kv)
     EXPECT(s, kv.group >= 0 && kv.group < s->g->n_kv_groups, "there is no KV group %d", kv.group);
     if (s->status) return NULL;
     const weft_kv_group *g = &s->g->kv_groups[kv.group];
-    EXPECT(s, kv.layer >= 0 && kv.layer < g->n_layers, "KV group %d has %d layers, not layer %d", kv.group, g->n_layers, kv.layer);
+    EXPECT(s, kv.layer >= 0 && kv.layer < g->n_layers, "KV group %d has %d layers, not layer %d", kv.group, g->n_layers,
+           kv.layer);
     return s->status ? NULL : g;
 }
 
@@ -122,7 +125,8 @@ static void check_linear(inspection *s)
     const weft_attr_linear *a = &s->n->attr.linear;
     EXPECT(s, a->n_mat >= 1 && a->n_mat <= WEFT_LINEAR_MAX, "%d matrices; at most %d", a->n_mat, WEFT_LINEAR_MAX);
     EXPECT(s, a->activation >= WEFT_ACT_NONE && a->activation <= WEFT_ACT_GELU_ERF, "unknown activation %d", a->activation);
-    EXPECT(s, a->activation == WEFT_ACT_NONE || (a->n_mat == 2 && a->residual == WEFT_NONE), "an activation needs gate and up, no residual");
+    EXPECT(s, a->activation == WEFT_ACT_NONE || (a->n_mat == 2 && a->residual == WEFT_NONE),
+           "an activation needs gate and up, no residual");
     EXPECT(s, a->residual == WEFT_NONE || (a->residual == 1 && a->n_mat == 1), "the residual must be input 1 of a single matrix");
     counts(s, a->residual == WEFT_NONE ? 1 : 2, a->activation ? 1 : a->n_mat, a->n_mat);
     if (s->status) return;
@@ -141,8 +145,8 @@ static void check_rope_attr(inspection *s, const weft_attr_rope *a, const weft_t
 {
     EXPECT(s, a->n_heads > 0 && a->head_dim > 0 && (int64_t)a->n_heads * a->head_dim == t->shape.d[0],
            "%d heads of %d are not the %lld of tensor %s", a->n_heads, a->head_dim, (long long)t->shape.d[0], t->name);
-    EXPECT(s, a->n_rot > 0 && a->n_rot % 2 == 0 && a->n_rot <= a->head_dim, "cannot rotate %d of %d elements of tensor %s", a->n_rot,
-           a->head_dim, t->name);
+    EXPECT(s, a->n_rot > 0 && a->n_rot % 2 == 0 && a->n_rot <= a->head_dim, "cannot rotate %d of %d elements of tensor %s",
+           a->n_rot, a->head_dim, t->name);
     EXPECT(s, a->style == WEFT_ROPE_ADJACENT || a->style == WEFT_ROPE_HALVES, "unknown rope style %d", a->style);
     EXPECT(s, a->base > 0 && a->freq_scale > 0, "rope base %g and frequency scale %g must be positive", a->base, a->freq_scale);
     EXPECT(s, a->ext_factor == 0 || (a->n_ctx_orig > 0 && a->beta_fast > 0 && a->beta_slow > 0 && a->base != 1),
@@ -202,7 +206,8 @@ static void check_attention(inspection *s)
     order_token(s, in(s, 1));
     EXPECT(s, a->n_kv_heads == g->n_kv_heads && a->head_dim_k == g->head_dim_k && a->head_dim_v == g->head_dim_v,
            "its key/value heads are not those of KV group %d", a->kv.group);
-    EXPECT(s, a->n_heads > 0 && a->n_heads % g->n_kv_heads == 0, "%d heads cannot share %d key/value heads", a->n_heads, g->n_kv_heads);
+    EXPECT(s, a->n_heads > 0 && a->n_heads % g->n_kv_heads == 0, "%d heads cannot share %d key/value heads", a->n_heads,
+           g->n_kv_heads);
     is_like(s, in(s, 0), (int64_t)a->n_heads * a->head_dim_k, in(s, 0));
     is_like(s, out(s, 0), (int64_t)a->n_heads * a->head_dim_v, in(s, 0));
     EXPECT(s, a->window >= 0, "a window of %d", a->window);
@@ -242,8 +247,8 @@ static void check_pick_rows(inspection *s)
 static void check_moe_attr(inspection *s)
 {
     const weft_attr_moe *a = &s->n->attr.moe;
-    EXPECT(s, a->n_experts > 0 && a->n_experts < 1 << 20 && a->n_used > 0 && a->n_used <= a->n_experts, "%d of %d experts", a->n_used,
-           a->n_experts);
+    EXPECT(s, a->n_experts > 0 && a->n_experts < 1 << 20 && a->n_used > 0 && a->n_used <= a->n_experts, "%d of %d experts",
+           a->n_used, a->n_experts);
     EXPECT(s, a->gate == WEFT_MOE_SOFTMAX || a->gate == WEFT_MOE_SIGMOID, "unknown gate %d", a->gate);
 }
 
@@ -332,7 +337,8 @@ static weft_status check_group(const weft_kv_group *g, int32_t i, weft_error *er
         return weft_fail(err, WEFT_ARGUMENT, "KV group %d: %d layers of %d heads, %d and %d wide", i, g->n_layers, g->n_kv_heads,
                          g->head_dim_k, g->head_dim_v);
     if (t < 1 || t > MAX_PAGE_TOKENS || (t & (t - 1)))
-        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: pages of %d tokens; it must be a power of two up to %d", i, t, MAX_PAGE_TOKENS);
+        return weft_fail(err, WEFT_ARGUMENT, "KV group %d: pages of %d tokens; it must be a power of two up to %d", i, t,
+                         MAX_PAGE_TOKENS);
     if ((g->kind != WEFT_KV_FULL && g->kind != WEFT_KV_WINDOW) || (g->kind == WEFT_KV_WINDOW) != (g->window > 0))
         return weft_fail(err, WEFT_ARGUMENT, "KV group %d: kind %d with a window of %d", i, g->kind, g->window);
     return WEFT_OK;
@@ -341,7 +347,8 @@ static weft_status check_group(const weft_kv_group *g, int32_t i, weft_error *er
 static weft_status check_tensor(const weft_tensor *t, weft_error *err)
 {
     const weft_shape *s = &t->shape;
-    if (s->n_dims == 2 && s->d[0] >= 0 && s->d[0] <= MAX_WIDTH && (s->d[1] == WEFT_ROWS || s->d[1] == WEFT_WANTED)) return WEFT_OK;
+    if (s->n_dims == 2 && s->d[0] >= 0 && s->d[0] <= MAX_WIDTH && (s->d[1] == WEFT_ROWS || s->d[1] == WEFT_WANTED))
+        return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT, "tensor %s: [%lld, %lld] is no shape", t->name, (long long)s->d[0], (long long)s->d[1]);
 }
 

@@ -18,7 +18,7 @@
 #define DEAD UINT32_MAX /* op of a node that was replaced */
 
 typedef struct fuser {
-    weft_graph *g;   /* the copy that is changed */
+    weft_graph *g;    /* the copy that is changed */
     weft_node *nodes; /* g->nodes */
     const int32_t *place;
     int32_t *producer, *n_uses; /* [n_tensors]; being an output of the graph is a use */
@@ -121,7 +121,9 @@ static void fuse_norm(fuser *f, int32_t k)
     weft_node *norm = &f->nodes[k];
     weft_tensor_id y = norm->out[0];
     int32_t n_nodes = f->g->n_nodes;
-    if (norm->op != WEFT_OP_NORM || norm->attr.norm.kind != WEFT_NORM_RMS || norm->attr.norm.group != 0 || norm->w[0] == WEFT_NONE) return;
+    if (norm->op != WEFT_OP_NORM || norm->attr.norm.kind != WEFT_NORM_RMS || norm->attr.norm.group != 0 ||
+        norm->w[0] == WEFT_NONE)
+        return;
     if (is_output(f, y) || f->n_uses[y] == 0) return;
     for (int32_t i = 0; i < n_nodes; i++)
         if (uses(&f->nodes[i], y) && !takes_norm(f, i, k)) return;
@@ -207,9 +209,9 @@ static void fuse_siblings(fuser *f, int32_t i)
 
 static int same_rope(weft_attr_rope a, weft_attr_rope b)
 {
-    return a.head_dim == b.head_dim && a.n_rot == b.n_rot && a.style == b.style && a.base == b.base && a.freq_scale == b.freq_scale &&
-           a.ext_factor == b.ext_factor && a.attn_factor == b.attn_factor && a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow &&
-           a.n_ctx_orig == b.n_ctx_orig;
+    return a.head_dim == b.head_dim && a.n_rot == b.n_rot && a.style == b.style && a.base == b.base &&
+           a.freq_scale == b.freq_scale && a.ext_factor == b.ext_factor && a.attn_factor == b.attn_factor &&
+           a.beta_fast == b.beta_fast && a.beta_slow == b.beta_slow && a.n_ctx_orig == b.n_ctx_orig;
 }
 
 static int32_t rope_of(const fuser *f, weft_tensor_id t, int32_t i)

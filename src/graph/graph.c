@@ -20,7 +20,8 @@ const char *weft__node_name(const weft_graph *g, int32_t i, char out[WEFT__NODE_
 {
     const weft_node *n = &g->nodes[i];
     const char *tensor = "";
-    if (n->n_out > 0 && n->n_out <= WEFT_NODE_OUT && n->out[0] >= 0 && n->out[0] < g->n_tensors) tensor = g->tensors[n->out[0]].name;
+    if (n->n_out > 0 && n->n_out <= WEFT_NODE_OUT && n->out[0] >= 0 && n->out[0] < g->n_tensors)
+        tensor = g->tensors[n->out[0]].name;
     snprintf(out, WEFT__NODE_NAME, "node %d (%s%s%.63s)", i, weft_op_name(n->op), *tensor ? " " : "", tensor);
     return out;
 }
@@ -68,12 +69,14 @@ static weft_status check_defined(const weft_graph *g, const int32_t *producer, w
         for (int32_t j = 0; j < g->nodes[i].n_in; j++) {
             weft_tensor_id t = g->nodes[i].in[j];
             if (producer[t] != WEFT_NONE) continue;
-            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node", weft__node_name(g, i, name), g->tensors[t].name);
+            return weft_fail(err, WEFT_ARGUMENT, "%s: its input %s is made by no node", weft__node_name(g, i, name),
+                             g->tensors[t].name);
         }
     }
     for (int32_t i = 0; i < g->n_outputs; i++) {
         weft_tensor_id t = g->outputs[i];
-        if (producer[t] == WEFT_NONE) return weft_fail(err, WEFT_ARGUMENT, "output %d, %s, is made by no node", i, g->tensors[t].name);
+        if (producer[t] == WEFT_NONE)
+            return weft_fail(err, WEFT_ARGUMENT, "output %d, %s, is made by no node", i, g->tensors[t].name);
     }
     return WEFT_OK;
 }

@@ -20,7 +20,8 @@ void weft__builder_destroy(weft__builder **b);
 weft_weight_id weft__builder_weight(weft__builder *b, const weft_weight *w);
 int32_t weft__builder_kv_group(weft__builder *b, const weft_kv_group *g);
 /* Declares a tensor [width, rows]; rows WEFT_ROWS or WEFT_WANTED; width 0 for an order token. */
-weft_tensor_id weft__builder_tensor(weft__builder *b, int64_t width, int64_t rows, const char *name_format, ...) WEFT_PRINTF(4, 5);
+weft_tensor_id weft__builder_tensor(weft__builder *b, int64_t width, int64_t rows, const char *name_format, ...)
+    WEFT_PRINTF(4, 5);
 /* Adds a node; ids of tensors that no node produces, or that two produce, are found by finish. */
 int32_t weft__builder_node(weft__builder *b, const weft_node *node);
 void weft__builder_output(weft__builder *b, weft_tensor_id t);
@@ -31,7 +32,8 @@ weft_tensor_id weft__op_norm(weft__builder *b, int layer, weft_tensor_id x, weft
 weft_tensor_id weft__op_linear(weft__builder *b, int layer, weft_tensor_id x, weft_weight_id w, weft_weight_id bias);
 weft_tensor_id weft__op_rope(weft__builder *b, int layer, weft_tensor_id x, const weft_attr_rope *attr, weft_weight_id factors);
 weft_tensor_id weft__op_kv_write(weft__builder *b, int layer, weft_tensor_id k, weft_tensor_id v, weft_attr_kv kv);
-weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order, const weft_attr_attention *attr);
+weft_tensor_id weft__op_attention(weft__builder *b, int layer, weft_tensor_id q, weft_tensor_id order,
+                                  const weft_attr_attention *attr);
 weft_tensor_id weft__op_glu(weft__builder *b, int layer, weft_tensor_id gate, weft_tensor_id up, int activation);
 weft_tensor_id weft__op_add(weft__builder *b, int layer, weft_tensor_id x, weft_tensor_id y);
 weft_tensor_id weft__op_scale(weft__builder *b, int layer, weft_tensor_id x, float factor);
@@ -57,7 +59,8 @@ typedef struct weft__plan_options {
     int n_providers;
     weft_progress_fn progress;
     void *progress_arg;
-    const weft_image *image; /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
+    const weft_image
+        *image; /* weights that weft__plan_image gave out, packed; its data outlive the plan. NULL: they are packed now */
 } weft__plan_options;
 
 /* Fuses, places each node on the provider with the highest rank, cuts segments, plans memory with reuse, compiles a program for
@@ -102,9 +105,9 @@ typedef struct weft__load {
 /* What an op must move and multiply at least. */
 typedef struct weft__cost {
     double bytes; /* everything that it reads or writes, each once: weights, activations, keys and values of attended positions */
-    double weight_bytes, kv_bytes;           /* of those: matrices that are multiplied; keys and values that are attended to */
-    double int8_ops, bf16_ops, f32_ops;      /* multiplications and additions of matrix products, by the type of the weights */
-    double attention_ops;                    /* those of attention */
+    double weight_bytes, kv_bytes;      /* of those: matrices that are multiplied; keys and values that are attended to */
+    double int8_ops, bf16_ops, f32_ops; /* multiplications and additions of matrix products, by the type of the weights */
+    double attention_ops;               /* those of attention */
 } weft__cost;
 
 /* Of node i for a step. Of experts, as many are counted as the rows can reach. */
@@ -130,10 +133,10 @@ typedef struct weft__profile {
     weft__profile_op *ops;
     weft__profile_step *steps;
     size_t ops_capacity, steps_capacity;
-    weft_profile_log log;  /* of one segment's run */
-    weft__seq_rows *seqs;  /* [max_rows] of the step */
-    uint64_t begin_ns;     /* of the step that runs */
-    int32_t n_pending;     /* its ops so far, behind the n_ops */
+    weft_profile_log log; /* of one segment's run */
+    weft__seq_rows *seqs; /* [max_rows] of the step */
+    uint64_t begin_ns;    /* of the step that runs */
+    int32_t n_pending;    /* its ops so far, behind the n_ops */
 } weft__profile;
 
 /* Records every step from now on, from an empty record; a step may then allocate memory for its record. WEFT_UNSUPPORTED where a

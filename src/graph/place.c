@@ -92,8 +92,8 @@ static void touch_node(lives *l, const weft_node *n, int32_t position, int32_t s
 static weft_status lives_init(lives *l, const weft__plan *p, weft_error *err)
 {
     size_t n = (size_t)p->graph->n_tensors;
-    *l = (lives){weft__alloc_array(n, sizeof *l->node), weft__alloc_array(n, sizeof *l->segment), weft__alloc_array(n, sizeof *l->list),
-                 weft__alloc_array(n, sizeof *l->items)};
+    *l = (lives){weft__alloc_array(n, sizeof *l->node), weft__alloc_array(n, sizeof *l->segment),
+                 weft__alloc_array(n, sizeof *l->list), weft__alloc_array(n, sizeof *l->items)};
     if (!l->node || !l->segment || !l->list || !l->items) {
         lives_free(l);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to plan %zu tensors", n);
@@ -212,8 +212,8 @@ static weft_status cut_nodes(weft__plan *p, weft_error *err)
         if (!nodes) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d segments", n);
         for (int32_t j = i; j < end; j++) nodes[j - i] = j;
         seg->provider = p->providers[p->place[i]];
-        seg->s = (weft_segment){.size = sizeof seg->s, .n_nodes = end - i, .nodes = nodes, .max_rows = p->max_rows,
-                                .max_wanted = p->max_wanted};
+        seg->s = (weft_segment){
+            .size = sizeof seg->s, .n_nodes = end - i, .nodes = nodes, .max_rows = p->max_rows, .max_wanted = p->max_wanted};
     }
     return WEFT_OK;
 }

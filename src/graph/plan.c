@@ -83,7 +83,8 @@ static weft_status check_image(const weft__plan *p, weft_error *err)
         if (!api->image) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s knows no packed weights", api->name);
     }
     if (p->n_segments == 1) return WEFT_OK;
-    return weft_fail(err, WEFT_UNSUPPORTED, "the model is divided into %d segments; packed weights are those of one", p->n_segments);
+    return weft_fail(err, WEFT_UNSUPPORTED, "the model is divided into %d segments; packed weights are those of one",
+                     p->n_segments);
 }
 
 weft_status weft__plan_image(const weft__plan *p, weft_image *out, const char **provider, weft_error *err)
@@ -104,8 +105,8 @@ static weft_status compile(weft__plan *p, const weft__plan_options *o, weft_erro
     for (int32_t i = 0; i < p->n_segments; i++) {
         weft__plan_segment *seg = &p->segments[i];
         share s = {o, i, p->n_segments};
-        weft_compile_options options = {.size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s,
-                                        .image = o->image};
+        weft_compile_options options = {
+            .size = sizeof options, .progress = o->progress ? pass_on : NULL, .progress_arg = &s, .image = o->image};
         const weft_backend_api *api = seg->provider->api;
         weft_status st = api->compile(seg->provider->backend, p->graph, &seg->s, &options, &seg->program, err);
         if (st) return weft_fail_within(err, st, "provider %s", api->name);
@@ -164,7 +165,8 @@ static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *con
     for (int32_t i = 0; i < p->graph->n_outputs; i++) {
         const weft_tensor *t = &p->graph->tensors[p->graph->outputs[i]];
         int empty = t->shape.d[1] == WEFT_WANTED && rows->n_wanted == 0;
-        if (!empty && (!outputs || !outputs[i])) return weft_fail(err, WEFT_ARGUMENT, "no memory was given for output %s", t->name);
+        if (!empty && (!outputs || !outputs[i]))
+            return weft_fail(err, WEFT_ARGUMENT, "no memory was given for output %s", t->name);
     }
     for (int32_t i = 0; i < p->n_segments; i++) {
         weft__plan_segment *seg = &p->segments[i];
@@ -176,7 +178,8 @@ static weft_status bind_outputs(weft__plan *p, const weft_rows *rows, float *con
     return WEFT_OK;
 }
 
-weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs, weft_error *err)
+weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
+                           weft_error *err)
 {
     int timed = p->profile && p->profile->on;
     weft_status st = weft__plan_check_adapters(p, rows, err);
@@ -184,7 +187,8 @@ weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_b
     if (!st && timed) st = weft__profile_begin(p, err);
     for (int32_t i = 0; i < p->n_segments && !st; i++) {
         weft__plan_segment *seg = &p->segments[i];
-        weft_bindings b = {.size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
+        weft_bindings b = {
+            .size = sizeof b, .n_kv = p->graph->n_kv_groups, .n_tensors = seg->s.n_bound, .kv = kv, .tensors = seg->bindings};
         weft_rows own;
         weft__plan_segment_rows(p, i, rows, &own);
         st = seg->provider->api->run(seg->program, &own, &b, err);

@@ -14,17 +14,17 @@ typedef struct weft__plan_segment {
 } weft__plan_segment;
 
 struct weft__plan {
-    weft_graph *graph;    /* fused and in order; its own copy */
+    weft_graph *graph;      /* fused and in order; its own copy */
     int32_t n_nodes_before; /* of the graph as it was written */
-    int32_t *place;       /* [n_nodes] index into the providers */
+    int32_t *place;         /* [n_nodes] index into the providers */
     weft__provider *const *providers;
-    int32_t *output_of;   /* [n_tensors] index among the graph's outputs, or WEFT_NONE */
+    int32_t *output_of; /* [n_tensors] index among the graph's outputs, or WEFT_NONE */
     weft__plan_segment *segments;
     int32_t n_segments;
     int32_t max_rows, max_wanted;
-    weft_buffer *border;  /* tensors that pass from one segment to another */
+    weft_buffer *border; /* tensors that pass from one segment to another */
     uint64_t border_bytes;
-    weft__profile *profile; /* NULL until first asked for */
+    weft__profile *profile;  /* NULL until first asked for */
     weft_adapter **adapters; /* [max_rows] those of a step as one segment's provider knows them */
 };
 

@@ -172,8 +172,8 @@ static int load_page(weft__kv_seq *seq, int g, const unsigned char *from, uint64
     return 1;
 }
 
-weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq, uint64_t *at,
-                                     uint64_t budget, int *complete, weft_error *err)
+weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                     uint64_t *at, uint64_t budget, int *complete, weft_error *err)
 {
     int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
     const unsigned char *from = s->bytes + weft__snapshot_body_at(n_tokens);

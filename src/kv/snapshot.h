@@ -65,8 +65,8 @@ weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *
  * at 0 and moves on. Meanwhile seq holds the pages taken so far, and its length is 0; after an error of load_some it is empty. */
 weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
                                       weft_error *err);
-weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq, uint64_t *at,
-                                     uint64_t budget, int *complete, weft_error *err);
+weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
+                                     uint64_t *at, uint64_t budget, int *complete, weft_error *err);
 /* How many of tokens[0, n) this snapshot serves under that root; token ids are compared. The snapshot was checked. */
 int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
                              int32_t n);

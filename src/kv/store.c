@@ -111,10 +111,11 @@ static weft_status make_room(weft__store *s, uint64_t n_bytes, int slot, const w
     uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
     uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
     if (n_bytes > share || slots - credit > share - n_bytes)
-        return weft_fail(err, WEFT_LIMIT, "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
+        return weft_fail(err, WEFT_LIMIT,
+                         "%llu bytes do not fit beside the %llu of %lld saved slots, which may take %llu of the store's %llu; "
                          "erase some by name, or give the store more room",
-                         (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots, (unsigned long long)share,
-                         (unsigned long long)cap);
+                         (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots,
+                         (unsigned long long)share, (unsigned long long)cap);
     while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
     return WEFT_OK;
 }

@@ -66,7 +66,8 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err)
 
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err)
 {
-    static const int to_system[] = {MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, MADV_WILLNEED, MADV_DONTNEED, HUGE_PAGES, NO_HUGE_PAGES};
+    static const int to_system[] = {MADV_NORMAL,   MADV_SEQUENTIAL, MADV_RANDOM,  MADV_WILLNEED,
+                                    MADV_DONTNEED, HUGE_PAGES,      NO_HUGE_PAGES};
     unsigned long long from = offset, n = n_bytes;
     if ((unsigned)advice >= sizeof to_system / sizeof *to_system)
         return weft_fail(err, WEFT_ARGUMENT, "unknown advice %d", (int)advice);

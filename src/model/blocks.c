@@ -14,8 +14,8 @@ weft__attn_block weft__build_attn_usual(weft__build *m, int l)
     const weft__hparams *hp = m->hp;
     int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k, n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
     int64_t n_v = (int64_t)hp->n_kv_heads * hp->head_dim_v, n_o = (int64_t)hp->n_heads * hp->head_dim_v;
-    weft__attn_block a = {.rope = hp->rope, .rope_factors = WEFT_NONE, .scale = 1.0f / sqrtf((float)hp->head_dim_k),
-                          .softcap = hp->attn_softcap};
+    weft__attn_block a = {
+        .rope = hp->rope, .rope_factors = WEFT_NONE, .scale = 1.0f / sqrtf((float)hp->head_dim_k), .softcap = hp->attn_softcap};
     a.q = weft__build_weight(m, WEFT__REQUIRED, d, n_q, "blk.%d.attn_q.weight", l);
     a.k = weft__build_weight(m, WEFT__REQUIRED, d, n_k, "blk.%d.attn_k.weight", l);
     a.v = weft__build_weight(m, WEFT__REQUIRED, d, n_v, "blk.%d.attn_v.weight", l);
@@ -49,13 +49,19 @@ weft_tensor_id weft__build_attention(weft__build *m, int l, weft_tensor_id x, co
     rope.n_heads = hp->n_kv_heads;
     k = weft__op_rope(m->b, l, k, &rope, a->rope_factors);
     weft_tensor_id order = weft__op_kv_write(m->b, l, k, v, m->kv_of[l]);
-    weft_attr_attention attr = {.kv = m->kv_of[l], .n_heads = hp->n_heads, .n_kv_heads = hp->n_kv_heads, .head_dim_k = hp->head_dim_k,
-                                .head_dim_v = hp->head_dim_v, .scale = a->scale, .softcap = a->softcap, .window = hp->window_of[l]};
+    weft_attr_attention attr = {.kv = m->kv_of[l],
+                                .n_heads = hp->n_heads,
+                                .n_kv_heads = hp->n_kv_heads,
+                                .head_dim_k = hp->head_dim_k,
+                                .head_dim_v = hp->head_dim_v,
+                                .scale = a->scale,
+                                .softcap = a->softcap,
+                                .window = hp->window_of[l]};
     return weft__op_linear(m->b, l, weft__op_attention(m->b, l, q, order, &attr), a->out, a->out_bias);
 }
 
-weft_tensor_id weft__build_gated(weft__build *m, int l, weft_tensor_id x, weft_weight_id gate, weft_weight_id up, weft_weight_id down,
-                                 int activation)
+weft_tensor_id weft__build_gated(weft__build *m, int l, weft_tensor_id x, weft_weight_id gate, weft_weight_id up,
+                                 weft_weight_id down, int activation)
 {
     weft_tensor_id g = weft__op_linear(m->b, l, x, gate, WEFT_NONE);
     weft_tensor_id u = weft__op_linear(m->b, l, x, up, WEFT_NONE);
@@ -75,7 +81,11 @@ weft_tensor_id weft__build_moe(weft__build *m, int l, weft_tensor_id x, int gate
 {
     const weft__hparams *hp = m->hp;
     int64_t d = hp->d_model, f = hp->d_ff_expert, e = hp->n_experts;
-    weft_attr_moe attr = {.n_experts = hp->n_experts, .n_used = hp->n_experts_used, .gate = gate, .normalize = normalize, .scale = 1,
+    weft_attr_moe attr = {.n_experts = hp->n_experts,
+                          .n_used = hp->n_experts_used,
+                          .gate = gate,
+                          .normalize = normalize,
+                          .scale = 1,
                           .activation = activation};
     weft_weight_id router = weft__build_weight(m, WEFT__REQUIRED, d, e, "blk.%d.ffn_gate_inp.weight", l);
     weft_weight_id w_gate = weft__build_experts(m, d, f, e, "blk.%d.ffn_gate_exps.weight", l);

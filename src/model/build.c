@@ -53,7 +53,8 @@ static const weft__tensor_desc *find(weft__build *m, enum weft__need need, const
     return t;
 }
 
-static weft_weight_id add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first, int64_t n, int64_t e)
+static weft_weight_id add(weft__build *m, const weft__tensor_desc *t, const char *name, int64_t k, int64_t first, int64_t n,
+                          int64_t e)
 {
     if (!t) return WEFT_NONE;
     if (strlen(name) >= WEFT_NAME_MAX) {
@@ -95,7 +96,8 @@ weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t
     return add(m, find(m, WEFT__REQUIRED, name, k, n, n_experts), name, k, 0, n, n_experts);
 }
 
-weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format, ...)
+weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format,
+                                ...)
 {
     FORMAT_NAME(name);
     return add(m, find(m, WEFT__REQUIRED, name, k, n_total, 0), name, k, first, n, 0);
@@ -116,8 +118,12 @@ static void declare_groups(weft__build *m)
         m->kv_of[l].layer = n[windowed]++;
     }
     for (int windowed = 0; windowed < 2; windowed++) {
-        weft_kv_group g = {.kind = windowed ? WEFT_KV_WINDOW : WEFT_KV_FULL, .window = windowed ? window : 0, .n_layers = n[windowed],
-                           .n_kv_heads = hp->n_kv_heads, .head_dim_k = hp->head_dim_k, .head_dim_v = hp->head_dim_v,
+        weft_kv_group g = {.kind = windowed ? WEFT_KV_WINDOW : WEFT_KV_FULL,
+                           .window = windowed ? window : 0,
+                           .n_layers = n[windowed],
+                           .n_kv_heads = hp->n_kv_heads,
+                           .head_dim_k = hp->head_dim_k,
+                           .head_dim_v = hp->head_dim_v,
                            .page_tokens = PAGE_TOKENS};
         int32_t id = n[windowed] > 0 ? weft__builder_kv_group(m->b, &g) : WEFT_NONE;
         *(windowed ? &m->group_window : &m->group_full) = id;
@@ -149,7 +155,8 @@ static const char *within_layer(const char *name, long *layer)
 /* Frequencies of rope: tables that this engine computes itself, or of which a context of that length uses one. */
 static int may_be_left(const char *name)
 {
-    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "attn_rot_embd.weight"};
+    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight",
+                                        "attn_rot_embd.weight"};
     long layer;
     name = within_layer(name, &layer);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -165,7 +172,8 @@ static void check_all_used(weft__build *m)
         if (m->used[i] || may_be_left(name)) continue;
         within_layer(name, &layer);
         if (layer >= m->hp->n_layers)
-            weft__build_fail(m, WEFT_FORMAT, "tensor %s lies beyond the %d layers that key %s.block_count gives", name, m->hp->n_layers, m->hp->arch);
+            weft__build_fail(m, WEFT_FORMAT, "tensor %s lies beyond the %d layers that key %s.block_count gives", name,
+                             m->hp->n_layers, m->hp->arch);
         else weft__build_fail(m, WEFT_UNSUPPORTED, "tensor %s has no place in architecture '%s'", name, m->hp->arch);
     }
 }
@@ -201,7 +209,8 @@ weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hpar
     m->src = src;
     m->hp = hp;
     m->err = err;
-    if (src->tensors && !(m->used = weft__alloc_zero(src->tensors->n, 1))) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to build it", src->label);
+    if (src->tensors && !(m->used = weft__alloc_zero(src->tensors->n, 1)))
+        return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to build it", src->label);
     st = build_graph(m, arch, graph);
     weft__free(m->used);
     m->used = NULL;

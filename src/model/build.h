@@ -47,19 +47,19 @@ weft_weight_id weft__build_weight(weft__build *m, enum weft__need need, int64_t 
 weft_weight_id weft__build_experts(weft__build *m, int64_t k, int64_t n, int64_t n_experts, const char *name_format, ...)
     WEFT_PRINTF(5, 6);
 /* Rows [first, first + n) of the matrix [k, n_total] of that name, as a weight of its own. */
-weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format, ...)
-    WEFT_PRINTF(6, 7);
+weft_weight_id weft__build_rows(weft__build *m, int64_t k, int64_t n_total, int64_t first, int64_t n, const char *name_format,
+                                ...) WEFT_PRINTF(6, 7);
 void weft__build_fail(weft__build *m, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 
 /* x -> norm with weight "blk.LAYER.NAME.weight". */
 weft_tensor_id weft__build_norm(weft__build *m, int layer, weft_tensor_id x, const char *name);
 
 typedef struct weft__attn_block {
-    weft_weight_id q, k, v, out;                    /* matrices */
+    weft_weight_id q, k, v, out;                     /* matrices */
     weft_weight_id q_bias, k_bias, v_bias, out_bias; /* or WEFT_NONE */
-    weft_weight_id q_norm, k_norm;                  /* per head [head_dim_k], or WEFT_NONE */
-    weft_attr_rope rope;                            /* n_heads is filled in */
-    weft_weight_id rope_factors;                    /* or WEFT_NONE */
+    weft_weight_id q_norm, k_norm;                   /* per head [head_dim_k], or WEFT_NONE */
+    weft_attr_rope rope;                             /* n_heads is filled in */
+    weft_weight_id rope_factors;                     /* or WEFT_NONE */
     float scale, softcap;
 } weft__attn_block;
 
@@ -73,8 +73,8 @@ weft_tensor_id weft__build_attention(weft__build *m, int layer, weft_tensor_id x
 /* down(act(gate x) * up x), with the usual names ffn_gate, ffn_up, ffn_down. */
 weft_tensor_id weft__build_ffn(weft__build *m, int layer, weft_tensor_id x, int activation);
 /* The same with given matrices. */
-weft_tensor_id weft__build_gated(weft__build *m, int layer, weft_tensor_id x, weft_weight_id gate, weft_weight_id up, weft_weight_id down,
-                                 int activation);
+weft_tensor_id weft__build_gated(weft__build *m, int layer, weft_tensor_id x, weft_weight_id gate, weft_weight_id up,
+                                 weft_weight_id down, int activation);
 /* Routed experts with the usual names ffn_gate_inp, ffn_gate_exps, ffn_up_exps, ffn_down_exps. */
 weft_tensor_id weft__build_moe(weft__build *m, int layer, weft_tensor_id x, int gate, int normalize, int activation);
 /* Embedding of the step's tokens. */

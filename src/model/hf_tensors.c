@@ -302,9 +302,15 @@ static int reads_as(const char *pattern, const char *name, int32_t numbers[2])
 /* Rule i of all that name matrices of these families, or NULL behind the last. */
 static const struct rule *matrix_rule(size_t i, unsigned families, int *skip)
 {
-    enum { N_MODEL = sizeof OF_MODEL / sizeof *OF_MODEL, N_LAYER = sizeof OF_LAYER / sizeof *OF_LAYER, N_EXPERT = sizeof OF_EXPERT / sizeof *OF_EXPERT };
+    enum {
+        N_MODEL = sizeof OF_MODEL / sizeof *OF_MODEL,
+        N_LAYER = sizeof OF_LAYER / sizeof *OF_LAYER,
+        N_EXPERT = sizeof OF_EXPERT / sizeof *OF_EXPERT
+    };
     if (i >= N_MODEL + N_LAYER + N_EXPERT) return NULL;
-    const struct rule *r = i < N_MODEL ? &OF_MODEL[i] : i < N_MODEL + N_LAYER ? &OF_LAYER[i - N_MODEL] : &OF_EXPERT[i - N_MODEL - N_LAYER];
+    const struct rule *r = i < N_MODEL             ? &OF_MODEL[i]
+                           : i < N_MODEL + N_LAYER ? &OF_LAYER[i - N_MODEL]
+                                                   : &OF_EXPERT[i - N_MODEL - N_LAYER];
     *skip = !(r->families & families) || strlen(r->shape) != 2;
     return r;
 }

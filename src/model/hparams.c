@@ -18,8 +18,8 @@ static weft_status read_per_layer(const weft__source *src, const weft__hparams *
     if (!src->meta(src, key, &meta) || meta.kind != WEFT__META_ARRAY)
         return weft__source_i32(src, hp->arch, suffix, required, 1, max, out, err);
     if (meta.count < (uint64_t)hp->n_layers)
-        return weft_fail(err, WEFT_FORMAT, "%s: key %s has %llu values for %d layers", src->label, key, (unsigned long long)meta.count,
-                         hp->n_layers);
+        return weft_fail(err, WEFT_FORMAT, "%s: key %s has %llu values for %d layers", src->label, key,
+                         (unsigned long long)meta.count, hp->n_layers);
     double first = src->meta_at(src, key, 0);
     for (int32_t l = 1; l < hp->n_layers; l++)
         if (src->meta_at(src, key, (uint64_t)l) != first)
@@ -43,14 +43,17 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
     hp->n_kv_heads = hp->n_heads;
     if ((st = read_per_layer(src, hp, ".attention.head_count_kv", 0, MAX_HEADS, &hp->n_kv_heads, err))) return st;
     if (hp->n_heads % hp->n_kv_heads)
-        return weft_fail(err, WEFT_FORMAT, "%s: %d heads cannot share %d key/value heads evenly", src->label, hp->n_heads, hp->n_kv_heads);
+        return weft_fail(err, WEFT_FORMAT, "%s: %d heads cannot share %d key/value heads evenly", src->label, hp->n_heads,
+                         hp->n_kv_heads);
     hp->head_dim_k = hp->d_model / hp->n_heads;
-    if (hp->head_dim_k < 1) return weft_fail(err, WEFT_FORMAT, "%s: %d heads in a width of %d", src->label, hp->n_heads, hp->d_model);
+    if (hp->head_dim_k < 1)
+        return weft_fail(err, WEFT_FORMAT, "%s: %d heads in a width of %d", src->label, hp->n_heads, hp->d_model);
     if ((st = weft__source_i32(src, a, ".attention.key_length", 0, 1, MAX_WIDTH, &hp->head_dim_k, err))) return st;
     hp->head_dim_v = hp->head_dim_k;
     if ((st = weft__source_i32(src, a, ".attention.value_length", 0, 1, MAX_WIDTH, &hp->head_dim_v, err))) return st;
     if ((int64_t)hp->n_heads * (hp->head_dim_k > hp->head_dim_v ? hp->head_dim_k : hp->head_dim_v) > MAX_WIDTH)
-        return weft_fail(err, WEFT_FORMAT, "%s: %d heads of width %d are more than %d", src->label, hp->n_heads, hp->head_dim_k, MAX_WIDTH);
+        return weft_fail(err, WEFT_FORMAT, "%s: %d heads of width %d are more than %d", src->label, hp->n_heads, hp->head_dim_k,
+                         MAX_WIDTH);
     return WEFT_OK;
 }
 
@@ -61,8 +64,14 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     weft_status st;
     float factor = 1, legacy = 0;
     char scaling[32] = "";
-    *r = (weft_attr_rope){.head_dim = hp->head_dim_k, .n_rot = hp->head_dim_k, .base = 10000, .freq_scale = 1, .attn_factor = 1,
-                          .beta_fast = 32, .beta_slow = 1, .n_ctx_orig = hp->n_ctx_train};
+    *r = (weft_attr_rope){.head_dim = hp->head_dim_k,
+                          .n_rot = hp->head_dim_k,
+                          .base = 10000,
+                          .freq_scale = 1,
+                          .attn_factor = 1,
+                          .beta_fast = 32,
+                          .beta_slow = 1,
+                          .n_ctx_orig = hp->n_ctx_train};
     if ((st = weft__source_i32(src, a, ".rope.dimension_count", 0, 1, MAX_WIDTH, &r->n_rot, err)) ||
         (st = weft__source_f32(src, a, ".rope.freq_base", 0, &r->base, err)) ||
         (st = weft__source_f32(src, a, ".rope.scale_linear", 0, &legacy, err)) ||
@@ -76,7 +85,8 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     if (r->n_rot > hp->head_dim_k || r->n_rot % 2)
         return weft_fail(err, WEFT_FORMAT, "%s: %d rotated elements in a head of %d", src->label, r->n_rot, hp->head_dim_k);
     if (!(r->base > 0) || !(factor >= 0) || !(legacy >= 0))
-        return weft_fail(err, WEFT_FORMAT, "%s: rope base %g and scaling factor %g must be positive", src->label, r->base, factor);
+        return weft_fail(err, WEFT_FORMAT, "%s: rope base %g and scaling factor %g must be positive", src->label, r->base,
+                         factor);
     if (!scaling[0] || !strcmp(scaling, "linear")) {
         /* A factor without a type means linear, as the oldest files had it. */
         float f = factor != 1 ? factor : legacy;
@@ -92,8 +102,8 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     } else if (!strcmp(scaling, "longrope")) {
         hp->rope_scaling = WEFT__ROPE_LONGROPE;
     } else if (strcmp(scaling, "none")) {
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: rope scaling '%s' is not supported; known: none, linear, yarn, longrope", src->label,
-                         scaling);
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: rope scaling '%s' is not supported; known: none, linear, yarn, longrope",
+                         src->label, scaling);
     }
     return WEFT_OK;
 }
@@ -105,12 +115,15 @@ weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_
     snprintf(hp->arch, sizeof hp->arch, "%s", arch);
     if ((st = read_sizes(src, hp, err))) return st;
     hp->n_ctx = n_ctx > 0 ? n_ctx : hp->n_ctx_train;
-    if ((st = weft__source_f32(src, arch, ".attention.layer_norm_rms_epsilon", 1, &hp->norm_eps, err)) || (st = read_rope(src, hp, err)))
+    if ((st = weft__source_f32(src, arch, ".attention.layer_norm_rms_epsilon", 1, &hp->norm_eps, err)) ||
+        (st = read_rope(src, hp, err)))
         return st;
-    if (!(hp->norm_eps >= 0 && hp->norm_eps < 1)) return weft_fail(err, WEFT_FORMAT, "%s: norm epsilon is %g", src->label, hp->norm_eps);
+    if (!(hp->norm_eps >= 0 && hp->norm_eps < 1))
+        return weft_fail(err, WEFT_FORMAT, "%s: norm epsilon is %g", src->label, hp->norm_eps);
     const weft__tensor_desc *embd = src->tensor(src, "token_embd.weight");
     if (!embd) return weft_fail(err, WEFT_FORMAT, "%s: tensor token_embd.weight is missing", src->label);
-    if (embd->d[1] > MAX_VOCAB) return weft_fail(err, WEFT_FORMAT, "%s: token_embd.weight has %llu rows", src->label, (unsigned long long)embd->d[1]);
+    if (embd->d[1] > MAX_VOCAB)
+        return weft_fail(err, WEFT_FORMAT, "%s: token_embd.weight has %llu rows", src->label, (unsigned long long)embd->d[1]);
     hp->n_vocab = (int32_t)embd->d[1];
     hp->d_ff_expert = hp->d_ff;
     if ((st = weft__source_i32(src, arch, ".expert_count", 0, 0, 4096, &hp->n_experts, err)) ||

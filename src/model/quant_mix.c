@@ -15,16 +15,18 @@ struct weft__mix {
 };
 
 static const weft__mix MIXES[] = {
-    {"F32", WEFT_F32, 0, PLAIN},         {"F16", WEFT_F16, 1, PLAIN},         {"BF16", WEFT_BF16, 32, PLAIN},
-    {"Q8_0", WEFT_Q8_0, 7, PLAIN},       {"Q4_0", WEFT_Q4_0, 2, PLAIN},       {"Q4_1", WEFT_Q4_1, 3, PLAIN},
-    {"Q5_0", WEFT_Q5_0, 8, PLAIN},       {"Q5_1", WEFT_Q5_1, 9, PLAIN},       {"Q2_K", WEFT_Q2_K, 10, PLAIN},
-    {"Q3_K_S", WEFT_Q3_K, 11, SMALL},    {"Q3_K_M", WEFT_Q3_K, 12, MEDIUM},   {"Q3_K_L", WEFT_Q3_K, 13, LARGE},
-    {"Q4_K_S", WEFT_Q4_K, 14, SMALL},    {"Q4_K_M", WEFT_Q4_K, 15, MEDIUM},   {"Q5_K_S", WEFT_Q5_K, 16, SMALL},
-    {"Q5_K_M", WEFT_Q5_K, 17, MEDIUM},   {"Q6_K", WEFT_Q6_K, 18, PLAIN},      {"IQ4_NL", WEFT_IQ4_NL, 25, PLAIN},
+    {"F32", WEFT_F32, 0, PLAIN},        {"F16", WEFT_F16, 1, PLAIN},       {"BF16", WEFT_BF16, 32, PLAIN},
+    {"Q8_0", WEFT_Q8_0, 7, PLAIN},      {"Q4_0", WEFT_Q4_0, 2, PLAIN},     {"Q4_1", WEFT_Q4_1, 3, PLAIN},
+    {"Q5_0", WEFT_Q5_0, 8, PLAIN},      {"Q5_1", WEFT_Q5_1, 9, PLAIN},     {"Q2_K", WEFT_Q2_K, 10, PLAIN},
+    {"Q3_K_S", WEFT_Q3_K, 11, SMALL},   {"Q3_K_M", WEFT_Q3_K, 12, MEDIUM}, {"Q3_K_L", WEFT_Q3_K, 13, LARGE},
+    {"Q4_K_S", WEFT_Q4_K, 14, SMALL},   {"Q4_K_M", WEFT_Q4_K, 15, MEDIUM}, {"Q5_K_S", WEFT_Q5_K, 16, SMALL},
+    {"Q5_K_M", WEFT_Q5_K, 17, MEDIUM},  {"Q6_K", WEFT_Q6_K, 18, PLAIN},    {"IQ4_NL", WEFT_IQ4_NL, 25, PLAIN},
     {"IQ4_XS", WEFT_IQ4_XS, 30, PLAIN},
 };
 /* Other spellings that people type. */
-static const struct { const char *name, *means; } ALIASES[] = {{"Q3_K", "Q3_K_M"}, {"Q4_K", "Q4_K_M"}, {"Q5_K", "Q5_K_M"}};
+static const struct {
+    const char *name, *means;
+} ALIASES[] = {{"Q3_K", "Q3_K_M"}, {"Q4_K", "Q4_K_M"}, {"Q5_K", "Q5_K_M"}};
 
 const weft__mix *weft__mix_find(const char *name)
 {
@@ -88,7 +90,8 @@ static uint32_t ffn_down_type(const weft__mix *mix, const weft__mix_model *m, in
 static uint32_t attn_output_type(const weft__mix *mix, const weft__mix_model *m)
 {
     if (m->n_experts == 8) {
-        int small = mix->base == WEFT_Q2_K || mix->base == WEFT_Q3_K || mix->base == WEFT_Q4_K || mix->base == WEFT_IQ4_NL || mix->base == WEFT_IQ4_XS;
+        int small = mix->base == WEFT_Q2_K || mix->base == WEFT_Q3_K || mix->base == WEFT_Q4_K || mix->base == WEFT_IQ4_NL ||
+                    mix->base == WEFT_IQ4_XS;
         return small && mix->variant != LARGE ? WEFT_Q5_K : mix->base;
     }
     if (mix->base == WEFT_Q2_K) return WEFT_Q3_K;
@@ -134,7 +137,8 @@ static uint32_t fitting(uint32_t type, int64_t k)
     return k % 32 == 0 ? type : WEFT_F16;
 }
 
-uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const char *name, int n_dims, int64_t k, uint32_t now, int *fallback)
+uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const char *name, int n_dims, int64_t k, uint32_t now,
+                        int *fallback)
 {
     *fallback = 0;
     if (n_dims < 2 || !ends_with(name, "weight") || ends_with(name, "_norm.weight") || ends_with(name, ".ffn_gate_inp.weight") ||

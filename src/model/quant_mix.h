@@ -17,7 +17,7 @@ uint32_t weft__mix_file_type(const weft__mix *mix);
 /* What the rules look at. */
 typedef struct weft__mix_model {
     int32_t n_layers, n_heads, n_kv_heads, n_experts;
-    int tied;        /* there is no output.weight */
+    int tied; /* there is no output.weight */
     int has_imatrix;
     int pure;
 } weft__mix_model;

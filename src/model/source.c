@@ -7,14 +7,14 @@
 
 static const char *kind_name(weft__meta_kind kind)
 {
-    static const char *const names[] = {"an integer", "a number", "a boolean", "a string", "an array", "an integer above 2^63 - 1",
-                                        "another type"};
+    static const char *const names[] = {
+        "an integer", "a number", "a boolean", "a string", "an array", "an integer above 2^63 - 1", "another type"};
     return names[kind];
 }
 
 /* Stores the full key and looks it up. Returns 1 found, 0 absent and optional, -1 with *st set. */
-static int look_up(const weft__source *src, const char *arch, const char *key, int required, char *full, size_t size, weft__meta *meta,
-                   weft_status *st, weft_error *err)
+static int look_up(const weft__source *src, const char *arch, const char *key, int required, char *full, size_t size,
+                   weft__meta *meta, weft_status *st, weft_error *err)
 {
     int n = snprintf(full, size, "%s%s", key[0] == '.' ? arch : "", key);
     if (n < 0 || (size_t)n >= size) {
@@ -27,7 +27,8 @@ static int look_up(const weft__source *src, const char *arch, const char *key, i
     return -1;
 }
 
-static weft_status wrong_kind(const weft__source *src, const char *key, const weft__meta *meta, const char *wanted, weft_error *err)
+static weft_status wrong_kind(const weft__source *src, const char *key, const weft__meta *meta, const char *wanted,
+                              weft_error *err)
 {
     return weft_fail(err, WEFT_FORMAT, "%s: key %s is %s, not %s", src->label, key, kind_name(meta->kind), wanted);
 }
@@ -48,20 +49,23 @@ weft_status weft__source_i32(const weft__source *src, const char *arch, const ch
     return WEFT_OK;
 }
 
-weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out, weft_error *err)
+weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out,
+                             weft_error *err)
 {
     char full[160];
     weft__meta meta;
     weft_status st = WEFT_OK;
     if (look_up(src, arch, key, required, full, sizeof full, &meta, &st, err) != 1) return st;
-    if (meta.kind != WEFT__META_INT && meta.kind != WEFT__META_FLOAT && meta.kind != WEFT__META_HUGE) return wrong_kind(src, full, &meta, "a number", err);
-    if (!isfinite((float)meta.f)) return weft_fail(err, WEFT_FORMAT, "%s: key %s is %g; it must be finite", src->label, full, meta.f);
+    if (meta.kind != WEFT__META_INT && meta.kind != WEFT__META_FLOAT && meta.kind != WEFT__META_HUGE)
+        return wrong_kind(src, full, &meta, "a number", err);
+    if (!isfinite((float)meta.f))
+        return weft_fail(err, WEFT_FORMAT, "%s: key %s is %g; it must be finite", src->label, full, meta.f);
     *out = (float)meta.f;
     return WEFT_OK;
 }
 
-weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out, size_t capacity,
-                                weft_error *err)
+weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out,
+                                size_t capacity, weft_error *err)
 {
     char full[160];
     weft__meta meta;

@@ -44,9 +44,10 @@ void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *
  * `required` 0: an absent key leaves *out as it was. A value of another type or outside [min, max] is an error that names it. */
 weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,
                              int32_t *out, weft_error *err);
-weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out, weft_error *err);
+weft_status weft__source_f32(const weft__source *src, const char *arch, const char *key, int required, float *out,
+                             weft_error *err);
 /* Copies into out[capacity], NUL-terminated; a longer value is an error. */
-weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out, size_t capacity,
-                                weft_error *err);
+weft_status weft__source_string(const weft__source *src, const char *arch, const char *key, int required, char *out,
+                                size_t capacity, weft_error *err);
 
 #endif

@@ -18,11 +18,11 @@ struct shape {
 };
 
 /* Sizes from the published config.json of each model; "tiny" is for tests. X(name, the rest of struct shape ...) */
-#define SHAPE_LIST(X)                                                                           \
-    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)    \
-    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)      \
-    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)    \
-    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)  \
+#define SHAPE_LIST(X)                                                                                                            \
+    X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)                                     \
+    X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)                                       \
+    X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)                                     \
+    X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)                                   \
     X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
 
 static const struct shape SHAPES[] = {
@@ -59,8 +59,10 @@ static weft_status add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n,
     if (s->n == s->capacity) return weft_fail(err, WEFT_INTERNAL, "%s: more tensors than planned", s->label);
     char *name = s->names[s->n];
     snprintf(name, WEFT_NAME_MAX, format, layer);
-    weft__tensor_desc t = {.name = name, .dtype = n ? dtype : WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
-    if ((st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err))) return weft_fail_within(err, st, "%s, %s", s->label, name);
+    weft__tensor_desc t = {
+        .name = name, .dtype = n ? dtype : WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
+    if ((st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err)))
+        return weft_fail_within(err, st, "%s, %s", s->label, name);
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t.n_bytes, 64, WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&spec, &s->buffers[s->n], err))) return st;
     t.buffer = s->buffers[s->n++];
@@ -76,14 +78,19 @@ static weft_status add_layer(weft__synthetic *s, uint32_t dtype, int l, weft_err
     const struct shape *h = s->shape;
     int64_t d = h->d_model, f = h->d_ff, q = (int64_t)h->n_heads * h->head_dim, kv = (int64_t)h->n_kv_heads * h->head_dim;
     weft_status st;
-    if ((st = add(s, dtype, d, 0, err, "blk.%d.attn_norm.weight", l)) || (st = add(s, dtype, d, q, err, "blk.%d.attn_q.weight", l)) ||
-        (st = add(s, dtype, d, kv, err, "blk.%d.attn_k.weight", l)) || (st = add(s, dtype, d, kv, err, "blk.%d.attn_v.weight", l)) ||
-        (st = add(s, dtype, q, d, err, "blk.%d.attn_output.weight", l)) || (st = add(s, dtype, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
-        (st = add(s, dtype, d, f, err, "blk.%d.ffn_gate.weight", l)) || (st = add(s, dtype, d, f, err, "blk.%d.ffn_up.weight", l)) ||
+    if ((st = add(s, dtype, d, 0, err, "blk.%d.attn_norm.weight", l)) ||
+        (st = add(s, dtype, d, q, err, "blk.%d.attn_q.weight", l)) ||
+        (st = add(s, dtype, d, kv, err, "blk.%d.attn_k.weight", l)) ||
+        (st = add(s, dtype, d, kv, err, "blk.%d.attn_v.weight", l)) ||
+        (st = add(s, dtype, q, d, err, "blk.%d.attn_output.weight", l)) ||
+        (st = add(s, dtype, d, 0, err, "blk.%d.ffn_norm.weight", l)) ||
+        (st = add(s, dtype, d, f, err, "blk.%d.ffn_gate.weight", l)) ||
+        (st = add(s, dtype, d, f, err, "blk.%d.ffn_up.weight", l)) ||
         (st = add(s, dtype, f, d, err, "blk.%d.ffn_down.weight", l)))
         return st;
-    if (h->qkv_bias && ((st = add(s, dtype, q, 0, err, "blk.%d.attn_q.bias", l)) || (st = add(s, dtype, kv, 0, err, "blk.%d.attn_k.bias", l)) ||
-                        (st = add(s, dtype, kv, 0, err, "blk.%d.attn_v.bias", l))))
+    if (h->qkv_bias &&
+        ((st = add(s, dtype, q, 0, err, "blk.%d.attn_q.bias", l)) || (st = add(s, dtype, kv, 0, err, "blk.%d.attn_k.bias", l)) ||
+         (st = add(s, dtype, kv, 0, err, "blk.%d.attn_v.bias", l))))
         return st;
     return WEFT_OK;
 }
@@ -114,7 +121,8 @@ weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progr
     if (!st) st = add(s, dtype, h->d_model, h->n_vocab, err, "token_embd.weight", 0);
     for (int l = 0; !st && l < h->n_layers; l++) {
         st = add_layer(s, dtype, l, err);
-        if (!st && progress && progress(arg, "random weights", (l + 1.0) / h->n_layers)) st = weft_fail(err, WEFT_CANCELLED, "cancelled");
+        if (!st && progress && progress(arg, "random weights", (l + 1.0) / h->n_layers))
+            st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
     if (!st) st = add(s, dtype, h->d_model, 0, err, "output_norm.weight", 0);
     if (!st && !h->tied) st = add(s, dtype, h->d_model, h->n_vocab, err, "output.weight", 0);
@@ -170,7 +178,11 @@ enum { N_NUMBERS = 11 };
 /* Hyperparameter i: its key within the architecture. */
 static const char *number(const struct shape *h, size_t i, weft__meta *out)
 {
-    const struct { const char *key; double value; int integer; } all[N_NUMBERS] = {
+    const struct {
+        const char *key;
+        double value;
+        int integer;
+    } all[N_NUMBERS] = {
         {".block_count", h->n_layers, 1},
         {".context_length", h->n_ctx, 1},
         {".embedding_length", h->d_model, 1},
@@ -183,7 +195,8 @@ static const char *number(const struct shape *h, size_t i, weft__meta *out)
         {".rope.freq_base", (double)h->rope_base, 0},
         {".attention.layer_norm_rms_epsilon", (double)h->norm_eps, 0},
     };
-    *out = (weft__meta){.kind = all[i].integer ? WEFT__META_INT : WEFT__META_FLOAT, .i = (int64_t)all[i].value, .f = all[i].value};
+    *out =
+        (weft__meta){.kind = all[i].integer ? WEFT__META_INT : WEFT__META_FLOAT, .i = (int64_t)all[i].value, .f = all[i].value};
     return all[i].key;
 }
 

@@ -32,23 +32,32 @@ void weft_sampler_params_default(weft_sampler_params *p)
 
 weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
 {
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
-    if (!(p->temperature >= 0 && p->temperature < INFINITY)) return weft_fail(err, WEFT_ARGUMENT, "temperature %g: must be 0 or more", p->temperature);
+    if (!(p->temperature >= 0 && p->temperature < INFINITY))
+        return weft_fail(err, WEFT_ARGUMENT, "temperature %g: must be 0 or more", p->temperature);
     if (p->top_k < 0) return weft_fail(err, WEFT_ARGUMENT, "top-k %d: must be 0 (off) or more", p->top_k);
-    if (!(p->top_p > 0 && p->top_p <= 1)) return weft_fail(err, WEFT_ARGUMENT, "top-p %g: must be above 0 and at most 1 (off)", p->top_p);
+    if (!(p->top_p > 0 && p->top_p <= 1))
+        return weft_fail(err, WEFT_ARGUMENT, "top-p %g: must be above 0 and at most 1 (off)", p->top_p);
     if (!(p->min_p >= 0 && p->min_p <= 1)) return weft_fail(err, WEFT_ARGUMENT, "min-p %g: must be from 0 (off) to 1", p->min_p);
     if (!(p->repeat_penalty > 0 && p->repeat_penalty < INFINITY))
         return weft_fail(err, WEFT_ARGUMENT, "repeat penalty %g: must be above 0 (1 is off)", p->repeat_penalty);
-    if (!isfinite(p->presence_penalty)) return weft_fail(err, WEFT_ARGUMENT, "presence penalty %g: must be finite", p->presence_penalty);
-    if (!isfinite(p->frequency_penalty)) return weft_fail(err, WEFT_ARGUMENT, "frequency penalty %g: must be finite", p->frequency_penalty);
-    if (p->penalty_last_n < -1) return weft_fail(err, WEFT_ARGUMENT, "penalty window %d: must be -1 (all), 0 (off) or more", p->penalty_last_n);
-    if (p->n_bias < 0 || (p->n_bias > 0 && !p->bias)) return weft_fail(err, WEFT_ARGUMENT, "%d logit biases without values", p->n_bias);
+    if (!isfinite(p->presence_penalty))
+        return weft_fail(err, WEFT_ARGUMENT, "presence penalty %g: must be finite", p->presence_penalty);
+    if (!isfinite(p->frequency_penalty))
+        return weft_fail(err, WEFT_ARGUMENT, "frequency penalty %g: must be finite", p->frequency_penalty);
+    if (p->penalty_last_n < -1)
+        return weft_fail(err, WEFT_ARGUMENT, "penalty window %d: must be -1 (all), 0 (off) or more", p->penalty_last_n);
+    if (p->n_bias < 0 || (p->n_bias > 0 && !p->bias))
+        return weft_fail(err, WEFT_ARGUMENT, "%d logit biases without values", p->n_bias);
     for (int32_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].token < 0 || p->bias[i].token >= n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d", p->bias[i].token, n_vocab - 1);
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d", p->bias[i].token,
+                             n_vocab - 1);
         if (isnan(p->bias[i].bias) || p->bias[i].bias == INFINITY)
-            return weft_fail(err, WEFT_ARGUMENT, "logit bias %g for token %d: must be finite or -infinity", p->bias[i].bias, p->bias[i].token);
+            return weft_fail(err, WEFT_ARGUMENT, "logit bias %g for token %d: must be finite or -infinity", p->bias[i].bias,
+                             p->bias[i].token);
     }
     return WEFT_OK;
 }
@@ -98,7 +107,8 @@ uint64_t weft_sampler_seed(const weft_sampler *s)
 
 weft_status weft_sampler_accept(weft_sampler *s, int32_t token, weft_error *err)
 {
-    if (token < 0 || token >= s->n_vocab) return weft_fail(err, WEFT_ARGUMENT, "token %d: the vocabulary has ids 0 to %d", token, s->n_vocab - 1);
+    if (token < 0 || token >= s->n_vocab)
+        return weft_fail(err, WEFT_ARGUMENT, "token %d: the vocabulary has ids 0 to %d", token, s->n_vocab - 1);
     if (s->window == 0) return WEFT_OK;
     if (s->window > 0) {
         if (s->n_history == s->window) s->count[s->history[s->at]]--;

@@ -74,8 +74,7 @@ static int64_t pages_available(const weft__sched *s)
 
 static int still_blocked(const weft__sched *s, int32_t i)
 {
-    return s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes &&
-           pages_available(s) <= s->blocked_pages;
+    return s->blocked_id == weft__sched_id(s, i) && s->blocked_changes == s->n_changes && pages_available(s) <= s->blocked_pages;
 }
 
 static void set_blocked(weft__sched *s, int32_t i)

@@ -12,9 +12,9 @@
 
 enum {
     LEVELS = WEFT__SCHED_PRIORITY_MAX - WEFT__SCHED_PRIORITY_MIN + 1,
-    PREEMPTION_LIFT = 4, /* levels that a preemption raises the rank of a request by */
+    PREEMPTION_LIFT = 4,  /* levels that a preemption raises the rank of a request by */
     PASSES_PER_LEVEL = 4, /* starts of higher levels that one level of difference is good for */
-    CREDIT_SHIFT = 10    /* counters of tenants are in 1/1024 of a prompt token */
+    CREDIT_SHIFT = 10     /* counters of tenants are in 1/1024 of a prompt token */
 };
 
 typedef struct sched_request {
@@ -30,15 +30,15 @@ typedef struct sched_request {
     int32_t level, tenant, line;
     int32_t prev, next; /* in its line; next also in the list of free records */
     int32_t n_prompt, max_new, n_generated;
-    int32_t n_computed;     /* tokens with keys and values */
-    int32_t n_highest;      /* the most that were computed or found so far: more is progress, less is done again */
-    int32_t n_prepaid;      /* prompt tokens its tenant was charged for and that are not computed yet */
+    int32_t n_computed; /* tokens with keys and values */
+    int32_t n_highest;  /* the most that were computed or found so far: more is progress, less is done again */
+    int32_t n_prepaid;  /* prompt tokens its tenant was charged for and that are not computed yet */
     int32_t n_cached, n_preempted;
-    int32_t rows;           /* in the step being planned or computed */
-    int32_t fresh;          /* no rows since it started or resumed, and nothing restored */
-    int32_t bare;           /* its prefix does not fit beside its own pages: it goes without one */
-    int32_t swapped;        /* the store kept its contents */
-    int32_t ending;         /* it finishes at the next opportunity, as `why` */
+    int32_t rows;    /* in the step being planned or computed */
+    int32_t fresh;   /* no rows since it started or resumed, and nothing restored */
+    int32_t bare;    /* its prefix does not fit beside its own pages: it goes without one */
+    int32_t swapped; /* the store kept its contents */
+    int32_t ending;  /* it finishes at the next opportunity, as `why` */
     int32_t next_ending;
     weft__sched_why why;
 } sched_request;

@@ -13,9 +13,12 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
         const char *name;
         int32_t value, least, most;
     } limits[] = {
-        {"n_slots", l->n_slots, 1, MAX_REQUESTS},       {"step_rows", l->step_rows, l->n_slots, INT32_MAX},
-        {"chunk", l->chunk, 1, INT32_MAX},              {"max_queue", l->max_queue, 1, MAX_REQUESTS},
-        {"n_ctx", l->n_ctx, 1, MAX_CTX},                {"reserve", l->reserve, 0, MAX_CTX},
+        {"n_slots", l->n_slots, 1, MAX_REQUESTS},
+        {"step_rows", l->step_rows, l->n_slots, INT32_MAX},
+        {"chunk", l->chunk, 1, INT32_MAX},
+        {"max_queue", l->max_queue, 1, MAX_REQUESTS},
+        {"n_ctx", l->n_ctx, 1, MAX_CTX},
+        {"reserve", l->reserve, 0, MAX_CTX},
         {"decode_cost", l->decode_cost, 1, MAX_COST},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)

@@ -50,7 +50,8 @@ static int check_listed(const weft_server *s, const weft__lora *loras, int n, we
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
-        if (!by_index(s, loras[i].id, &a)) return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
+        if (!by_index(s, loras[i].id, &a))
+            return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
     return 1;
 }
 
@@ -94,7 +95,8 @@ int weft__adapters_take(weft_server *s, const weft__ask *ask, weft_engine_lease 
     if (named && ask->lora_given)
         return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
     if (named) return take(s, &(weft_request_adapter){named, NAN, 0}, 1, out, fault);
-    if (ask->lora_given) return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, out, fault);
+    if (ask->lora_given)
+        return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, out, fault);
     return take_set(s, out, fault);
 }
 
@@ -108,7 +110,8 @@ static int is_within(const weft_server *s, const char *real)
 }
 
 /* Calls each for every adapter, in order. */
-static void each_adapter(const weft_server *s, void (*each)(const weft_server *s, const weft_engine_adapter *a, weft__text *out), weft__text *out)
+static void each_adapter(const weft_server *s, void (*each)(const weft_server *s, const weft_engine_adapter *a, weft__text *out),
+                         weft__text *out)
 {
     weft_engine_adapter page[PAGE];
     int32_t first = 0, n;
@@ -130,7 +133,8 @@ void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a,
     put_string(out, a->name);
     weft__text_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
     put_string(out, s->name);
-    weft__text_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version, (double)a->scale);
+    weft__text_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
+                      (double)a->scale);
 }
 
 static void put_another_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
@@ -160,8 +164,8 @@ static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__
     put_string(out, a->name);
     weft__text_puts(out, ",\"path\":");
     put_string(out, is_within(s, a->path) ? a->path + strlen(s->adapter_dir) + 1 : a->path);
-    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index), a->version, a->n_requests,
-                      (unsigned long long)a->n_bytes);
+    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index),
+                      a->version, a->n_requests, (unsigned long long)a->n_bytes);
 }
 
 /* ---- endpoints ---- */
@@ -218,7 +222,9 @@ void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *
 static int may_change(const weft_server *s, const char *field, weft__fault *fault)
 {
     if (s->adapter_dir) return 1;
-    return weft__fault_set(fault, 403, field, "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
+    return weft__fault_set(
+        fault, 403, field,
+        "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
 /* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
@@ -249,13 +255,16 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
     char joined[PATH_MAX];
     if (!may_change(s, "lora_path", fault)) return 0;
     if (path[0] == '/' || strchr(path, '\\') || !strcmp(path, "..") || !strncmp(path, "../", 3) || strstr(path, "/../") ||
-        (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) || (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
+        (strlen(path) >= 3 && !strcmp(path + strlen(path) - 3, "/..")) ||
+        (size_t)snprintf(joined, sizeof joined, "%s/%s", s->adapter_dir, path) >= sizeof joined)
         return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     if (!realpath(joined, out)) {
-        if (errno == ENOENT || errno == ENOTDIR) return weft__fault_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
+        if (errno == ENOENT || errno == ENOTDIR)
+            return weft__fault_set(fault, 404, "lora_path", "there is no adapter '%.200s' in the server's folder", path);
         return weft__fault_set(fault, 400, "lora_path", "'lora_path': %s", strerror(errno));
     }
-    if (!is_within(s, out) || !members_are_within(s, out)) return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
+    if (!is_within(s, out) || !members_are_within(s, out))
+        return weft__fault_set(fault, 400, "lora_path", "'lora_path' must be a path within the server's folder for adapters");
     return 1;
 }
 
@@ -269,7 +278,9 @@ static void put_loaded(const weft_server *s, const char *name, weft__text *out)
 /* The model's own names always mean the model. */
 static int name_is_free(const weft_server *s, const char *name, weft__fault *fault)
 {
-    return !weft__is_model_name(s, name) ? 1 : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
+    return !weft__is_model_name(s, name)
+               ? 1
+               : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
 }
 
 weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
@@ -280,7 +291,8 @@ weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
         n = weft_engine_adapters(s->engine, first, page, PAGE);
         for (int32_t i = 0; i < n && i < PAGE; i++)
             if (weft__is_model_name(s, page[i].name))
-                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name of the model itself; give it another", page[i].name);
+                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name of the model itself; give it another",
+                                 page[i].name);
         if (n > PAGE) first = page[PAGE - 1].index + 1;
     } while (n > PAGE);
     return WEFT_OK;
@@ -296,8 +308,10 @@ void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenan
     size_t n;
     const char *body = weft__http_body(r, &n);
     (void)tenant;
-    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) && place_of(s, ask.lora_path, place, &fault)) {
-        weft_status st = weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale, ask.load_inplace ? WEFT_ADAPTER_REPLACE : 0, &err);
+    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) &&
+        place_of(s, ask.lora_path, place, &fault)) {
+        weft_status st = weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale,
+                                                 ask.load_inplace ? WEFT_ADAPTER_REPLACE : 0, &err);
         without_folder(s, err.message);
         if (st == WEFT_EXISTS) weft__fault_set(&fault, 400, "lora_name", "%s", err.message);
         else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(&fault, st, err.message);
@@ -318,7 +332,8 @@ void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *ten
     const char *body = weft__http_body(r, &n);
     (void)tenant;
     if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault) && may_change(s, "lora_name", &fault)) {
-        if (weft_engine_adapter_remove(s->engine, ask.lora_name, &err)) weft__fault_set(&fault, 404, "lora_name", "%s", err.message);
+        if (weft_engine_adapter_remove(s->engine, ask.lora_name, &err))
+            weft__fault_set(&fault, 404, "lora_name", "%s", err.message);
         else weft__text_puts(&out, "{\"status\":\"ok\"}");
     }
     weft__ask_free(&ask);

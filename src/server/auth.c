@@ -45,13 +45,15 @@ weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err)
     static const char prefix[] = "sha256:";
     unsigned char one[32];
     if (!strncmp(key, prefix, sizeof prefix - 1)) {
-        if (!read_hex(key + sizeof prefix - 1, one)) return weft_fail(err, WEFT_ARGUMENT, "API key: sha256: wants 64 hexadecimal digits");
+        if (!read_hex(key + sizeof prefix - 1, one))
+            return weft_fail(err, WEFT_ARGUMENT, "API key: sha256: wants 64 hexadecimal digits");
     } else {
         if (strlen(key) < 8) return weft_fail(err, WEFT_ARGUMENT, "API key: shorter than 8 characters");
         weft_status st = hash(key, one, err);
         if (st) return st;
     }
-    if (!weft__grow(&keys->hashes, &keys->capacity, keys->n + 1, sizeof *keys->hashes)) return weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
+    if (!weft__grow(&keys->hashes, &keys->capacity, keys->n + 1, sizeof *keys->hashes))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
     memcpy(keys->hashes[keys->n++], one, sizeof one);
     return WEFT_OK;
 }
@@ -76,7 +78,8 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
     if (!f) return weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
     for (int number = 1; !st && fgets(line, sizeof line, f); number++) {
         if (!strchr(line, '\n') && !feof(f)) { /* its rest would be read as a line: a key that nobody chose */
-            st = weft_fail(err, WEFT_ARGUMENT, "%s, line %d: longer than %zu bytes, or with a NUL byte", path, number, sizeof line - 2);
+            st = weft_fail(err, WEFT_ARGUMENT, "%s, line %d: longer than %zu bytes, or with a NUL byte", path, number,
+                           sizeof line - 2);
             break;
         }
         char *key = trim(line);

@@ -88,7 +88,8 @@ static int int_in_range(const weft__field *f, int64_t value, weft__fault *fault)
 {
     int64_t min = whole(f->min), max = whole(f->max);
     if (!has_range(f) || (value >= min && value <= max)) return 1;
-    return weft__fault_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min, (long long)max, (long long)value);
+    return weft__fault_set(fault, 400, f->name, "'%s' must be from %lld to %lld, not %lld", f->name, (long long)min,
+                           (long long)max, (long long)value);
 }
 
 static int in_range(const weft__field *f, double value, weft__fault *fault)
@@ -114,7 +115,8 @@ static int read_only(const weft__field *f, const weft__json *v, weft__fault *fau
     double value;
     int flag;
     if (weft__json_bool(v, &flag)) value = flag;
-    else if (!weft__json_double(v, &value)) return weft__fault_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
+    else if (!weft__json_double(v, &value))
+        return weft__fault_set(fault, 400, f->name, "'%s' must be a number or a boolean, not %s", f->name, kind_text(v));
     if (value == f->fallback) return 1;
     return weft__fault_set(fault, 400, f->name, "'%s' other than %.12g is not supported", f->name, f->fallback);
 }
@@ -126,7 +128,8 @@ static int read_empty(const weft__field *f, const weft__json *v, weft__fault *fa
     int flag;
     if (weft__json_bool(v, &flag) && !flag) return 1;
     if (weft__json_string(v, &s, &n) && !n) return 1;
-    if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v)) return 1;
+    if ((weft__json_kind_of(v) == WEFT__JSON_ARRAY || weft__json_kind_of(v) == WEFT__JSON_OBJECT) && !weft__json_size(v))
+        return 1;
     return weft__fault_set(fault, 400, f->name, "'%s' is not supported by this server", f->name);
 }
 
@@ -209,7 +212,8 @@ int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, s
     for (const weft__field *f = form->fields; f->name; f++) set_default(ask, f);
     if (!n) return weft__fault_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
     if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
-        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB", WEFT__MAX_TREE >> 20);
+        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
+                               WEFT__MAX_TREE >> 20);
     weft_status st = weft__json_parse(body, n, &ask->root, &err);
     if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     if (st) return weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
@@ -224,14 +228,17 @@ static void write_field(weft__text *out, const weft__field *f)
 {
     static const char *const types[] = {"boolean", "integer", "number", "string", "", "", "", "empty", "any"};
     weft__json_write_string(out, f->name, strlen(f->name));
-    const char *type = f->kind == WEFT__FIELD_JSON || f->kind == WEFT__FIELD_READ ? f->type : f->kind == WEFT__FIELD_ONLY ? "constant" : types[f->kind];
+    const char *type = f->kind == WEFT__FIELD_JSON || f->kind == WEFT__FIELD_READ ? f->type
+                       : f->kind == WEFT__FIELD_ONLY                              ? "constant"
+                                                                                  : types[f->kind];
     weft__text_printf(out, ": {\"type\": \"%s\", \"required\": %s", type, f->required ? "true" : "false");
     int is_number = f->kind == WEFT__FIELD_INT || f->kind == WEFT__FIELD_NUMBER || f->kind == WEFT__FIELD_ONLY;
     if (f->kind == WEFT__FIELD_INT && has_range(f))
         weft__text_printf(out, ", \"minimum\": %lld, \"maximum\": %lld", (long long)whole(f->min), (long long)whole(f->max));
     else if (is_number && has_range(f)) weft__text_printf(out, ", \"minimum\": %.17g, \"maximum\": %.17g", f->min, f->max);
     if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__text_printf(out, ", \"maxLength\": %.17g", f->max);
-    if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL) weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
+    if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL)
+        weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
     if (!isnan(f->fallback) && is_number) weft__text_printf(out, ", \"default\": %.17g", f->fallback);
     weft__text_puts(out, "}");
 }
@@ -240,8 +247,8 @@ void weft__forms_write(weft__text *out)
 {
     weft__text_puts(out, "{");
     for (const weft__form *const *form = weft__forms; *form; form++) {
-        weft__text_printf(out, "%s\"%s\": {\"path\": \"%s\", \"strict\": %s, \"fields\": {", form == weft__forms ? "" : ",\n", (*form)->name,
-                          (*form)->path, (*form)->strict ? "true" : "false");
+        weft__text_printf(out, "%s\"%s\": {\"path\": \"%s\", \"strict\": %s, \"fields\": {", form == weft__forms ? "" : ",\n",
+                          (*form)->name, (*form)->path, (*form)->strict ? "true" : "false");
         for (const weft__field *f = (*form)->fields; f->name; f++) {
             if (f != (*form)->fields) weft__text_puts(out, ",\n  ");
             write_field(out, f);

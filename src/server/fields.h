@@ -22,10 +22,10 @@ typedef enum weft__field_kind {
 
 /* What is wrong with a request. */
 typedef struct weft__fault {
-    int status;        /* of HTTP */
-    const char *code;  /* OpenAI's error code, or NULL */
-    char field[96];    /* "messages[2].role"; "" when it is about none */
-    char message[512]; /* names the field, what it may be, and what it is */
+    int status;              /* of HTTP */
+    const char *code;        /* OpenAI's error code, or NULL */
+    char field[96];          /* "messages[2].role"; "" when it is about none */
+    char message[512];       /* names the field, what it may be, and what it is */
     int64_t n_prompt, n_ctx; /* with code "context_length_exceeded" */
 } weft__fault;
 
@@ -33,7 +33,13 @@ typedef struct weft__fault {
 int weft__fault_set(weft__fault *fault, int status, const char *field, const char *format, ...) WEFT_PRINTF(4, 5);
 
 enum { WEFT__MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
-enum { WEFT__MAX_STOPS = 16, WEFT__MAX_STOP_BYTES = 1000, WEFT__MAX_BIASES = 2048, WEFT__MAX_N = 128, WEFT__MAX_MESSAGES = 16384 };
+enum {
+    WEFT__MAX_STOPS = 16,
+    WEFT__MAX_STOP_BYTES = 1000,
+    WEFT__MAX_BIASES = 2048,
+    WEFT__MAX_N = 128,
+    WEFT__MAX_MESSAGES = 16384
+};
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
 
 typedef struct weft__bias_text {
@@ -61,8 +67,8 @@ typedef struct weft__ask {
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;
     int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special, with_pieces;
-    int logprobs;      /* chat: wanted at all */
-    int64_t n_top;     /* likeliest tokens with each; -1: none wanted */
+    int logprobs;  /* chat: wanted at all */
+    int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
     int json_object;
     int base64;
@@ -98,9 +104,9 @@ typedef struct weft__field {
 
 /* A kind of request. */
 typedef struct weft__form {
-    const char *name;         /* "chat" */
-    const char *path;         /* "/v1/chat/completions" */
-    int strict;               /* 1: unknown fields are refused */
+    const char *name; /* "chat" */
+    const char *path; /* "/v1/chat/completions" */
+    int strict;       /* 1: unknown fields are refused */
     const weft__field *fields;
     int (*check)(weft__ask *ask, weft__fault *fault); /* what fields demand of each other; NULL: nothing */
 } weft__form;
@@ -111,8 +117,8 @@ int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, s
 /* Lets go of what was only to be read: prompts, messages, tokens and whatever is no string that the ask names. */
 void weft__ask_settle(weft__ask *ask);
 
-extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;           /* OpenAI's */
-extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize,        /* llama.cpp's */
+extern const weft__form weft__form_chat, weft__form_completions, weft__form_embeddings;    /* OpenAI's */
+extern const weft__form weft__form_completion, weft__form_tokenize, weft__form_detokenize, /* llama.cpp's */
     weft__form_apply_template, weft__form_embedding, weft__form_slot;
 extern const weft__form weft__form_load_adapter, weft__form_unload_adapter; /* vLLM's */
 /* All of them; NULL-terminated. */

@@ -16,11 +16,14 @@ static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft_
 {
     const char *s;
     size_t n;
-    if (!weft__json_string(v, &s, &n)) return weft__fault_set(fault, 400, name, "'%s' must be a string or an array of strings", name);
+    if (!weft__json_string(v, &s, &n))
+        return weft__fault_set(fault, 400, name, "'%s' must be a string or an array of strings", name);
     if (n > WEFT__MAX_STOP_BYTES)
-        return weft__fault_set(fault, 400, name, "'%s' must be strings of at most %d bytes, not %zu", name, WEFT__MAX_STOP_BYTES, n);
+        return weft__fault_set(fault, 400, name, "'%s' must be strings of at most %d bytes, not %zu", name, WEFT__MAX_STOP_BYTES,
+                               n);
     if (!n) return 1; /* would stop everything; clients send it for none */
-    if (ask->n_stops == WEFT__MAX_STOPS) return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS);
+    if (ask->n_stops == WEFT__MAX_STOPS)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS);
     ask->stops[ask->n_stops] = s;
     ask->stop_lengths[ask->n_stops++] = n;
     return 1;
@@ -29,7 +32,9 @@ static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft_
 static int read_stop(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return add_stop(ask, name, v, fault);
-    if (weft__json_size(v) > 1000) return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS); /* also of empty ones */
+    if (weft__json_size(v) > 1000)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name,
+                               WEFT__MAX_STOPS); /* also of empty ones */
     for (size_t i = 0; i < weft__json_size(v); i++)
         if (!add_stop(ask, name, weft__json_at(v, i), fault)) return 0;
     return 1;
@@ -50,7 +55,8 @@ static int add_bias(weft__ask *ask, const char *name, int64_t id, const weft__js
     if (weft__json_bool(v, &flag) && !flag && limit > 100) bias = -INFINITY; /* llama.cpp's: never */
     else if (!weft__json_double(v, &bias)) return weft__fault_set(fault, 400, name, "'%s' must have numbers as values", name);
     else if (!(bias >= -limit && bias <= limit))
-        return weft__fault_set(fault, 400, name, "'%s' must have values from %g to %g, not %g for token %lld", name, -limit, limit, bias, (long long)id);
+        return weft__fault_set(fault, 400, name, "'%s' must have values from %g to %g, not %g for token %lld", name, -limit,
+                               limit, bias, (long long)id);
     ask->bias[ask->n_bias++] = (weft_logit_bias){(int32_t)id, (float)bias};
     return 1;
 }
@@ -58,7 +64,8 @@ static int add_bias(weft__ask *ask, const char *name, int64_t id, const weft__js
 static int make_biases(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     size_t n = weft__json_size(v);
-    if (n > WEFT__MAX_BIASES) return weft__fault_set(fault, 400, name, "'%s' must have at most %d tokens, not %zu", name, WEFT__MAX_BIASES, n);
+    if (n > WEFT__MAX_BIASES)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d tokens, not %zu", name, WEFT__MAX_BIASES, n);
     ask->bias = weft__alloc_array(n, sizeof *ask->bias);
     ask->bias_texts = weft__alloc_array(n, sizeof *ask->bias_texts);
     return ask->bias && ask->bias_texts ? 1 : weft__fault_set(fault, 503, NULL, "no memory for the request");
@@ -68,11 +75,13 @@ static int read_bias_object(weft__ask *ask, const char *name, const weft__json *
 {
     weft__json_member m = {0};
     int64_t id;
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object of token ids and numbers", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT)
+        return weft__fault_set(fault, 400, name, "'%s' must be an object of token ids and numbers", name);
     if (!make_biases(ask, name, v, fault)) return 0;
     while (weft__json_next(v, &m)) {
         if (!token_id(ask, m.key, &id))
-            return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d as keys, not '%.40s'", name, ask->n_vocab - 1, m.key);
+            return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d as keys, not '%.40s'", name,
+                                   ask->n_vocab - 1, m.key);
         if (!add_bias(ask, name, id, m.value, limit, fault)) return 0;
     }
     return 1;
@@ -89,11 +98,14 @@ static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pa
     int64_t id;
     const char *s;
     size_t n;
-    if (weft__json_size(pair) != 2 || !key) return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number]", name);
+    if (weft__json_size(pair) != 2 || !key)
+        return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number]", name);
     if (weft__json_string(key, &s, &n)) {
         if (!add_bias(ask, name, 0, value, 1e4, fault)) return 0;
         ask->bias_texts[ask->n_bias_texts++] = (weft__bias_text){s, n, ask->bias[--ask->n_bias].bias};
-        return n <= WEFT__MAX_STOP_BYTES ? 1 : weft__fault_set(fault, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__MAX_STOP_BYTES);
+        return n <= WEFT__MAX_STOP_BYTES
+                   ? 1
+                   : weft__fault_set(fault, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__MAX_STOP_BYTES);
     }
     if (!weft__json_int(key, &id) || id < 0 || id >= ask->n_vocab)
         return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d", name, ask->n_vocab - 1);
@@ -103,7 +115,8 @@ static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pa
 static int read_bias_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return read_bias_object(ask, name, v, 1e4, fault);
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number] or an object", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
+        return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number] or an object", name);
     if (!make_biases(ask, name, v, fault)) return 0;
     for (size_t i = 0; i < weft__json_size(v); i++)
         if (!read_bias_pair(ask, name, weft__json_at(v, i), fault)) return 0;
@@ -115,7 +128,9 @@ static int read_stream_options(weft__ask *ask, const char *name, const weft__jso
     weft__json_member m = {0};
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object", name);
     while (weft__json_next(v, &m)) {
-        int ignored, *to = !strcmp(m.key, "include_usage") ? &ask->include_usage : !strcmp(m.key, "include_obfuscation") ? &ignored : NULL;
+        int ignored, *to = !strcmp(m.key, "include_usage")         ? &ask->include_usage
+                           : !strcmp(m.key, "include_obfuscation") ? &ignored
+                                                                   : NULL;
         if (!to) return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
         if (!weft__json_bool(m.value, to))
             return weft__fault_set(fault, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
@@ -129,7 +144,8 @@ static int read_response_format(weft__ask *ask, const char *name, const weft__js
     size_t n;
     if (!weft__json_string(weft__json_get(v, "type"), &type, &n))
         return weft__fault_set(fault, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
-    if (!strcmp(type, "json_schema")) return weft__fault_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
+    if (!strcmp(type, "json_schema"))
+        return weft__fault_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
     ask->json_object = !strcmp(type, "json_object");
     if (ask->json_object || !strcmp(type, "text")) return 1;
     return weft__fault_set(fault, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
@@ -141,7 +157,9 @@ static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, 
     size_t n;
     weft__json_string(v, &s, &n);
     ask->base64 = s && !strcmp(s, "base64");
-    return ask->base64 || (s && !strcmp(s, "float")) ? 1 : weft__fault_set(fault, 400, name, "'%s' must be 'float' or 'base64'", name);
+    return ask->base64 || (s && !strcmp(s, "float"))
+               ? 1
+               : weft__fault_set(fault, 400, name, "'%s' must be 'float' or 'base64'", name);
 }
 
 static int read_seed(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
@@ -206,7 +224,8 @@ static int check_ids(const weft__ask *ask, const char *name, const weft__json *v
 
 static int read_ids(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of token ids", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
+        return weft__fault_set(fault, 400, name, "'%s' must be an array of token ids", name);
     return check_ids(ask, name, v, 0, fault);
 }
 
@@ -229,13 +248,15 @@ static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, i
     if (!n && ask->form == &weft__form_tokenize) return 1; /* no tokens, as llama.cpp says */
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
     if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
-    if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
+    if (n > WEFT__MAX_N)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *e = weft__json_at(v, i);
         char where[80];
         snprintf(where, sizeof where, "%.40s[%zu]", name, i);
         if (weft__json_kind_of(e) == WEFT__JSON_STRING) continue;
-        if (weft__json_kind_of(e) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, where, "'%s' must be a string or an array of token ids", where);
+        if (weft__json_kind_of(e) != WEFT__JSON_ARRAY)
+            return weft__fault_set(fault, 400, where, "'%s' must be a string or an array of token ids", where);
         if (!check_ids(ask, where, e, mixed, fault)) return 0;
     }
     return 1;
@@ -260,8 +281,11 @@ static int add_part(weft__text *text, const char *where, const weft__json *part,
     size_t n;
     if (!weft__json_string(weft__json_get(part, "type"), &type, &n))
         return weft__fault_set(fault, 400, where, "'%s' must be an object with a 'type'", where);
-    if (strcmp(type, "text")) return weft__fault_set(fault, 400, where, "'%s.type' '%.40s' is not supported by this server; it must be text", where, type);
-    if (!weft__json_string(weft__json_get(part, "text"), &s, &n)) return weft__fault_set(fault, 400, where, "'%s.text' must be a string", where);
+    if (strcmp(type, "text"))
+        return weft__fault_set(fault, 400, where, "'%s.type' '%.40s' is not supported by this server; it must be text", where,
+                               type);
+    if (!weft__json_string(weft__json_get(part, "text"), &s, &n))
+        return weft__fault_set(fault, 400, where, "'%s.text' must be a string", where);
     if (text->len) weft__text_putc(text, '\n');
     weft__text_put(text, s, n);
     return 1;
@@ -293,15 +317,20 @@ done:
 int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     size_t n = weft__json_size(v);
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of objects with 'id' and 'scale'", name);
-    if (n > WEFT__MAX_LORAS) return weft__fault_set(fault, 400, name, "'%s' must have at most %d adapters, not %zu", name, WEFT__MAX_LORAS, n);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
+        return weft__fault_set(fault, 400, name, "'%s' must be an array of objects with 'id' and 'scale'", name);
+    if (n > WEFT__MAX_LORAS)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d adapters, not %zu", name, WEFT__MAX_LORAS, n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *item = weft__json_at(v, i);
         weft__lora *l = &ask->loras[i];
-        if (!weft__json_int(weft__json_get(item, "id"), &l->id) || !weft__json_double(weft__json_get(item, "scale"), &l->scale) || !(fabs(l->scale) <= 1e6))
-            return weft__fault_set(fault, 400, name, "'%s[%zu]' must be an object with a whole number 'id' and a number 'scale'", name, i);
+        if (!weft__json_int(weft__json_get(item, "id"), &l->id) || !weft__json_double(weft__json_get(item, "scale"), &l->scale) ||
+            !(fabs(l->scale) <= 1e6))
+            return weft__fault_set(fault, 400, name, "'%s[%zu]' must be an object with a whole number 'id' and a number 'scale'",
+                                   name, i);
         for (size_t k = 0; k < i; k++)
-            if (ask->loras[k].id == l->id) return weft__fault_set(fault, 400, name, "'%s' has id %lld twice", name, (long long)l->id);
+            if (ask->loras[k].id == l->id)
+                return weft__fault_set(fault, 400, name, "'%s' has id %lld twice", name, (long long)l->id);
     }
     ask->lora_given = 1;
     ask->n_loras = (int)n;
@@ -326,9 +355,11 @@ static int check_message(size_t i, const weft__json *v, weft__fault *fault)
     snprintf(where, sizeof where, "messages[%zu]", i);
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, where, "'%s' must be an object", where);
     snprintf(where, sizeof where, "messages[%zu].role", i);
-    if (!weft__json_string(weft__json_get(v, "role"), &role, &n)) return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
+    if (!weft__json_string(weft__json_get(v, "role"), &role, &n))
+        return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
     if (!known_role(role))
-        return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where, role);
+        return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where,
+                               role);
     snprintf(where, sizeof where, "messages[%zu].content", i);
     if ((!content || weft__json_is_null(content)) && strcmp(role, "assistant"))
         return weft__fault_set(fault, 400, where, "'%s' is missing; it must be a string or an array of parts", where);
@@ -360,9 +391,11 @@ static weft__json *flat_message(size_t i, const weft__json *v, weft__fault *faul
 static int read_messages(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     size_t n = weft__json_size(v);
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) return weft__fault_set(fault, 400, name, "'%s' must be an array of messages", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
+        return weft__fault_set(fault, 400, name, "'%s' must be an array of messages", name);
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
-    if (n > WEFT__MAX_MESSAGES) return weft__fault_set(fault, 400, name, "'%s' must have at most %d messages, not %zu", name, WEFT__MAX_MESSAGES, n);
+    if (n > WEFT__MAX_MESSAGES)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d messages, not %zu", name, WEFT__MAX_MESSAGES, n);
     ask->flat = weft__json_new_array();
     for (size_t i = 0; i < n; i++) {
         weft__json *m = flat_message(i, weft__json_at(v, i), fault);
@@ -376,14 +409,16 @@ static int read_messages(weft__ask *ask, const char *name, const weft__json *v, 
 
 static int check_stream(const weft__ask *ask, weft__fault *fault)
 {
-    if (weft__json_get(ask->root, "stream_options") && !weft__json_is_null(weft__json_get(ask->root, "stream_options")) && !ask->stream)
+    if (weft__json_get(ask->root, "stream_options") && !weft__json_is_null(weft__json_get(ask->root, "stream_options")) &&
+        !ask->stream)
         return weft__fault_set(fault, 400, "stream_options", "'stream_options' is only allowed when 'stream' is true");
     return 1;
 }
 
 static int check_constraint(const weft__ask *ask, const char *format, weft__fault *fault)
 {
-    if (ask->grammar && ask->json_object) return weft__fault_set(fault, 400, "grammar", "'grammar' and '%s' exclude each other", format);
+    if (ask->grammar && ask->json_object)
+        return weft__fault_set(fault, 400, "grammar", "'grammar' and '%s' exclude each other", format);
     return 1;
 }
 
@@ -411,16 +446,46 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 
 /* ---- the tables ---- */
 
-#define BOOL(name, member, fallback) {name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL}
-#define INT(name, member, fallback, min, max) {name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL}
-#define NUMBER(name, member, fallback, min, max) {name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL}
-#define STRING(name, member, max) {name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL}
-#define JSON(name, required, member, type, read) {name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read}
-#define READ(name, type, read) {name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read}
-#define ONLY(name, value) {name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL}
-#define EMPTY(name) {name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL}
-#define NOTE(name) {name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL}
-#define END {NULL, 0, 0, 0, 0, 0, 0, NULL, NULL}
+#define BOOL(name, member, fallback)                                                                                             \
+    {                                                                                                                            \
+        name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL                                                        \
+    }
+#define INT(name, member, fallback, min, max)                                                                                    \
+    {                                                                                                                            \
+        name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL                                                     \
+    }
+#define NUMBER(name, member, fallback, min, max)                                                                                 \
+    {                                                                                                                            \
+        name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL                                                  \
+    }
+#define STRING(name, member, max)                                                                                                \
+    {                                                                                                                            \
+        name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL                                                        \
+    }
+#define JSON(name, required, member, type, read)                                                                                 \
+    {                                                                                                                            \
+        name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read                                                     \
+    }
+#define READ(name, type, read)                                                                                                   \
+    {                                                                                                                            \
+        name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read                                                                     \
+    }
+#define ONLY(name, value)                                                                                                        \
+    {                                                                                                                            \
+        name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL                                                                    \
+    }
+#define EMPTY(name)                                                                                                              \
+    {                                                                                                                            \
+        name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL                                                                 \
+    }
+#define NOTE(name)                                                                                                               \
+    {                                                                                                                            \
+        name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL                                                                    \
+    }
+#define END                                                                                                                      \
+    {                                                                                                                            \
+        NULL, 0, 0, 0, 0, 0, 0, NULL, NULL                                                                                       \
+    }
 
 #define TEXTS "string or array of strings"
 #define PROMPT "string, array of strings, array of token ids, or array of those"
@@ -433,11 +498,11 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
 #define OPENAI_SAMPLING                                                                                                          \
     INT("n", n, 1, 1, WEFT__MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                \
         NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
-        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, read_seed},                                     \
+        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, read_seed},                                          \
         READ("logit_bias", "object of token ids and numbers", read_bias), READ("stop", TEXTS, read_stop),                        \
         BOOL("stream", stream, 0), READ("stream_options", "object", read_stream_options),                                        \
-        READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME), STRING("model", model, MAX_NAME), \
-        INT("top_k", top_k, 0, 0, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                                                     \
+        READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME),                                 \
+        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, 0, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                   \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR), READ("lora", LORAS, weft__lora_read),    \
         INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
@@ -604,7 +669,7 @@ const weft__form weft__form_load_adapter = {"load_lora_adapter", "/v1/load_lora_
 const weft__form weft__form_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0, unload_adapter_fields, NULL};
 
 const weft__form *const weft__forms[] = {
-    &weft__form_chat,     &weft__form_completions, &weft__form_embeddings,     &weft__form_completion, &weft__form_tokenize,
-    &weft__form_detokenize, &weft__form_apply_template, &weft__form_embedding, &weft__form_slot,       &weft__form_load_adapter,
-    &weft__form_unload_adapter, NULL,
+    &weft__form_chat,     &weft__form_completions,  &weft__form_embeddings,     &weft__form_completion,
+    &weft__form_tokenize, &weft__form_detokenize,   &weft__form_apply_template, &weft__form_embedding,
+    &weft__form_slot,     &weft__form_load_adapter, &weft__form_unload_adapter, NULL,
 };

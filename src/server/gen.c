@@ -75,7 +75,8 @@ static int add_entry(weft__choice *c, weft__entry **all, size_t *n, size_t *capa
 {
     if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
     if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
-    (*all)[(*n)++] = (weft__entry){.token = e->token, .logprob = e->logprob, .n_top = e->n_top, .first_top = c->n_tops, .begin = c->raw, .end = c->raw};
+    (*all)[(*n)++] = (weft__entry){
+        .token = e->token, .logprob = e->logprob, .n_top = e->n_top, .first_top = c->n_tops, .begin = c->raw, .end = c->raw};
     if (e->n_top > 0) memcpy(c->tops + c->n_tops, e->top, (size_t)e->n_top * sizeof *c->tops);
     c->n_tops += (size_t)(e->n_top > 0 ? e->n_top : 0);
     return 1;
@@ -127,7 +128,8 @@ static void on_began(weft__choice *c, const weft_event *e)
     c->began = 1;
     c->last_ns = weft__http_began_ns(g->r);
     if (!g->embedding)
-        c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids, c->prompt->n, (int32_t)g->ask.max_tokens);
+        c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
+                                   c->prompt->n, (int32_t)g->ask.max_tokens);
     if (!g->ask.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
     send(g);
@@ -310,9 +312,11 @@ static int add_text_biases(weft__gen *g, weft__fault *fault)
         int32_t ids[WEFT__MAX_STOP_BYTES + 16];
         size_t n;
         weft_error err = {0};
-        if (weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids, WEFT__MAX_STOP_BYTES + 16, &n, &err))
+        if (weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids, WEFT__MAX_STOP_BYTES + 16, &n,
+                          &err))
             return weft__fault_set(fault, 400, "logit_bias", "'logit_bias': %s", err.message);
-        if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias)) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+        if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias))
+            return weft__fault_set(fault, 503, NULL, "no memory for the request");
         for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};
     }
     return 1;
@@ -322,7 +326,8 @@ static int compile_grammar(weft__gen *g, weft__fault *fault)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
-    if (g->ask.grammar) st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
+    if (g->ask.grammar)
+        st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
     else st = weft__compiler_json(g->server, &g->grammar, &err);
     if (!st) return 1;
     const char *field = g->ask.grammar ? "grammar" : "response_format";
@@ -336,7 +341,8 @@ static int check_length(weft__gen *g, weft__fault *fault)
         int32_t n = g->prompts.items[i].n, room = n_ctx - n;
         if (!n) return weft__fault_set(fault, 400, g->embedding ? "input" : "prompt", "the prompt has no tokens");
         if (room >= (g->embedding || g->ask.max_tokens == 0 ? 0 : 1)) continue;
-        weft__fault_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n, n_ctx);
+        weft__fault_set(fault, 400, "", "the prompt has %d tokens; this server's context holds %d, the answer included", n,
+                        n_ctx);
         fault->code = "context_length_exceeded";
         fault->n_prompt = n;
         fault->n_ctx = n_ctx;
@@ -362,11 +368,18 @@ static int begin_choice(weft__gen *g, int i, weft__fault *fault)
 static int prepare(weft__gen *g, weft__fault *fault)
 {
     int64_t n = (int64_t)g->prompts.n * g->ask.n;
-    if (n > WEFT__MAX_N) return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N, (long long)n);
+    if (n > WEFT__MAX_N)
+        return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
+                               (long long)n);
     if (n > g->server->max_requests)
-        return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : g->embedding ? "input" : "prompt", "%lld answers at once: this server takes %d together, in its slots and its queue",
-                               (long long)n, g->server->max_requests);
-    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->lease, fault) || !add_text_biases(g, fault)) return 0;
+        return weft__fault_set(fault, 400,
+                               g->ask.n > 1   ? "n"
+                               : g->embedding ? "input"
+                                              : "prompt",
+                               "%lld answers at once: this server takes %d together, in its slots and its queue", (long long)n,
+                               g->server->max_requests);
+    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->lease, fault) || !add_text_biases(g, fault))
+        return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
     uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
@@ -477,7 +490,8 @@ static int submit_all(weft__gen *g, weft__fault *fault)
 /* An id that nobody can guess. */
 static void make_id(char *out, size_t n, const char *prefix)
 {
-    snprintf(out, n, "%s%016llx%08llx", prefix, (unsigned long long)weft__rng_entropy(), (unsigned long long)(weft__rng_entropy() & 0xffffffff));
+    snprintf(out, n, "%s%016llx%08llx", prefix, (unsigned long long)weft__rng_entropy(),
+             (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
 static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant)
@@ -525,8 +539,8 @@ void weft__gen_compiled(weft__gen *g)
     unref(g);
 }
 
-void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix, weft__ask *ask,
-                     weft__prompts *prompts, int embedding)
+void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
+                     weft__ask *ask, weft__prompts *prompts, int embedding)
 {
     weft__fault fault = {0};
     weft__gen *g = new_gen(s, r, writer, tenant);
@@ -562,7 +576,8 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
         return;
     }
     if (weft__compiler_put(s, g)) return;
-    weft__fault_set(&fault, 429, g->ask.grammar ? "grammar" : "response_format", "too many grammars wait to be compiled; try again in 2 s");
+    weft__fault_set(&fault, 429, g->ask.grammar ? "grammar" : "response_format",
+                    "too many grammars wait to be compiled; try again in 2 s");
     weft__http_add_header(r, "Retry-After", "2");
     weft__reply_fault(r, &fault);
     unref(g);

@@ -27,15 +27,18 @@ static weft_status listen_unix(weft__http *h, weft_error *err)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     const char *path = h->config.unix_path;
-    if (strlen(path) >= sizeof a.sun_path) return weft_fail(err, WEFT_ARGUMENT, "%s: longer than %zu bytes", path, sizeof a.sun_path - 1);
+    if (strlen(path) >= sizeof a.sun_path)
+        return weft_fail(err, WEFT_ARGUMENT, "%s: longer than %zu bytes", path, sizeof a.sun_path - 1);
     strcpy(a.sun_path, path);
     h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (h->listen_fd < 0) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     struct stat there;
     if (!lstat(path, &there) && S_ISSOCK(there.st_mode)) { /* left behind by one that was killed? */
-        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a)) return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
+        if (!connect(h->listen_fd, (struct sockaddr *)&a, sizeof a))
+            return weft_fail(err, WEFT_EXISTS, "%s: another server listens there", path);
         if (errno != ECONNREFUSED) /* EAGAIN: it is busy; EPROTOTYPE: of another kind */
-            return weft_fail(err, WEFT_EXISTS, "%s: somebody else's socket, not one left behind; remove it or take another path", path);
+            return weft_fail(err, WEFT_EXISTS, "%s: somebody else's socket, not one left behind; remove it or take another path",
+                             path);
         close(h->listen_fd);
         unlink(path);
         h->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -71,9 +74,11 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     freeaddrinfo(all);
     if (rc) return weft_fail(err, WEFT_IO, "%s port %d: %s", c->host, c->port, strerror(why));
     getsockname(h->listen_fd, (struct sockaddr *)&bound, &n);
-    int number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port : ((struct sockaddr_in *)&bound)->sin_port);
+    int number = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                   : ((struct sockaddr_in *)&bound)->sin_port);
     int six = strchr(c->host, ':') != NULL;
-    snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%d", c->tls_cert ? "https" : "http", six ? "[" : "", c->host, six ? "]" : "", number);
+    snprintf(h->address, sizeof h->address, "%s://%s%.100s%s:%d", c->tls_cert ? "https" : "http", six ? "[" : "", c->host,
+             six ? "]" : "", number);
     return WEFT_OK;
 }
 
@@ -81,20 +86,23 @@ static weft_status start_daemon(weft__http *h, weft_error *err)
 {
     const weft__http_config *c = &h->config;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)c->tls_cert}, {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)c->tls_key},
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)c->tls_cert},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)c->tls_key},
                                    {MHD_OPTION_END, 0, NULL}};
     if (c->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
         return weft_fail(err, WEFT_UNSUPPORTED, "TLS: this libmicrohttpd was built without it");
     if (c->tls_cert) flags |= MHD_USE_TLS;
     else tls[0].option = MHD_OPTION_END;
     h->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_LISTEN_SOCKET, h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->n_threads,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)(c->max_connections + SPARE_CONNECTIONS), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK, weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h,
+        flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_LISTEN_SOCKET, h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
+        (unsigned)c->n_threads, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(c->max_connections + SPARE_CONNECTIONS),
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_URI_LOG_CALLBACK, weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h,
         MHD_OPTION_NOTIFY_CONNECTION, weft__http_on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!h->daemon)
-        return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address, c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
+        return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address,
+                         c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
     return WEFT_OK;
 }
 
@@ -105,14 +113,16 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     h->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (h->epoll_fd < 0 || h->wake_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
         return weft_fail(err, WEFT_IO, "epoll: %s", strerror(errno));
-    if (pthread_create(&h->quick_worker, NULL, weft__http_quick_worker, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    if (pthread_create(&h->quick_worker, NULL, weft__http_quick_worker, h))
+        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->has_quick = 1;
     h->workers = weft__alloc_array((size_t)h->config.n_workers, sizeof *h->workers);
     if (!h->workers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     if (pthread_create(&h->watcher, NULL, weft__http_watcher, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->watching = 1;
     for (; h->n_workers < h->config.n_workers; h->n_workers++)
-        if (pthread_create(&h->workers[h->n_workers], NULL, weft__http_worker, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+        if (pthread_create(&h->workers[h->n_workers], NULL, weft__http_worker, h))
+            return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     return WEFT_OK;
 }
 
@@ -165,7 +175,8 @@ void weft__http_quiesce(weft__http *h)
         h->listen_fd = -1;
     }
     struct stat there;
-    if (first && h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file) unlink(h->unix_path); /* ours still */
+    if (first && h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file)
+        unlink(h->unix_path); /* ours still */
 }
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)

@@ -36,22 +36,22 @@ typedef struct weft__http_record {
 } weft__http_record;
 
 typedef struct weft__http_config {
-    const char *host;      /* "127.0.0.1", "::1", "localhost", "0.0.0.0", ...; ignored with unix_path */
-    int port;              /* 0: any */
-    const char *unix_path; /* NULL: TCP */
+    const char *host;               /* "127.0.0.1", "::1", "localhost", "0.0.0.0", ...; ignored with unix_path */
+    int port;                       /* 0: any */
+    const char *unix_path;          /* NULL: TCP */
     const char *tls_cert, *tls_key; /* PEM texts; both or neither */
-    int n_threads;         /* that move bytes */
-    int n_workers;         /* that run handlers */
-    size_t max_body, max_head; /* bytes */
-    size_t max_bodies;     /* bytes of all bodies, those of answers too, that may be held when another one comes */
+    int n_threads;                  /* that move bytes */
+    int n_workers;                  /* that run handlers */
+    size_t max_body, max_head;      /* bytes */
+    size_t max_bodies;              /* bytes of all bodies, those of answers too, that may be held when another one comes */
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
-    size_t max_buffer;     /* bytes that wait for a reader at most */
-    int idle_s;            /* without a byte either way on a connection that is not waiting for us */
-    int slow_s;            /* that bytes may wait for a reader */
-    int ping_s;            /* a stream without bytes gets a comment; 0: never */
-    const char *const *allow_hosts; /* further names for the Host header, "*": any; NULL-terminated or NULL */
-    const char *const *origins;     /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
+    size_t max_buffer;               /* bytes that wait for a reader at most */
+    int idle_s;                      /* without a byte either way on a connection that is not waiting for us */
+    int slow_s;                      /* that bytes may wait for a reader */
+    int ping_s;                      /* a stream without bytes gets a comment; 0: never */
+    const char *const *allow_hosts;  /* further names for the Host header, "*": any; NULL-terminated or NULL */
+    const char *const *origins;      /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
     /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. On the threads that move bytes. NULL: all are. */
     int (*admit)(void *arg, const weft__http_request *r);
     void (*handle)(void *arg, weft__http_request *r);
@@ -75,7 +75,7 @@ void weft__http_stop(weft__http **http);
 
 typedef struct weft__http_counts {
     uint64_t n_connections_total, n_requests_total, n_refused_full, n_cut_slow, n_gone;
-    int n_connections, n_requests; /* now */
+    int n_connections, n_requests;       /* now */
     size_t n_body_bytes, n_answer_bytes; /* held now, of requests and of whole answers */
 } weft__http_counts;
 void weft__http_count(weft__http *http, weft__http_counts *out);

@@ -77,8 +77,7 @@ static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
         memcpy(to, r->out.data + r->out_at, (size_t)got);
         r->out_at += (size_t)got;
         r->n_out += (uint64_t)got;
-    } else if (r->ended)
-        got = MHD_CONTENT_READER_END_OF_STREAM;
+    } else if (r->ended) got = MHD_CONTENT_READER_END_OF_STREAM;
     else {
         r->suspended = 1;
         MHD_suspend_connection(r->c);
@@ -227,7 +226,7 @@ static void hand_over(weft__http_request *r)
 }
 
 enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-                               const char *upload, size_t *n_upload, void **context)
+                                   const char *upload, size_t *n_upload, void **context)
 {
     weft__http *h = arg;
     weft__http_request *r = *context;
@@ -240,13 +239,14 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
     pthread_mutex_lock(&r->lock);
     if (r->gone) result = MHD_NO;
     else if (!r->handed && !r->answered && (r->too_long || r->no_room || r->body.failed)) {
-        set_refusal(r, r->too_long ? 413 : 503, r->too_long ? "the body is too long" : r->no_room ? "too many bodies at once" : "no memory for the body");
+        set_refusal(r, r->too_long ? 413 : 503,
+                    r->too_long  ? "the body is too long"
+                    : r->no_room ? "too many bodies at once"
+                                 : "no memory for the body");
         if (!r->too_long) weft__text_put(&r->extra, "Retry-After\0001", 14);
         answer = 1;
-    } else if (!r->handed && !r->answered)
-        hand_over(r);
-    else if (r->answered && !r->queued)
-        answer = 1;
+    } else if (!r->handed && !r->answered) hand_over(r);
+    else if (r->answered && !r->queued) answer = 1;
     else if (!r->answered) {
         r->suspended = 1;
         MHD_suspend_connection(c);
@@ -260,8 +260,15 @@ static void tell_record(weft__http_request *r, int complete, int slow)
 {
     weft__http *h = r->http;
     if (!h->config.record) return;
-    weft__http_record record = {.method = r->method, .path = r->path ? r->path : "", .peer = r->peer, .status = r->queued ? r->status : 0,
-                                .complete = complete, .slow = slow, .id = r->id, .n_in = r->n_in, .n_out = r->n_out,
+    weft__http_record record = {.method = r->method,
+                                .path = r->path ? r->path : "",
+                                .peer = r->peer,
+                                .status = r->queued ? r->status : 0,
+                                .complete = complete,
+                                .slow = slow,
+                                .id = r->id,
+                                .n_in = r->n_in,
+                                .n_out = r->n_out,
                                 .ms = (double)(weft__clock_ns() - r->began_ns) / 1e6};
     pthread_mutex_lock(&r->lock);
     void *note = r->note;
@@ -314,7 +321,8 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
 static void name_peer(struct weft__http_connection *k, const struct sockaddr *a)
 {
     if (a && a->sa_family == AF_INET) inet_ntop(AF_INET, &((const struct sockaddr_in *)a)->sin_addr, k->peer, sizeof k->peer);
-    else if (a && a->sa_family == AF_INET6) inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, k->peer, sizeof k->peer);
+    else if (a && a->sa_family == AF_INET6)
+        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, k->peer, sizeof k->peer);
     else snprintf(k->peer, sizeof k->peer, "unix");
 }
 

@@ -92,8 +92,7 @@ static size_t host_name(const char *host)
         end = strchr(host, ']');
         if (!end) return 0;
         end++;
-    } else
-        end = host + strcspn(host, ":");
+    } else end = host + strcspn(host, ":");
     if (*end == ':' && strspn(end + 1, "0123456789") != strlen(end + 1)) return 0;
     if (*end && *end != ':') return 0;
     for (const char *p = host; p < end; p++)
@@ -110,7 +109,8 @@ static int host_allowed(const weft__http *h, const char *host)
     if (!n) return 0;
     if (!h->loopback) return !h->config.allow_hosts || !h->config.allow_hosts[0] || in_list(h->config.allow_hosts, host, n);
     if (in_list(own, host, n) || in_list(h->config.allow_hosts, host, n)) return 1;
-    return (n > 10 && !strncasecmp(host + n - 10, ".localhost", 10)) || (!strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n);
+    return (n > 10 && !strncasecmp(host + n - 10, ".localhost", 10)) ||
+           (!strncmp(host, "127.", 4) && strspn(host, "0123456789.") == n);
 }
 
 static int same_origin(const char *origin, const char *host)
@@ -145,7 +145,8 @@ static int check_framing(const weft__http_request *r, const char **message)
     if (weft__http_header(r, "Content-Encoding") && strcasecmp(weft__http_header(r, "Content-Encoding"), "identity"))
         return wrong(message, 415, "Content-Encoding is not supported");
     int no_body = strcmp(r->method, "POST") && strcmp(r->method, "PUT") && strcmp(r->method, "DELETE");
-    if (no_body && (encoding || (length && strspn(length, "0") != strlen(length)))) return wrong(message, 400, "this method has no body");
+    if (no_body && (encoding || (length && strspn(length, "0") != strlen(length))))
+        return wrong(message, 400, "this method has no body");
     return 0;
 }
 
@@ -170,7 +171,8 @@ int weft__http_check_head(weft__http_request *r, const char **message)
     if (!config->unix_path && !(host && host_allowed(h, host)))
         return wrong(message, 403, "Host names another machine (--allow-host NAME lets it in)");
     if (origin && in_list(config->origins, origin, strlen(origin))) r->cors = origin;
-    else if (origin && !same_origin(origin, host)) return wrong(message, 403, "pages of this origin may not call (--cors-origin ORIGIN lets them)");
+    else if (origin && !same_origin(origin, host))
+        return wrong(message, 403, "pages of this origin may not call (--cors-origin ORIGIN lets them)");
     const char *length = weft__http_header(r, "Content-Length");
     if (!length || strtoull(length, NULL, 10) <= config->max_body) return 0;
     /* Who cannot be stopped (Expect) before sending it all sees the answer only when all was read. */

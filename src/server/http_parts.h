@@ -35,7 +35,7 @@
 struct weft__http_connection {
     struct weft__http_connection *prev, *next;
     int fd;
-    int refuse; /* status to answer with, because there are too many; 0: none */
+    int refuse;           /* status to answer with, because there are too many; 0: none */
     uint64_t deadline_ns; /* when it is shut down; 0: never */
     char peer[64];
     weft__http_request *request; /* in progress, or NULL */
@@ -47,12 +47,12 @@ struct weft__http_pair {
 
 struct weft__http_request {
     weft__http *http;
-    atomic_int refs; /* the library's, the handler's, the watcher's for a moment */
+    atomic_int refs;                 /* the library's, the handler's, the watcher's for a moment */
     weft__http_request *prev, *next; /* of all that are known to the library */
     weft__http_request *next_job;
-    struct weft__http_connection *connection;     /* NULL once completed */
-    struct MHD_Connection *c;          /* the same */
-    uint64_t id, began_ns, head_ns; /* its first line, its last */
+    struct weft__http_connection *connection; /* NULL once completed */
+    struct MHD_Connection *c;                 /* the same */
+    uint64_t id, began_ns, head_ns;           /* its first line, its last */
     char method[16], peer[64];
     weft__text head; /* copies of path, headers and arguments */
     const char *path;
@@ -60,10 +60,10 @@ struct weft__http_request {
     size_t n_headers, n_query;
     weft__text body;
     uint64_t n_in;
-    int bad_target;  /* %00 in it */
+    int bad_target; /* %00 in it */
     int head_done, handed, too_long;
     int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
-    const char *cors; /* origin that may read the answer */
+    const char *cors;      /* origin that may read the answer */
 
     pthread_mutex_t lock;
     int suspended, gone, slow, answered, stream, ended, queued, full, late; /* late: the watcher cuts it off */
@@ -73,7 +73,7 @@ struct weft__http_request {
     uint64_t n_out, last_write_ns;
     char *whole;
     size_t n_whole, n_counted; /* counted: with the answers */
-    weft__text extra; /* headers to add: name NUL value NUL ... */
+    weft__text extra;          /* headers to add: name NUL value NUL ... */
     const char *content_type;
     void *note;
     void (*on_gone)(void *), (*on_drop)(void *);
@@ -96,8 +96,8 @@ struct weft__http {
     pthread_cond_t job, quick_job, idle;
     struct weft__http_connection *connections;
     weft__http_request *requests, *jobs, **jobs_end, *quick, **quick_end; /* quick: without a body */
-    int n_live; /* requests not freed */
-    atomic_int quiet, stopping; /* written under the lock */
+    int n_live;                                                           /* requests not freed */
+    atomic_int quiet, stopping;                                           /* written under the lock */
     atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
     weft__http_counts counts;
 };
@@ -121,8 +121,8 @@ int weft__http_check_head(weft__http_request *r, const char **message);
 
 /* ---- http_calls.c: for MHD_start_daemon ---- */
 void *weft__http_on_uri(void *http, const char *uri, struct MHD_Connection *c);
-enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const char *url, const char *method, const char *version, const char *upload,
-                                   size_t *n_upload, void **request);
+enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                                   const char *upload, size_t *n_upload, void **request);
 void weft__http_on_complete(void *http, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why);
 void weft__http_on_connection(void *http, struct MHD_Connection *c, void **connection, enum MHD_ConnectionNotificationCode code);
 

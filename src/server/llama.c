@@ -53,8 +53,8 @@ static void put_tokens(weft__text *out, const weft__choice *c, size_t from, size
 
 static void put_rate(weft__text *out, const char *what, int32_t n, double ms)
 {
-    weft__text_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n, what, ms, what, n ? ms / n : 0.0, what,
-                      ms > 0 ? 1000.0 * n / ms : 0.0);
+    weft__text_printf(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f", what, n, what, ms, what,
+                      n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
 }
 
 static void put_timings(weft__text *out, const weft__choice *c)
@@ -69,13 +69,14 @@ static void put_timings(weft__text *out, const weft__choice *c)
 static void put_settings(weft__text *out, const weft__choice *c)
 {
     const weft__ask *a = &c->gen->ask;
-    weft__text_printf(out,
-                      ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
-                      "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,\"frequency_penalty\":%.9g,"
-                      "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
-                      (long long)a->max_tokens, (long long)a->max_tokens, (unsigned long long)c->seed, a->temperature, (long long)a->top_k, a->top_p, a->min_p,
-                      (long long)a->penalty_last_n, a->repeat_penalty, a->presence_penalty, a->frequency_penalty, a->ignore_end ? "true" : "false",
-                      a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
+    weft__text_printf(
+        out,
+        ",\"generation_settings\":{\"n_predict\":%lld,\"max_tokens\":%lld,\"seed\":%llu,\"temperature\":%.9g,\"top_k\":%lld,\"top_p\":%.9g,"
+        "\"min_p\":%.9g,\"repeat_last_n\":%lld,\"repeat_penalty\":%.9g,\"presence_penalty\":%.9g,\"frequency_penalty\":%.9g,"
+        "\"ignore_eos\":%s,\"stream\":%s,\"n_probs\":%lld,\"n_keep\":0,\"grammar\":",
+        (long long)a->max_tokens, (long long)a->max_tokens, (unsigned long long)c->seed, a->temperature, (long long)a->top_k,
+        a->top_p, a->min_p, (long long)a->penalty_last_n, a->repeat_penalty, a->presence_penalty, a->frequency_penalty,
+        a->ignore_end ? "true" : "false", a->stream ? "true" : "false", (long long)(a->n_top > 0 ? a->n_top : 0));
     weft__json_write_string(out, a->grammar ? a->grammar : "", a->grammar ? strlen(a->grammar) : 0);
     weft__text_puts(out, ",\"stop\":[");
     for (int i = 0; i < a->n_stops; i++) {
@@ -89,7 +90,8 @@ static void put_settings(weft__text *out, const weft__choice *c)
 static void put_final(weft__text *out, const weft__choice *c, size_t text_from, size_t entry_from)
 {
     const weft__gen *g = c->gen;
-    size_t n_stop, n_text = c->text.len - text_from, shown = weft__entries_shown(c), last = shown > entry_from ? shown : entry_from;
+    size_t n_stop, n_text = c->text.len - text_from, shown = weft__entries_shown(c),
+                   last = shown > entry_from ? shown : entry_from;
     const char *stop = weft__stop_found(c->stop, &n_stop);
     const char *why = c->stop->found >= 0 ? "word" : c->finish == WEFT_FINISH_LENGTH ? "limit" : "eos";
     weft__text_printf(out, "{\"index\":%d,\"content\":", c->index);
@@ -115,7 +117,8 @@ static void delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *
     weft__text_printf(out, "data: {\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data + c->shown, n_text);
     put_tokens(out, c, c->n_shown, n_entries);
-    weft__text_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot, c->n_generated, c->prompt->n);
+    weft__text_printf(out, ",\"stop\":false,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d", c->slot,
+                      c->n_generated, c->prompt->n);
     if (c->gen->ask.timings) put_timings(out, c);
     put_probs(out, c, c->n_shown, n_entries);
     weft__text_puts(out, "}\n\n");

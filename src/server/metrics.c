@@ -66,8 +66,8 @@ static void buckets(weft__text *out, const char *name, const double *bounds, con
         weft__text_printf(out, "%s_bucket{le=\"%.12g\"} %llu\n", name, bounds[i], (unsigned long long)total);
     }
     total += counts[n];
-    weft__text_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name, sum, name,
-                      (unsigned long long)total);
+    weft__text_printf(out, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.12g\n%s_count %llu\n", name, (unsigned long long)total, name,
+                      sum, name, (unsigned long long)total);
 }
 
 static void histogram(weft__text *out, const char *name, const char *help, const weft__histogram *h)
@@ -84,8 +84,8 @@ static void put_responses(const weft__metrics *m, weft__text *out)
     for (int r = 0; weft__route_at(r); r++)
         for (int i = 0; i < N_STATUSES; i++)
             if (m->responses[r][i])
-                weft__text_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__route_at(r), statuses[i],
-                                  (unsigned long long)m->responses[r][i]);
+                weft__text_printf(out, "weft_http_responses_total{path=\"%s\",status=\"%d\"} %llu\n", weft__route_at(r),
+                                  statuses[i], (unsigned long long)m->responses[r][i]);
 }
 
 static void put_requests(const weft__metrics *m, weft__text *out)
@@ -96,7 +96,8 @@ static void put_requests(const weft__metrics *m, weft__text *out)
     counter(out, "weft_generated_tokens_total", "Tokens generated.", m->generated_tokens);
     counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
     head(out, "weft_requests_total", "counter", "Requests that ended, by reason.");
-    for (int i = 0; i < 5; i++) weft__text_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
+    for (int i = 0; i < 5; i++)
+        weft__text_printf(out, "weft_requests_total{finish=\"%s\"} %llu\n", names[i], (unsigned long long)m->finished[i]);
     histogram(out, "weft_time_to_first_token_seconds", "From the request to its first token.", &m->first_token);
     histogram(out, "weft_time_between_tokens_seconds", "Between tokens of one request.", &m->between_tokens);
     histogram(out, "weft_queue_seconds", "Waiting before the first step.", &m->queue);
@@ -120,10 +121,11 @@ static void seconds(weft__text *out, const char *name, const char *help, double 
 static void put_engine(const weft_engine_stats *e, weft__text *out)
 {
     counter(out, "weft_steps_total", "Steps of the model.", e->n_steps);
-    seconds(out, "weft_model_seconds_total", "Time in which the model computed; what a step takes beyond it is sampling and telling.", (double)e->model_ns / 1e9);
+    seconds(out, "weft_model_seconds_total",
+            "Time in which the model computed; what a step takes beyond it is sampling and telling.", (double)e->model_ns / 1e9);
     head(out, "weft_rows_total", "counter", "Rows of steps.");
-    weft__text_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n", (unsigned long long)e->n_rows_decode,
-                      (unsigned long long)e->n_rows_prompt);
+    weft__text_printf(out, "weft_rows_total{kind=\"decode\"} %llu\nweft_rows_total{kind=\"prompt\"} %llu\n",
+                      (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
     counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
     counter(out, "weft_preempted_total", "Times that a running request gave its pages to another.", e->n_preempted);
     counter(out, "weft_prefix_asked_tokens_total", "Tokens looked up in the prefix tree.", e->prompt_tokens);
@@ -178,7 +180,8 @@ static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__
     counter(out, "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", m->generated_tokens);
     gauge(out, "llamacpp:tokens_predicted_seconds_total", "Predict process time.", generate_s);
     counter(out, "llamacpp:n_decode_total", "Number of steps.", e->n_steps);
-    gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.", prompt_s > 0 ? (double)fresh / prompt_s : 0);
+    gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
+          prompt_s > 0 ? (double)fresh / prompt_s : 0);
     gauge(out, "llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",
           generate_s > 0 ? (double)m->generated_tokens / generate_s : 0);
     gauge(out, "llamacpp:requests_processing", "Number of requests processing.", e->n_running);
@@ -194,6 +197,7 @@ void weft__metrics_write(weft_server *s, weft__text *out)
     put_http(s, out);
     put_responses(&s->metrics, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
-    gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.", (double)weft__alloc_live());
+    gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.",
+          (double)weft__alloc_live());
     put_llama(&s->metrics, &e, out);
 }

@@ -47,8 +47,9 @@ static void put_usage(weft__text *out, const weft__gen *g)
         if (i % g->ask.n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
     }
-    weft__text_printf(out, "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
-                           "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
+    weft__text_printf(out,
+                      "\"usage\":{\"prompt_tokens\":%lld,\"completion_tokens\":%lld,\"total_tokens\":%lld,"
+                      "\"prompt_tokens_details\":{\"cached_tokens\":%lld}}",
                       (long long)prompt, (long long)generated, (long long)(prompt + generated), (long long)cached);
 }
 
@@ -301,7 +302,8 @@ static void put_completion_logprobs(weft__text *out, const weft__choice *c, int 
     weft__text_puts(out, "}");
 }
 
-static void put_completion_chunk(weft__text *out, weft__choice *c, const char *text, size_t n, int with_prompt, size_t to, const char *finish)
+static void put_completion_chunk(weft__text *out, weft__choice *c, const char *text, size_t n, int with_prompt, size_t to,
+                                 const char *finish)
 {
     weft__text_puts(out, "data: ");
     put_head(out, c->gen, "text_completion");
@@ -369,7 +371,8 @@ static void completions_whole(weft__gen *g, weft__text *out)
     weft__text_free(&both);
 }
 
-const weft__writer weft__write_completions = {completions_first_delta, completions_choice_end, NULL, completions_stream_end, completions_whole};
+const weft__writer weft__write_completions = {completions_first_delta, completions_choice_end, NULL, completions_stream_end,
+                                              completions_whole};
 
 /* ---- embeddings ---- */
 

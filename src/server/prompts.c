@@ -24,7 +24,8 @@ static int no_memory(weft__fault *fault)
 static int too_long(const weft_server *s, const char *field, size_t n, weft__fault *fault)
 {
     if (n / (size_t)s->longest_token <= (size_t)s->n_ctx) return 0;
-    weft__fault_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n, s->n_ctx);
+    weft__fault_set(fault, 400, field, "'%s' has %zu bytes; this server's context holds %d tokens, the answer included", field, n,
+                    s->n_ctx);
     fault->code = "context_length_exceeded";
     fault->n_prompt = (int64_t)(n / (size_t)s->longest_token);
     fault->n_ctx = s->n_ctx;
@@ -145,15 +146,15 @@ static uint32_t flags_of(int special, int parse)
     return (special ? (uint32_t)WEFT_TOKENIZE_BOS : 0) | (parse ? (uint32_t)WEFT_TOKENIZE_SPECIAL : 0);
 }
 
-int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text, weft__prompts *out,
-                       weft__fault *fault)
+int weft__prompts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                       weft__prompts *out, weft__fault *fault)
 {
     struct reading r = {s, field, flags_of(special, parse), with_text, 1, fault};
     return read_all(&r, v, out);
 }
 
-int weft__texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text, weft__prompts *out,
-                     weft__fault *fault)
+int weft__texts_read(const weft_server *s, const char *field, const weft__json *v, int special, int parse, int with_text,
+                     weft__prompts *out, weft__fault *fault)
 {
     struct reading r = {s, field, flags_of(special, parse), with_text, 0, fault};
     return read_all(&r, v, out);
@@ -164,7 +165,8 @@ int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt
     weft__text messages = {0}, kwargs = {0};
     weft_error err = {0};
     *out = NULL;
-    if (!s->chat) return weft__fault_set(fault, 400, "messages", "%s", s->chat_fault ? s->chat_fault : "the model has no chat template");
+    if (!s->chat)
+        return weft__fault_set(fault, 400, "messages", "%s", s->chat_fault ? s->chat_fault : "the model has no chat template");
     weft__json_write(&messages, ask->flat, WEFT__JSON_COMPACT);
     if (ask->kwargs) weft__json_write(&kwargs, ask->kwargs, WEFT__JSON_COMPACT);
     weft_status st = messages.failed || kwargs.failed

@@ -11,7 +11,8 @@
 
 weft__dialect weft__dialect_of(const char *path)
 {
-    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__OPENAI : WEFT__LLAMA;
+    return !strncmp(path, "/v1/", 4) || !strcmp(path, "/chat/completions") || !strcmp(path, "/models") ? WEFT__OPENAI
+                                                                                                       : WEFT__LLAMA;
 }
 
 static const char *openai_type(int status)
@@ -150,7 +151,11 @@ static void write_line(weft_server *s, const weft__text *out)
     if (done > 0) s->log_torn = out->data[skip + (size_t)done - 1] != '\n';
     if (!n || done != (ssize_t)n) {
         s->metrics.log_lines_lost++;
-        if (!s->log_told) fprintf(stderr, "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n", why);
+        if (!s->log_told)
+            fprintf(
+                stderr,
+                "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n",
+                why);
         s->log_told = 1;
     }
     pthread_mutex_unlock(&s->log_lock);
@@ -166,19 +171,21 @@ void weft__log_request(weft_server *s, const weft__http_record *record, const we
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    weft__text_printf(&out, "\n{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000, (unsigned long long)record->id);
+    weft__text_printf(&out, "\n{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000,
+                      (unsigned long long)record->id);
     put_member(&out, "method", record->method);
     put_member(&out, "path", record->path);
     put_member(&out, "peer", record->peer);
-    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu", record->status,
-                      record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms, (unsigned long long)record->n_in,
-                      (unsigned long long)record->n_out);
+    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
+                      record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
+                      (unsigned long long)record->n_in, (unsigned long long)record->n_out);
     if (note) {
         put_member(&out, "tenant", note->tenant);
         put_member(&out, "model", note->model);
         put_member(&out, "finish", note->finish);
-        weft__text_printf(&out, ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f", note->n_choices,
-                          note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+        weft__text_printf(&out,
+                          ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
+                          note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
     }
     weft__text_puts(&out, "}\n");
     write_line(s, &out);

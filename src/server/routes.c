@@ -62,8 +62,8 @@ static int parse(weft_server *s, weft__http_request *r, const weft__form *form, 
     return 0;
 }
 
-static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *prefix, weft__ask *ask,
-                  weft__prompts *prompts, int ok, const weft__fault *fault, int embedding)
+static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *prefix,
+                  weft__ask *ask, weft__prompts *prompts, int ok, const weft__fault *fault, int embedding)
 {
     char own[64];
     if (!ok) {
@@ -250,11 +250,12 @@ static void put_model(const weft_server *s, const char *name, weft__text *out)
 {
     weft__text_puts(out, "{\"id\":");
     weft__json_write_string(out, name, strlen(name));
-    weft__text_printf(out,
-                      ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,"
-                      "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
-                      (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model, (unsigned long long)s->info.n_params,
-                      (unsigned long long)s->info.n_bytes);
+    weft__text_printf(
+        out,
+        ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"meta\":{\"n_vocab\":%d,\"n_ctx\":%d,\"n_ctx_train\":%d,"
+        "\"n_embd\":%d,\"n_params\":%llu,\"size\":%llu}}",
+        (long long)s->began, s->n_vocab, s->n_ctx, s->info.n_ctx_train, s->info.d_model, (unsigned long long)s->info.n_params,
+        (unsigned long long)s->info.n_bytes);
 }
 
 static void models(weft_server *s, weft__http_request *r, const char *tenant)
@@ -294,11 +295,12 @@ static void props(weft_server *s, weft__http_request *r, const char *tenant)
 {
     weft__text out = {0};
     (void)tenant;
-    weft__text_printf(&out,
-                      "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1,\"temperature\":0.8,\"top_k\":40,"
-                      "\"top_p\":0.95,\"min_p\":0.05,\"repeat_last_n\":64,\"repeat_penalty\":1.0,\"presence_penalty\":0.0,"
-                      "\"frequency_penalty\":0.0,\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,\"model_alias\":",
-                      s->n_ctx, s->n_slots);
+    weft__text_printf(
+        &out,
+        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1,\"temperature\":0.8,\"top_k\":40,"
+        "\"top_p\":0.95,\"min_p\":0.05,\"repeat_last_n\":64,\"repeat_penalty\":1.0,\"presence_penalty\":0.0,"
+        "\"frequency_penalty\":0.0,\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,\"model_alias\":",
+        s->n_ctx, s->n_slots);
     weft__json_write_string(&out, s->name, strlen(s->name));
     weft__text_puts(&out, ",\"model_path\":");
     weft__json_write_string(&out, s->info.name, strlen(s->info.name));
@@ -436,7 +438,8 @@ static int identify(const weft_server *s, const weft__http_request *r, int open,
     tenant[0] = 0;
     if (!s->keys.n || open) return 1;
     if (!key) return weft__fault_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
-    return weft__keys_check(&s->keys, key, tenant) || weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
+    return weft__keys_check(&s->keys, key, tenant) ||
+           weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
 }
 
 int weft__admit(void *arg, const weft__http_request *r)
@@ -457,12 +460,15 @@ void weft__route(void *arg, weft__http_request *r)
     if (i == N_ROUTES) weft__fault_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
-        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path, both ? "GET or POST" : get ? "GET" : "POST", method);
+        weft__fault_set(&fault, 405, NULL, "%s wants %s, not %.16s", routes[i].path,
+                        both  ? "GET or POST"
+                        : get ? "GET"
+                              : "POST",
+                        method);
         weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
     } else if (!identify(s, r, routes[i].methods & OPEN, tenant, &fault))
         ;
-    else if (s->draining && given == POST)
-        weft__fault_set(&fault, 503, NULL, "the server is shutting down");
+    else if (s->draining && given == POST) weft__fault_set(&fault, 503, NULL, "the server is shutting down");
     if (fault.status) refuse(r, &fault);
     else routes[i].answer(s, r, tenant);
 }

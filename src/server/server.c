@@ -49,7 +49,9 @@ static weft_status read_pem(const char *path, char **out, weft_error *err)
     if (!f) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
     char *text = weft__alloc(PEM_MAX + 1);
     size_t n = text ? fread(text, 1, PEM_MAX, f) : 0;
-    weft_status st = !text ? weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", path) : ferror(f) ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno)) : WEFT_OK;
+    weft_status st = !text       ? weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", path)
+                     : ferror(f) ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno))
+                                 : WEFT_OK;
     fclose(f);
     if (st) {
         weft__free(text);
@@ -117,7 +119,8 @@ static weft_status open_chat(weft_server *s, const char *source, weft_error *err
     weft_error why = {0};
     weft_status st = weft_chat_open(s->model, source, source ? strlen(source) : 0, &s->chat, &why);
     if (st == WEFT_NO_MEMORY || (st && source)) return weft_fail(err, st, "%s", why.message);
-    if (st == WEFT_NOT_FOUND) weft_fail(&why, st, "the model has no chat template; the server's operator can give one (--chat-template)");
+    if (st == WEFT_NOT_FOUND)
+        weft_fail(&why, st, "the model has no chat template; the server's operator can give one (--chat-template)");
     if (st) s->chat_fault = weft__strdup(why.message);
     s->chat_source = source ? weft__strdup(source) : meta_string(weft_model_file(s->model), "tokenizer.chat_template");
     return WEFT_OK;
@@ -175,15 +178,24 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
     const struct {
         const char *name;
         int32_t value, max;
-    } limits[] = {{"n_threads", p->n_threads, 64}, {"n_workers", p->n_workers, 64}, {"max_connections", p->max_connections, 65536},
-                  {"max_per_ip", p->max_per_ip, 65536}, {"max_headers", p->max_headers, 10000}, {"idle_s", p->idle_s, 86400},
-                  {"slow_s", p->slow_s, 86400}, {"ping_s", p->ping_s, 86400}, {"drain_s", p->drain_s, 86400}};
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_server_params has %u bytes; this build has %zu", p->size, sizeof *p);
-    if (p->port < -1 || p->port > 65535) return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
+    } limits[] = {{"n_threads", p->n_threads, 64},
+                  {"n_workers", p->n_workers, 64},
+                  {"max_connections", p->max_connections, 65536},
+                  {"max_per_ip", p->max_per_ip, 65536},
+                  {"max_headers", p->max_headers, 10000},
+                  {"idle_s", p->idle_s, 86400},
+                  {"slow_s", p->slow_s, 86400},
+                  {"ping_s", p->ping_s, 86400},
+                  {"drain_s", p->drain_s, 86400}};
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_server_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (p->port < -1 || p->port > 65535)
+        return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
     if (!p->tls_cert_file != !p->tls_key_file) return weft_fail(err, WEFT_ARGUMENT, "TLS wants both a certificate and a key");
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < 0 || limits[i].value > limits[i].max)
-            return weft_fail(err, WEFT_ARGUMENT, "%s %d: must be from 0 (the default) to %d", limits[i].name, limits[i].value, limits[i].max);
+            return weft_fail(err, WEFT_ARGUMENT, "%s %d: must be from 0 (the default) to %d", limits[i].name, limits[i].value,
+                             limits[i].max);
     if (p->max_body > 1u << 30 || p->max_head > 1u << 24 || p->max_buffer > 1u << 30)
         return weft_fail(err, WEFT_ARGUMENT, "max_body and max_buffer are at most 1 GiB, max_head 16 MiB");
     return WEFT_OK;
@@ -246,7 +258,8 @@ static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error
     return s->adapter_dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
 }
 
-weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out, weft_error *err)
+weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out,
+                            weft_error *err)
 {
     *out = NULL;
     weft_status st = check_params(p, err);
@@ -268,7 +281,9 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = copy_strings(p->cors_origins, &s->origins, err);
     if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
     if (!st) st = copy_strings(p->aliases, &s->aliases, err);
-    if (!st) snprintf(s->name, sizeof s->name, "%s", s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
+    if (!st)
+        snprintf(s->name, sizeof s->name, "%s",
+                 s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
     if (!st) st = weft__adapters_check_names(s, err);
     if (!st) st = read_keys(s, p, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);

@@ -33,9 +33,9 @@ weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *
 
 typedef struct weft__slot {
     int busy;
-    uint64_t task;    /* request of the engine */
+    uint64_t task; /* request of the engine */
     char tenant[64];
-    int32_t *tokens;  /* [n_ctx] of the prompt and the answer */
+    int32_t *tokens; /* [n_ctx] of the prompt and the answer */
     int32_t n_tokens, n_prompt, n_decoded, max_tokens;
 } weft__slot;
 
@@ -49,8 +49,8 @@ typedef struct weft__slots {
 weft_status weft__slots_begin(weft__slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__slots_free(weft__slots *slots);
 /* Takes a free one, `wanted` if that is free; -1 when none is. */
-int32_t weft__slots_take(weft__slots *slots, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt, int32_t n_prompt,
-                         int32_t max_tokens);
+int32_t weft__slots_take(weft__slots *slots, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
+                         int32_t n_prompt, int32_t max_tokens);
 void weft__slots_token(weft__slots *slots, int32_t slot, int32_t token);
 void weft__slots_give(weft__slots *slots, int32_t slot);
 
@@ -118,7 +118,7 @@ struct weft_server {
     weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
     int n_loras;
     pthread_mutex_t log_lock;
-    int log_fd; /* -1: none */
+    int log_fd;             /* -1: none */
     int log_torn, log_told; /* under the lock: its last line has no end; it was told that lines are lost */
     int stop_fd;
     atomic_int draining;
@@ -169,7 +169,7 @@ typedef struct weft__entry {
     int32_t token;
     float logprob; /* NAN: none */
     int32_t n_top;
-    size_t first_top; /* in the choice's tops */
+    size_t first_top;  /* in the choice's tops */
     size_t begin, end; /* bytes of the answer's text before and with it */
 } weft__entry;
 
@@ -181,16 +181,16 @@ typedef struct weft__choice {
     int submitted, began, finished;
     weft_detok *detok;
     struct weft__stop *stop;
-    weft__text text;   /* all that is certain */
-    size_t raw;        /* bytes that came from the detokenizer */
-    size_t shown;      /* bytes of text, and entries, that were given to the dialect */
+    weft__text text; /* all that is certain */
+    size_t raw;      /* bytes that came from the detokenizer */
+    size_t shown;    /* bytes of text, and entries, that were given to the dialect */
     weft__entry *entries, *prompt_entries;
     size_t n_entries, cap_entries, n_shown, n_prompt_entries, cap_prompt_entries;
     weft_token_prob *tops;
     size_t n_tops, cap_tops;
     float *embedding;
     int32_t n_embedding;
-    int failed;        /* memory ran out */
+    int failed; /* memory ran out */
     uint64_t last_ns;
     weft_finish finish;
     weft_status status;
@@ -209,7 +209,7 @@ void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__t
 typedef struct weft__writer {
     /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
     void (*delta)(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out);
-    void (*choice_end)(weft__choice *c, weft__text *out);  /* of a stream */
+    void (*choice_end)(weft__choice *c, weft__text *out);   /* of a stream */
     void (*stream_begin)(weft__choice *c, weft__text *out); /* before a choice's first delta */
     void (*stream_end)(weft__gen *g, weft__text *out);
     void (*whole)(weft__gen *g, weft__text *out);
@@ -291,8 +291,8 @@ int weft__route_index(const char *path);
 const char *weft__route_at(int index);
 
 void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note);
-weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
-                              weft__fault *fault);
+weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename,
+                              weft__text *out, weft__fault *fault);
 /* Returns how many are idle. */
 int32_t weft__slots_write(weft_server *s, weft__text *out);
 

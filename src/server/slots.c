@@ -30,7 +30,8 @@ void weft__slots_free(weft__slots *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt, int32_t n_prompt, int32_t max_tokens)
+int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
+                         int32_t n_prompt, int32_t max_tokens)
 {
     pthread_mutex_lock(&s->lock);
     int32_t at = -1;
@@ -80,11 +81,12 @@ int32_t weft__slots_write(weft_server *server, weft__text *out)
         const weft__slot *slot = &s->all[i];
         n_idle += !slot->busy;
         int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
-        weft__text_printf(out,
-                          "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
-                          "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
-                          i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
-                          slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
+        weft__text_printf(
+            out,
+            "%s{\"id\":%d,\"id_task\":%llu,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s,\"n_prompt_tokens\":%d,"
+            "\"n_tokens\":%d,\"next_token\":[{\"has_next_token\":%s,\"n_remain\":%d,\"n_decoded\":%d}]}",
+            i ? "," : "", i, (unsigned long long)slot->task, s->n_ctx, slot->busy ? "true" : "false", slot->n_prompt,
+            slot->n_tokens, slot->busy ? "true" : "false", left, slot->n_decoded);
     }
     weft__text_putc(out, ']');
     pthread_mutex_unlock(&s->lock);
@@ -111,7 +113,8 @@ static int is_others(const weft__slot *slot, const char *tenant)
 }
 
 /* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
-static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, char owner[64], weft__fault *fault)
+static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, char owner[64],
+                               weft__fault *fault)
 {
     weft_status st = WEFT_OK;
     pthread_mutex_lock(&s->lock);
@@ -133,15 +136,15 @@ static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, i
     return st;
 }
 
-static void put_result(weft__text *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name, uint64_t n_bytes,
-                       const char *ms_name, uint64_t since)
+static void put_result(weft__text *out, int32_t id, const char *filename, const char *n_name, int32_t n, const char *bytes_name,
+                       uint64_t n_bytes, const char *ms_name, uint64_t since)
 {
-    weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename, n_name, n, bytes_name,
-                      (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
+    weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"%s\":%d,\"%s\":%llu,\"timings\":{\"%s\":%.3f}}", id, filename,
+                      n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
 }
 
-static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored, weft__text *out,
-                        weft__fault *fault)
+static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
+                        weft__text *out, weft__fault *fault)
 {
     weft_error err = {0};
     char owner[64];
@@ -181,8 +184,8 @@ static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const in
     return st;
 }
 
-static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored, weft__text *out,
-                           weft__fault *fault)
+static weft_status restore(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
+                           weft__text *out, weft__fault *fault)
 {
     weft__slots *s = &server->slots;
     weft_error err = {0};
@@ -206,7 +209,8 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
 }
 
 /* What was saved under a name, whoever is in the slot. */
-static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__text *out, weft__fault *fault)
+static weft_status erase_saved(weft_server *server, int32_t id, const char *filename, const char *stored, weft__text *out,
+                               weft__fault *fault)
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
@@ -227,13 +231,15 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
     return st;
 }
 
-weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename, weft__text *out,
-                              weft__fault *fault)
+weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename,
+                              weft__text *out, weft__fault *fault)
 {
     if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
     if (!is_name(filename)) {
-        weft__fault_set(fault, 400, "filename", "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path", WEFT__MAX_FILENAME);
+        weft__fault_set(fault, 400, "filename",
+                        "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path",
+                        WEFT__MAX_FILENAME);
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);

@@ -80,7 +80,8 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
     int32_t found = weft__strings_find(&g->names, name, n);
     if (found >= 0) return found;
     if (n > WEFT__GRAMMAR_MAX_NAME) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a rule's name of %zu bytes; at most %d", g->line, n, WEFT__GRAMMAR_MAX_NAME);
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a rule's name of %zu bytes; at most %d", g->line, n,
+                        WEFT__GRAMMAR_MAX_NAME);
         return -1;
     }
     if (g->n_rules >= WEFT__GRAMMAR_MAX_RULES) {

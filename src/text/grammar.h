@@ -22,9 +22,9 @@ enum {
     WEFT__GRAMMAR_MAX_NESTING = 128,    /* expressions within expressions */
     WEFT__GRAMMAR_MAX_STATES = 1 << 17, /* of the automaton, with repetitions written out */
     WEFT__GRAMMAR_MAX_EDGES = 1 << 20,
-    WEFT__GRAMMAR_MAX_NAME = 256,       /* bytes of a rule's name */
-    WEFT__GRAMMAR_DEPTH = 1 << 16,      /* rules within rules while matching, tail calls not counted */
-    WEFT__JSON_DEPTH = 256              /* objects and arrays within each other, for the built-in JSON grammar */
+    WEFT__GRAMMAR_MAX_NAME = 256,  /* bytes of a rule's name */
+    WEFT__GRAMMAR_DEPTH = 1 << 16, /* rules within rules while matching, tail calls not counted */
+    WEFT__JSON_DEPTH = 256         /* objects and arrays within each other, for the built-in JSON grammar */
 };
 
 /* A grammar under construction; belongs to one thread. The first failure is kept, makes what follows do nothing, and comes out
@@ -54,11 +54,11 @@ typedef struct weft__range {
     uint32_t lo, hi; /* code points, both included */
 } weft__range;
 
-int32_t weft__gram_text(weft__gram *g, const char *s, size_t n);                            /* UTF-8; n = 0: the empty text */
-int32_t weft__gram_class(weft__gram *g, const weft__range *ranges, size_t n, int negated);  /* one character; never a surrogate */
-int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n);                      /* one after the other */
-int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);                      /* n >= 1: one of them */
-int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max);         /* max UINT32_MAX: no limit */
+int32_t weft__gram_text(weft__gram *g, const char *s, size_t n);                           /* UTF-8; n = 0: the empty text */
+int32_t weft__gram_class(weft__gram *g, const weft__range *ranges, size_t n, int negated); /* one character; never a surrogate */
+int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n);                     /* one after the other */
+int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);                     /* n >= 1: one of them */
+int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max);        /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 
 typedef struct weft__automaton weft__automaton;

@@ -114,10 +114,11 @@ static weft_status left_recursive(const weft__gram *g, const step *path, size_t 
 {
     char label[WEFT__RULE_LABEL], other[WEFT__RULE_LABEL];
     if (path[n - 1].rule == again)
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is left-recursive: it may begin with itself; put the recursion last, or use '*'",
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "grammar: %s is left-recursive: it may begin with itself; put the recursion last, or use '*'",
                          weft__gram_label(g, (int32_t)again, label));
-    return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is left-recursive through %s: it may begin with itself", weft__gram_label(g, (int32_t)again, label),
-                     weft__gram_label(g, (int32_t)path[n - 1].rule, other));
+    return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is left-recursive through %s: it may begin with itself",
+                     weft__gram_label(g, (int32_t)again, label), weft__gram_label(g, (int32_t)path[n - 1].rule, other));
 }
 
 /* Looks for a cycle among the rules that may come first. at[r] is where the first rules of r begin in l. */

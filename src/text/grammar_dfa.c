@@ -13,14 +13,14 @@ typedef struct subsets {
     weft__automaton *a;
     const weft__nfa *nfa;
     int32_t rule;
-    size_t base;     /* the first state of this rule */
-    int32_t *pool;   /* the sets, one after the other, each sorted */
+    size_t base;   /* the first state of this rule */
+    int32_t *pool; /* the sets, one after the other, each sorted */
     size_t n_pool, pool_capacity;
-    size_t *at;      /* where set i begins; the end is at[i + 1] */
+    size_t *at; /* where set i begins; the end is at[i + 1] */
     size_t at_capacity;
-    int32_t *slots;  /* hash table of sets; -1: free */
+    int32_t *slots; /* hash table of sets; -1: free */
     size_t n_slots;
-    uint32_t *seen;  /* [nfa->n] the round in which a state was met */
+    uint32_t *seen; /* [nfa->n] the round in which a state was met */
     uint32_t round;
     int32_t *todo;   /* [nfa->n] */
     int32_t *single; /* [nfa->n] the state for the set that grows from one state alone; -1: none yet */
@@ -220,7 +220,9 @@ static int copy_edges(subsets *s, size_t i)
                 if ((s->single[edge.to] = intern(s)) < 0) return 0;
             }
             int32_t to = s->single[edge.to];
-            if (edge.kind == WEFT__NFA_BYTE ? !put_edge(s, s->a->n_edges, edge.lo, edge.hi, to) : !put_call(s, first_call, edge.rule, to)) return 0;
+            if (edge.kind == WEFT__NFA_BYTE ? !put_edge(s, s->a->n_edges, edge.lo, edge.hi, to)
+                                            : !put_call(s, first_call, edge.rule, to))
+                return 0;
         }
     }
     qsort(s->a->edges + first_edge, s->a->n_edges - first_edge, sizeof *s->a->edges, by_bytes);

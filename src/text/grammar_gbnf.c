@@ -81,7 +81,9 @@ static int read_hex(reader *r, int digits, uint32_t *cp)
     *cp = 0;
     for (int i = 0; i < digits; i++, r->s++) {
         char c = r->s < r->end ? *r->s : 0;
-        uint32_t digit = c >= '0' && c <= '9' ? (uint32_t)(c - '0') : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)((c | 32) - 'a' + 10) : 16;
+        uint32_t digit = c >= '0' && c <= '9'                 ? (uint32_t)(c - '0')
+                         : (c | 32) >= 'a' && (c | 32) <= 'f' ? (uint32_t)((c | 32) - 'a' + 10)
+                                                              : 16;
         if (digit == 16) {
             fail(r, "hexadecimal digits must follow \\x (2), \\u (4) and \\U (8)");
             return 0;
@@ -199,7 +201,8 @@ static int read_number(reader *r, uint32_t *out)
     for (; r->s < r->end && *r->s >= '0' && *r->s <= '9'; r->s++)
         if (value <= WEFT__GRAMMAR_MAX_STATES) value = 10 * value + (uint64_t)(*r->s - '0');
     if (value > WEFT__GRAMMAR_MAX_STATES) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line, WEFT__GRAMMAR_MAX_STATES);
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line,
+                        WEFT__GRAMMAR_MAX_STATES);
         return 0;
     }
     *out = (uint32_t)value;
@@ -253,7 +256,8 @@ static int32_t read_group(reader *r)
 {
     int line = r->line;
     if (r->depth >= WEFT__GRAMMAR_MAX_NESTING) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line, WEFT__GRAMMAR_MAX_NESTING);
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line,
+                        WEFT__GRAMMAR_MAX_NESTING);
         return -1;
     }
     r->s++;
@@ -282,7 +286,8 @@ static int32_t read_item(reader *r)
     }
     if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to be repeated");
     if (c == '<' || c == '!') {
-        weft__gram_fail(r->g, WEFT_UNSUPPORTED, "grammar: line %d: tokens by name or number ('<...>') are not supported", r->line);
+        weft__gram_fail(r->g, WEFT_UNSUPPORTED, "grammar: line %d: tokens by name or number ('<...>') are not supported",
+                        r->line);
         return -1;
     }
     if (!is_word(c)) return -2;

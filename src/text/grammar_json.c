@@ -38,15 +38,18 @@ int32_t weft__json_rules(weft__gram *g)
     int32_t root = RULE("root"), ws = RULE("ws"), string = RULE("string"), scalar = RULE("scalar"), value = RULE("value"),
             object = RULE("object"), nested = RULE("nested"), member = RULE("member");
     weft__gram_define(g, ws, REPEAT(0, 64, CLASS({'\t', '\n'}, {'\r', '\r'}, {' ', ' '})));
-    int32_t escape = SEQ(TEXT("\\"), ALT(CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}), unicode_escape(g)));
+    int32_t escape = SEQ(
+        TEXT("\\"), ALT(CLASS({'"', '"'}, {'\\', '\\'}, {'/', '/'}, {'b', 'b'}, {'f', 'f'}, {'n', 'n'}, {'r', 'r'}, {'t', 't'}),
+                        unicode_escape(g)));
     int32_t plain = CLASS({0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x10FFFF});
     weft__gram_define(g, string, SEQ(TEXT("\""), ANY_NUMBER(ALT(plain, escape)), TEXT("\"")));
     weft__gram_define(g, scalar, ALT(TEXT("true"), TEXT("false"), TEXT("null"), REF(string), number(g)));
     /* Only `nested` recurses; where calls reach their limit a scalar is always left, so that no text gets stuck. */
     weft__gram_define(g, value, ALT(REF(scalar), REF(nested)));
     weft__gram_define(g, member, SEQ(REF(string), REF(ws), TEXT(":"), REF(ws), REF(value), REF(ws)));
-    weft__gram_define(g, object,
-                      SEQ(TEXT("{"), REF(ws), OPTIONAL(SEQ(REF(member), ANY_NUMBER(SEQ(TEXT(","), REF(ws), REF(member))))), TEXT("}")));
+    weft__gram_define(
+        g, object,
+        SEQ(TEXT("{"), REF(ws), OPTIONAL(SEQ(REF(member), ANY_NUMBER(SEQ(TEXT(","), REF(ws), REF(member))))), TEXT("}")));
     int32_t element = SEQ(REF(value), REF(ws)), more = SEQ(TEXT(","), REF(ws), REF(value), REF(ws));
     int32_t array = SEQ(TEXT("["), REF(ws), OPTIONAL(SEQ(element, ANY_NUMBER(more))), TEXT("]"));
     weft__gram_define(g, nested, ALT(REF(object), array));

@@ -25,8 +25,9 @@ void weft__nfa_free(weft__nfa *nfa)
 static int32_t fail(build *b, int no_memory)
 {
     if (b->status) return 0;
-    b->status = no_memory ? weft_fail(b->err, WEFT_NO_MEMORY, "no memory for a grammar")
-                          : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out", WEFT__GRAMMAR_MAX_STATES);
+    b->status = no_memory
+                    ? weft_fail(b->err, WEFT_NO_MEMORY, "no memory for a grammar")
+                    : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out", WEFT__GRAMMAR_MAX_STATES);
     return 0;
 }
 

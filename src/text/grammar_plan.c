@@ -24,7 +24,7 @@ static uint64_t class_size(const weft__gram *g, const weft__gram_node *x)
 typedef struct measure {
     const weft__gram *g;
     const weft__gram_plan *plan;
-    int32_t large; /* a repetition that is too large, or -1 */
+    int32_t large;    /* a repetition that is too large, or -1 */
     uint16_t nesting; /* of rules that were inlined, at most */
 } measure;
 
@@ -83,7 +83,8 @@ static int collect_refs(const weft__gram *g, order *o)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->n_nodes; i++) n += g->nodes[i].kind == WEFT__GRAM_REF;
-    if (!(o->refs = weft__alloc_array(n, sizeof *o->refs)) || !(o->at = weft__alloc_zero(g->n_rules + 2, sizeof *o->at))) return 0;
+    if (!(o->refs = weft__alloc_array(n, sizeof *o->refs)) || !(o->at = weft__alloc_zero(g->n_rules + 2, sizeof *o->at)))
+        return 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < g->n_nodes; i++) {
             int32_t rule = g->nodes[i].kind == WEFT__GRAM_REF ? rule_of(g, (int32_t)i) : -1;
@@ -181,7 +182,8 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
         char label[WEFT__RULE_LABEL];
         const weft__gram_node *x = &g->nodes[large];
         int32_t rule = rule_of(g, large);
-        st = weft_fail(err, WEFT_LIMIT, "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds", x->line,
+        st = weft_fail(err, WEFT_LIMIT,
+                       "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds", x->line,
                        weft__gram_label(g, rule, label), WEFT__GRAMMAR_MAX_STATES);
     }
 done:

@@ -84,10 +84,12 @@ weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err)
     size_t work = ALL_WORK;
     for (size_t i = 0; i < a->n_rules && work; i++) {
         int found = 0;
-        for (int text = 0; a->starts[i] >= 0 && text <= TRIES && work && !found; text++) found = grows(a, (int32_t)i, text, &work);
+        for (int text = 0; a->starts[i] >= 0 && text <= TRIES && work && !found; text++)
+            found = grows(a, (int32_t)i, text, &work);
         if (found < 0) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
         if (found)
-            return weft_fail(err, WEFT_LIMIT, "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous",
+            return weft_fail(err, WEFT_LIMIT,
+                             "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous",
                              weft__rule_label(&a->names, (int32_t)i, a->lines[i], label));
     }
     return WEFT_OK;

@@ -179,7 +179,8 @@ static weft__set close_set(weft__run *r, size_t begin, size_t old_frames)
         spend(r, 1 + s[1].call - s[0].call);
         if (s->flags & WEFT__STATE_ACCEPT) {
             if (way.frame == 0) done = 1;
-            for (int32_t l = way.frame < old_frames ? r->frames[way.frame].link : -1; l >= 0 && !r->status; l = r->links[l].next) {
+            for (int32_t l = way.frame < old_frames ? r->frames[way.frame].link : -1; l >= 0 && !r->status;
+                 l = r->links[l].next) {
                 spend(r, 1);
                 add(r, begin, r->links[l].state, r->links[l].frame);
             }
@@ -258,8 +259,12 @@ static uint32_t rename_frame(compaction *c, uint32_t frame)
 
 int weft__run_compact(weft__run *r)
 {
-    compaction c = {weft__alloc_array(r->frames_capacity, sizeof *c.frames), weft__alloc_array(r->links_capacity, sizeof *c.links),
-                    weft__alloc_zero(r->n_frames, sizeof *c.renamed), weft__alloc_array(r->n_frames, sizeof *c.order), 1, 0};
+    compaction c = {weft__alloc_array(r->frames_capacity, sizeof *c.frames),
+                    weft__alloc_array(r->links_capacity, sizeof *c.links),
+                    weft__alloc_zero(r->n_frames, sizeof *c.renamed),
+                    weft__alloc_array(r->n_frames, sizeof *c.order),
+                    1,
+                    0};
     int ok = c.frames && c.links && c.renamed && c.order;
     if (ok) {
         for (size_t i = 0; i < r->n_ways; i++) r->ways[i].frame = rename_frame(&c, r->ways[i].frame);

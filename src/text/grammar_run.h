@@ -70,7 +70,6 @@ weft__set weft__run_return(weft__run *r, const weft__way *ways, size_t n);
 /* Keeps only the frames that ways[0..n_ways) need, and renames them there. 0 when there is no memory; nothing has changed then. */
 int weft__run_compact(weft__run *r);
 
-
 /* Refuses grammars of which reading a byte comes to cost more and more (grammar_probe.c): WEFT_LIMIT, by rule and line; or WEFT_NO_MEMORY.
  * What passes may still be such a grammar. */
 weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err);

@@ -24,7 +24,7 @@ typedef struct weft__table {
     uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
     uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
     size_t n_bytes;
-    uint64_t data[];    /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
+    uint64_t data[]; /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
 } weft__table;
 
 struct weft__grammar {
@@ -95,7 +95,8 @@ static void walk(weft__matcher *m, weft__set start, uint32_t from, uint32_t to, 
         *l = (level){set, r->n_frames, r->n_links};
         for (uint32_t k = node[0].token; k < node[1].token; k++) allow(bits, t->ids[k]);
         if (escapes && set.done && node->next > i + 1) {
-            if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes)) m->escapes[m->n_escapes++] = i;
+            if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))
+                m->escapes[m->n_escapes++] = i;
             else if (!r->status) r->status = WEFT_NO_MEMORY;
         }
         i = set.begin == set.end ? node->next : i + 1;
@@ -110,7 +111,8 @@ static weft__table *pack_table(const weft__matcher *m, uint32_t depth)
     size_t words = n_words(m->g), n_tokens = 0;
     for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
     int listed = n_tokens < words; /* half the bytes of the bitmap */
-    size_t n_bytes = sizeof(weft__table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) + m->n_escapes * sizeof(uint32_t);
+    size_t n_bytes =
+        sizeof(weft__table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) + m->n_escapes * sizeof(uint32_t);
     weft__table *t = weft__alloc(n_bytes);
     if (!t) return NULL;
     *t = (weft__table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes};
@@ -368,7 +370,8 @@ static void go_to(weft__matcher *m, weft__set set, size_t n)
     r->n_ways = set.end - set.begin;
     m->done = set.done;
     m->n_bytes += n;
-    if (r->n_frames > m->compact_at && weft__run_compact(r)) m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
+    if (r->n_frames > m->compact_at && weft__run_compact(r))
+        m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
 }
 
 weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *err)
@@ -376,14 +379,16 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
     const weft__token_trie *t = m->g->trie;
     weft__run *r = &m->run;
     char where[PLACE];
-    if (token < 0 || token >= t->n_tokens) return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token, t->n_tokens - 1);
+    if (token < 0 || token >= t->n_tokens)
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token, t->n_tokens - 1);
     if (m->ended) return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the text has ended", token);
     if (m->done && is_end(t, token)) {
         m->ended = 1;
         return WEFT_OK;
     }
     uint32_t node = t->node_of[token];
-    if (node == WEFT__TRIE_NONE) return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
+    if (node == WEFT__TRIE_NONE)
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
     size_t n = t->nodes[node].depth;
     for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
     level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};

@@ -59,7 +59,8 @@ static int add_nodes(weft__token_trie *t, const entry *entries, size_t n, uint32
         while (open > shared) t->nodes[path[--open]].next = t->n_nodes;
         if (!weft__grow(&t->nodes, &capacity, t->n_nodes + piece.len + 1, sizeof *t->nodes)) return 0;
         for (; open < piece.len; open++) {
-            t->nodes[t->n_nodes] = (weft__trie_node){0, (uint32_t)i, open ? path[open - 1] : t->n_nodes, (uint16_t)(open + 1), (uint8_t)piece.data[open]};
+            t->nodes[t->n_nodes] = (weft__trie_node){0, (uint32_t)i, open ? path[open - 1] : t->n_nodes, (uint16_t)(open + 1),
+                                                     (uint8_t)piece.data[open]};
             path[open] = t->n_nodes++;
         }
         if (i == n) break;

@@ -11,7 +11,7 @@
 /* The specification, the arrays it points to, and the texts made up on the way. */
 struct weft__json_vocab {
     weft__vocab_spec spec;
-    weft_error *err; /* while it is read */
+    weft_error *err;           /* while it is read */
     weft__json *root, *beside; /* the files; texts are theirs */
     weft__slice *tokens;
     float *scores;

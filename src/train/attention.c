@@ -95,7 +95,8 @@ static void forward_block(const struct attend *j, int thread, const struct block
     scores(j, thread, b);
     for (int64_t i = 0; i < b->n_q; i++) sum[i] = exponentials(j, b, i, NULL);
     float *out = part(t->value[j->op->out], b->row, o_width(j), b->head, a->head_dim_v);
-    weft__product p = {.m = b->n_q, .n = a->head_dim_v, .k = b->n_k, .a = b->s, .lda = b->n_k, .b_across = 1, .c = out, .ldc = o_width(j)};
+    weft__product p = {
+        .m = b->n_q, .n = a->head_dim_v, .k = b->n_k, .a = b->s, .lda = b->n_k, .b_across = 1, .c = out, .ldc = o_width(j)};
     p.b = weft__rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
     weft__multiply_alone(t->x, thread, &p);
     for (int64_t i = 0; i < b->n_q; i++) {
@@ -142,24 +143,42 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
     if (a->softcap != 0) memcpy(b->capped, b->s, (size_t)(b->n_q * b->n_k) * sizeof *b->s);
     for (int64_t i = 0; i < b->n_q; i++) exponentials(j, b, i, &op->lse[(b->row + i) * a->n_heads + b->head]);
     if (op->wants[2]) { /* dv += p^T do */
-        weft__product p = {.m = b->n_k, .n = dv, .k = b->n_q, .a = b->s, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = v_width(j), .add = 1};
+        weft__product p = {.m = b->n_k,
+                           .n = dv,
+                           .k = b->n_q,
+                           .a = b->s,
+                           .lda = b->n_k,
+                           .a_across = 1,
+                           .b_across = 1,
+                           .ldc = v_width(j),
+                           .add = 1};
         p.b = weft__rows_of_floats(d_out, o_width(j));
         p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v);
         weft__multiply_alone(t->x, thread, &p);
     }
     if (!op->wants[0] && !op->wants[1]) return;
-    weft__product p = {.m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
+    weft__product p = {
+        .m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
     p.b = weft__rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
     weft__multiply_alone(t->x, thread, &p);
     score_gradients(j, b);
     if (op->wants[0]) { /* dq = ds k */
-        p = (weft__product){.m = b->n_q, .n = dk, .k = b->n_k, .a = b->dp, .lda = b->n_k, .b_across = 1, .ldc = q_width(j), .add = op->add[0]};
+        p = (weft__product){
+            .m = b->n_q, .n = dk, .k = b->n_k, .a = b->dp, .lda = b->n_k, .b_across = 1, .ldc = q_width(j), .add = op->add[0]};
         p.b = weft__rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
         p.c = part(t->gradient[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
         weft__multiply_alone(t->x, thread, &p);
     }
     if (op->wants[1]) { /* dk += ds^T q */
-        p = (weft__product){.m = b->n_k, .n = dk, .k = b->n_q, .a = b->dp, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = k_width(j), .add = 1};
+        p = (weft__product){.m = b->n_k,
+                            .n = dk,
+                            .k = b->n_q,
+                            .a = b->dp,
+                            .lda = b->n_k,
+                            .a_across = 1,
+                            .b_across = 1,
+                            .ldc = k_width(j),
+                            .add = 1};
         p.b = weft__rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k), q_width(j));
         p.c = part(t->gradient[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k);
         weft__multiply_alone(t->x, thread, &p);
@@ -173,9 +192,11 @@ static void clear_unit(const struct attend *j, int64_t begin, int64_t end, int32
     const struct weft__train_op *op = j->op;
     for (int64_t r = begin; r < end; r++) {
         if (op->wants[1] && !op->add[1])
-            memset(part(t->gradient[op->in[1]], r, k_width(j), kv_head, j->a->head_dim_k), 0, (size_t)j->a->head_dim_k * sizeof(float));
+            memset(part(t->gradient[op->in[1]], r, k_width(j), kv_head, j->a->head_dim_k), 0,
+                   (size_t)j->a->head_dim_k * sizeof(float));
         if (op->wants[2] && !op->add[2])
-            memset(part(t->gradient[op->in[2]], r, v_width(j), kv_head, j->a->head_dim_v), 0, (size_t)j->a->head_dim_v * sizeof(float));
+            memset(part(t->gradient[op->in[2]], r, v_width(j), kv_head, j->a->head_dim_v), 0,
+                   (size_t)j->a->head_dim_v * sizeof(float));
     }
 }
 
@@ -192,7 +213,11 @@ static void run(void *arg, int thread, int n_threads)
         if (j->back) clear_unit(j, begin, end, kv_head);
         for (int32_t h = kv_head * heads; h < (kv_head + 1) * heads; h++) {
             for (int64_t row = begin; row < end; row += WEFT__QUERY_ROWS) {
-                struct block b = {.row = row, .n_q = end - row < WEFT__QUERY_ROWS ? end - row : WEFT__QUERY_ROWS, .begin = begin, .head = h, .kv_head = kv_head};
+                struct block b = {.row = row,
+                                  .n_q = end - row < WEFT__QUERY_ROWS ? end - row : WEFT__QUERY_ROWS,
+                                  .begin = begin,
+                                  .head = h,
+                                  .kv_head = kv_head};
                 b.key = j->a->window > 0 && row - j->a->window + 1 > begin ? row - j->a->window + 1 : begin;
                 b.n_k = row + b.n_q - b.key;
                 b.s = t->threads[thread].score;

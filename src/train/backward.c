@@ -56,8 +56,10 @@ static void norm_row(const weft__trainer *t, const struct weft__train_op *op, in
 static void glu_row(const weft__trainer *t, const struct weft__train_op *op, int64_t r, const float *g, float *aside)
 {
     int64_t width = weft__train_width(t, op->out);
-    float *gate = op->wants[0] ? target(t, op, 0, r, aside) : aside, *up = op->wants[1] ? target(t, op, 1, r, aside + width) : aside + width;
-    t->k->glu_back(op->node->attr.glu.activation, t->value[op->in[0]] + r * width, t->value[op->in[1]] + r * width, g, width, gate, up);
+    float *gate = op->wants[0] ? target(t, op, 0, r, aside) : aside,
+          *up = op->wants[1] ? target(t, op, 1, r, aside + width) : aside + width;
+    t->k->glu_back(op->node->attr.glu.activation, t->value[op->in[0]] + r * width, t->value[op->in[1]] + r * width, g, width,
+                   gate, up);
     deliver(t, op, 0, r, gate);
     deliver(t, op, 1, r, up);
 }
@@ -116,7 +118,8 @@ static void run_rows(void *arg, int thread, int n_threads)
 
 static void norm_columns(const weft__trainer *t, const struct weft__train_op *op, int64_t first, int64_t last)
 {
-    int64_t width = weft__train_width(t, op->out), group = op->node->attr.norm.group ? op->node->attr.norm.group : width, n = width / group;
+    int64_t width = weft__train_width(t, op->out), group = op->node->attr.norm.group ? op->node->attr.norm.group : width,
+            n = width / group;
     const float *x = t->value[op->in[0]], *g = t->gradient[op->out];
     for (int64_t i = 0; i < weft__train_rows(t, op) * n; i++) {
         float inverse = (float)t->inverse[i];
@@ -149,7 +152,8 @@ static void run_columns(void *arg, int thread, int n_threads)
     const struct job *j = arg;
     const weft_node *n = j->op->node;
     int64_t width = n->op == WEFT_OP_NORM && n->attr.norm.group ? n->attr.norm.group : weft__train_width(j->t, j->op->out);
-    int64_t units = (width + 15) / 16, first = weft__train_share(units, thread, n_threads) * 16, last = weft__train_share(units, thread + 1, n_threads) * 16;
+    int64_t units = (width + 15) / 16, first = weft__train_share(units, thread, n_threads) * 16,
+            last = weft__train_share(units, thread + 1, n_threads) * 16;
     if (last > width) last = width;
     if (n->op == WEFT_OP_NORM) norm_columns(j->t, j->op, first, last);
     else if (n->op == WEFT_OP_EMBED) embed_columns(j->t, j->op, first, last);
@@ -162,7 +166,8 @@ static void scale_shrunk(void *arg, int thread, int n_threads)
 {
     const struct job *j = arg;
     weft__trainer *t = j->t;
-    int64_t n = weft__train_rows(t, j->op), first = weft__train_share(n, thread, n_threads), last = weft__train_share(n, thread + 1, n_threads);
+    int64_t n = weft__train_rows(t, j->op), first = weft__train_share(n, thread, n_threads),
+            last = weft__train_share(n, thread + 1, n_threads);
     float *at = t->shrunk_grad + first * t->o.lora_rank;
     t->k->scale(at, t->lora_scale, (last - first) * t->o.lora_rank, at);
 }
@@ -171,10 +176,12 @@ static void scale_shrunk(void *arg, int thread, int n_threads)
  * had dy on its left. */
 static void pair_back(weft__trainer *t, const struct weft__train_op *op, int packed)
 {
-    int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out), rank = t->o.lora_rank;
+    int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
+            rank = t->o.lora_rank;
     const float *g = t->gradient[op->out];
     struct weft__param *a = &t->params[t->pairs[op->pair].a], *b = &t->params[t->pairs[op->pair].b];
-    weft__product p = {.m = rows, .n = rank, .k = n, .a = g, .lda = n, .b_across = 1, .c = t->shrunk_grad, .ldc = rank, .same_a = packed};
+    weft__product p = {
+        .m = rows, .n = rank, .k = n, .a = g, .lda = n, .b_across = 1, .c = t->shrunk_grad, .ldc = rank, .same_a = packed};
     p.b = weft__rows_of_floats(b->data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
     weft__pool_run(t->pool, scale_shrunk, &(struct job){t, op});
@@ -182,7 +189,16 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
     p.b = weft__rows_of_floats(op->shrunk, rank);
     p.c = b->grad + op->pair_row * rank;
     weft__train_multiply(t, &p);
-    p = (weft__product){.m = rank, .n = k, .k = rows, .a = t->shrunk_grad, .lda = rank, .a_across = 1, .b_across = 1, .c = a->grad, .ldc = k, .add = 1};
+    p = (weft__product){.m = rank,
+                        .n = k,
+                        .k = rows,
+                        .a = t->shrunk_grad,
+                        .lda = rank,
+                        .a_across = 1,
+                        .b_across = 1,
+                        .c = a->grad,
+                        .ldc = k,
+                        .add = 1};
     p.b = weft__rows_of_floats(t->value[op->in[0]], k);
     weft__train_multiply(t, &p);
     if (!op->wants[0]) return;
@@ -197,13 +213,22 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out);
     const float *g = t->gradient[op->out];
     if (op->wants[0]) {
-        weft__product p = {.m = rows, .n = k, .k = n, .a = g, .lda = n, .b = op->w, .b_across = 1, .c = t->gradient[op->in[0]], .ldc = k,
+        weft__product p = {.m = rows,
+                           .n = k,
+                           .k = n,
+                           .a = g,
+                           .lda = n,
+                           .b = op->w,
+                           .b_across = 1,
+                           .c = t->gradient[op->in[0]],
+                           .ldc = k,
                            .add = op->add[0]};
         weft__train_multiply(t, &p);
     }
     if (op->pair >= 0) pair_back(t, op, op->wants[0]);
     if (op->w_grad) {
-        weft__product p = {.m = n, .n = k, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .c = op->w_grad, .ldc = k, .add = 1};
+        weft__product p = {
+            .m = n, .n = k, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .c = op->w_grad, .ldc = k, .add = 1};
         p.b = weft__rows_of_floats(t->value[op->in[0]], k);
         weft__train_multiply(t, &p);
     }

@@ -25,10 +25,11 @@ static weft_status open_file(weft__base *b, const char *name, int folders, weft_
     if (st) return st;
     if (weft__hf_is_folder(path) && folders) return open_folder(b, path, err);
     if (weft__hf_is_folder(path))
-        return weft_fail(err, WEFT_UNSUPPORTED,
-                         "%s is a folder, over which adapters are trained; 'weft convert' makes a file of it, and the training of all weights "
-                         "starts from that",
-                         name);
+        return weft_fail(
+            err, WEFT_UNSUPPORTED,
+            "%s is a folder, over which adapters are trained; 'weft convert' makes a file of it, and the training of all weights "
+            "starts from that",
+            name);
     if ((st = weft__gguf_open(path, &b->gguf, err))) return st;
     st = weft__vocab_tokenizer(b->gguf, &b->tok, err);
     return st ? weft_fail_within(err, st, "%s", name) : WEFT_OK;
@@ -49,7 +50,8 @@ static weft_status take_meta(weft__base *b, const char *prefix, const weft__base
         const weft__gguf_entry *e = weft__gguf_meta(b->gguf, i);
         if ((words->name && !strcmp(e->key, name)) || (words->chat_template && !strcmp(e->key, chat_template))) continue;
         if (!strcmp(e->key, "general.alignment")) continue; /* the writer's own */
-        if (!strncmp(e->key, prefix, strlen(prefix))) st = weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
+        if (!strncmp(e->key, prefix, strlen(prefix)))
+            st = weft__gguf_put_raw(w, e->key, e->type, e->raw, (size_t)e->raw_bytes, err);
     }
     if (!st) st = put_words(w, name, words->name, err);
     if (!st) st = put_words(w, chat_template, words->chat_template, err);
@@ -93,7 +95,8 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
     if (st) return st;
     *n_ctx = asked ? asked : own < WEFT__USUAL_CTX ? own : WEFT__USUAL_CTX;
     if (*n_ctx <= own) return WEFT_OK;
-    return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer", asked, b->source.label, own, arch);
+    return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer",
+                     asked, b->source.label, own, arch);
 }
 
 const weft__gguf *weft__base_meta(const weft__base *b)
@@ -120,7 +123,8 @@ uint64_t weft__base_hash(const weft__base *b)
     weft__hash_begin(&h);
     for (size_t i = 0; i < weft__gguf_n_meta(meta); i++) {
         const weft__gguf_entry *e = weft__gguf_meta(meta, i);
-        if (!strncmp(e->key, "general.", 8) || !strncmp(e->key, "tokenizer.", 10)) continue; /* the data's hash sees the vocabulary */
+        if (!strncmp(e->key, "general.", 8) || !strncmp(e->key, "tokenizer.", 10))
+            continue; /* the data's hash sees the vocabulary */
         weft__hash_add(&h, e->key, strlen(e->key) + 1);
         weft__hash_add(&h, e->raw, (size_t)e->raw_bytes);
     }

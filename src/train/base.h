@@ -14,7 +14,8 @@ typedef struct weft__base {
     weft__gguf *gguf;   /* the model's file, or the one that gave the vocabulary; NULL: a folder */
     weft__hf *hf;       /* the folder, or NULL */
     weft__fresh *fresh; /* NULL: the model is the file's */
-    weft__gguf *meta;   /* the file's metadata as the result has it (fresh: the tokenizer's keys alone), over `bytes`; or NULL: as in the file */
+    weft__gguf *
+        meta; /* the file's metadata as the result has it (fresh: the tokenizer's keys alone), over `bytes`; or NULL: as in the file */
     weft__text bytes;
     weft__source source;
     weft__tokenizer *tok;

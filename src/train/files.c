@@ -46,7 +46,8 @@ static uint64_t checksum(const weft__trainer *t)
     weft__hasher h;
     weft__hash_begin(&h);
     for (int i = 0; i < n_kept(t); i++)
-        for (int32_t j = 0; j < t->n_params; j++) weft__hash_add(&h, kept(&t->params[j], i), (size_t)t->params[j].n * sizeof(float));
+        for (int32_t j = 0; j < t->n_params; j++)
+            weft__hash_add(&h, kept(&t->params[j], i), (size_t)t->params[j].n * sizeof(float));
     return weft__hash_end(&h);
 }
 
@@ -68,7 +69,8 @@ static weft_status put_head(weft__trainer *t, weft__gguf_writer *w, const void *
 weft_status weft__trainer_save(weft__trainer *t, const char *path, const void *state, size_t n_state, weft_error *err)
 {
     weft__gguf_writer *w;
-    if (t->kind != 0) return weft_fail(err, WEFT_STATE, "%s: a checkpoint is written between steps; call weft__trainer_step first", path);
+    if (t->kind != 0)
+        return weft_fail(err, WEFT_STATE, "%s: a checkpoint is written between steps; call weft__trainer_step first", path);
     weft_status st = weft__gguf_writer_create(path, 64, &w, err);
     if (st) return st;
     st = put_head(t, w, state, n_state, err);
@@ -87,24 +89,27 @@ static weft_status check_head(const weft__trainer *t, const weft__gguf *g, const
     uint32_t optimizer, rank;
     float scale;
     weft_status st;
-    if ((st = weft__gguf_string(g, "general.type", &type, err)) || (st = weft__gguf_string(g, "general.architecture", &arch, err)) ||
-        (st = weft__gguf_u32(g, "weft.train.optimizer", &optimizer, err)) || (st = weft__gguf_u32(g, "weft.train.lora_rank", &rank, err)) ||
+    if ((st = weft__gguf_string(g, "general.type", &type, err)) ||
+        (st = weft__gguf_string(g, "general.architecture", &arch, err)) ||
+        (st = weft__gguf_u32(g, "weft.train.optimizer", &optimizer, err)) ||
+        (st = weft__gguf_u32(g, "weft.train.lora_rank", &rank, err)) ||
         (st = weft__gguf_f32(g, "weft.train.lora_scale", &scale, err)) || (st = weft__gguf_u64(g, "weft.train.step", step, err)))
         return st;
     if (type.len != 10 || memcmp(type.data, "checkpoint", 10)) return weft_fail(err, WEFT_FORMAT, "%s is no checkpoint", path);
     if (arch.len != strlen(t->hp.arch) || memcmp(arch.data, t->hp.arch, arch.len))
-        return weft_fail(err, WEFT_ARGUMENT, "%s: a checkpoint of architecture '%.*s', the model is '%s'", path, (int)(arch.len < 64 ? arch.len : 64),
-                         arch.data, t->hp.arch);
+        return weft_fail(err, WEFT_ARGUMENT, "%s: a checkpoint of architecture '%.*s', the model is '%s'", path,
+                         (int)(arch.len < 64 ? arch.len : 64), arch.data, t->hp.arch);
     if (optimizer != (uint32_t)t->o.optimizer) return weft_fail(err, WEFT_ARGUMENT, "%s was made with another optimizer", path);
     if (rank != (uint32_t)t->o.lora_rank || scale != t->lora_scale)
-        return weft_fail(err, WEFT_ARGUMENT, "%s was made with LoRA rank %u and scale %g; here they are %d and %g", path, rank, (double)scale,
-                         t->o.lora_rank, (double)t->lora_scale);
+        return weft_fail(err, WEFT_ARGUMENT, "%s was made with LoRA rank %u and scale %g; here they are %d and %g", path, rank,
+                         (double)scale, t->o.lora_rank, (double)t->lora_scale);
     if (*step > (uint64_t)INT64_MAX) return weft_fail(err, WEFT_FORMAT, "%s: step %llu", path, (unsigned long long)*step);
     return WEFT_OK;
 }
 
 /* The numbers of parameter j and of what the optimizer keeps for it, in the file's map; aligned, since the file is. */
-static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const char *path, int32_t j, int i, const float **out, weft_error *err)
+static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const char *path, int32_t j, int i, const float **out,
+                             weft_error *err)
 {
     const struct weft__param *p = &t->params[j];
     const weft__tensor_desc *d;
@@ -113,7 +118,8 @@ static weft_status find_kept(const weft__trainer *t, const weft__gguf *g, const 
     weft_status st = weft__gguf_tensor(g, name, &d, err);
     if (st) return st;
     *out = weft__tensor_data(d);
-    if (d->dtype == WEFT_F32 && d->d[0] == (uint64_t)p->d[0] && d->d[1] == (uint64_t)p->d[1] && d->n_elems == (uint64_t)p->n) return WEFT_OK;
+    if (d->dtype == WEFT_F32 && d->d[0] == (uint64_t)p->d[0] && d->d[1] == (uint64_t)p->d[1] && d->n_elems == (uint64_t)p->n)
+        return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT, "%s: tensor %s has another shape than here", path, name);
 }
 
@@ -124,15 +130,16 @@ static weft_status check_numbers(const weft__trainer *t, const weft__gguf *g, co
     weft__hasher h;
     weft_status st = weft__gguf_u64(g, "weft.train.checksum", &sum, err);
     if (!st && weft__gguf_tensors(g)->n != (size_t)n_kept(t) * (size_t)t->n_params)
-        st = weft_fail(err, WEFT_ARGUMENT, "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?", path,
-                       weft__gguf_tensors(g)->n, (size_t)n_kept(t) * (size_t)t->n_params);
+        st = weft_fail(err, WEFT_ARGUMENT, "%s holds %zu tensors, not the %zu of this training: were the LoRA targets others?",
+                       path, weft__gguf_tensors(g)->n, (size_t)n_kept(t) * (size_t)t->n_params);
     weft__hash_begin(&h);
     for (int i = 0; i < n_kept(t); i++) {
         for (int32_t j = 0; !st && j < t->n_params; j++) {
             if (!(st = find_kept(t, g, path, j, i, &x, err))) weft__hash_add(&h, x, (size_t)t->params[j].n * sizeof *x);
         }
     }
-    if (!st && weft__hash_end(&h) != sum) st = weft_fail(err, WEFT_FORMAT, "%s is damaged: its numbers do not have the checksum that it states", path);
+    if (!st && weft__hash_end(&h) != sum)
+        st = weft_fail(err, WEFT_FORMAT, "%s is damaged: its numbers do not have the checksum that it states", path);
     return st;
 }
 
@@ -141,9 +148,12 @@ static weft_status copy_state(const weft__gguf *g, const char *path, void **stat
     const weft__gguf_list *list;
     uint64_t sum;
     weft_status st;
-    if ((st = weft__gguf_u64(g, "weft.train.state_checksum", &sum, err)) || (st = weft__gguf_array(g, "weft.train.state", &list, err))) return st;
+    if ((st = weft__gguf_u64(g, "weft.train.state_checksum", &sum, err)) ||
+        (st = weft__gguf_array(g, "weft.train.state", &list, err)))
+        return st;
     if (list->type != WEFT__GGUF_U8 || weft__hash(list->data, (size_t)list->n) != sum)
-        return weft_fail(err, WEFT_FORMAT, "%s is damaged: the state of its data does not have the checksum that it states", path);
+        return weft_fail(err, WEFT_FORMAT, "%s is damaged: the state of its data does not have the checksum that it states",
+                         path);
     *n_state = (size_t)list->n;
     *state = weft__alloc(*n_state);
     if (!*state) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for the state of its data", path);
@@ -160,7 +170,8 @@ weft_status weft__trainer_load(weft__trainer *t, const char *path, void **state,
     if (t->kind != 0) return weft_fail(err, WEFT_STATE, "%s: a checkpoint is read between steps", path);
     weft_status st = weft__gguf_open(path, &g, err);
     if (st) return st;
-    if (!(st = check_head(t, g, path, &step, err)) && !(st = check_numbers(t, g, path, err))) st = copy_state(g, path, state, n_state, err);
+    if (!(st = check_head(t, g, path, &step, err)) && !(st = check_numbers(t, g, path, err)))
+        st = copy_state(g, path, state, n_state, err);
     for (int i = 0; !st && i < n_kept(t); i++) {
         for (int32_t j = 0; j < t->n_params; j++) {
             const float *x = NULL;
@@ -195,7 +206,9 @@ static int32_t heads_in_halves(const weft__trainer *t, const struct weft__param 
 {
     char style[16] = "";
     if (weft__source_string(&t->src, NULL, "weft.rope_style", 0, style, sizeof style, NULL) || strcmp(style, "halves")) return 0;
-    return strstr(p->name, ".attn_q.weight.lora_b") ? t->hp.n_heads : strstr(p->name, ".attn_k.weight.lora_b") ? t->hp.n_kv_heads : 0;
+    return strstr(p->name, ".attn_q.weight.lora_b")   ? t->hp.n_heads
+           : strstr(p->name, ".attn_k.weight.lora_b") ? t->hp.n_kv_heads
+                                                      : 0;
 }
 
 /* Rows in GGUF's order. */
@@ -213,7 +226,8 @@ static weft_status write_half(const weft__trainer *t, weft__gguf_writer *w, cons
 weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, const char *name, weft_error *err)
 {
     weft__gguf_writer *w;
-    if (t->o.lora_rank == 0) return weft_fail(err, WEFT_STATE, "%s: all weights were trained; there is no adapter, write the model", path);
+    if (t->o.lora_rank == 0)
+        return weft_fail(err, WEFT_STATE, "%s: all weights were trained; there is no adapter, write the model", path);
     weft_status st = weft__gguf_writer_create(path, 0, &w, err);
     if (st) return st;
     const float alpha = t->lora_scale * (float)t->o.lora_rank;
@@ -243,7 +257,8 @@ weft_status weft__trainer_write_model(weft__trainer *t, const weft__gguf *meta, 
 {
     weft__gguf_writer *w;
     const weft__tensor_set *set = t->src.tensors;
-    if (t->o.lora_rank > 0) return weft_fail(err, WEFT_STATE, "%s: the base is frozen; write the adapter, and merge it if need be", path);
+    if (t->o.lora_rank > 0)
+        return weft_fail(err, WEFT_STATE, "%s: the base is frozen; write the adapter, and merge it if need be", path);
     if (!set) return weft_fail(err, WEFT_UNSUPPORTED, "%s: the tensors of %s cannot be listed", path, t->src.label);
     weft_status st = weft__gguf_writer_create(path, 0, &w, err);
     if (st) return st;

@@ -42,7 +42,8 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
     const weft_node *n = op->node;
     int64_t width = weft__train_width(t, op->out);
     float *y = t->value[op->out] + r * width;
-    const float *x = op->n_in > 0 ? t->value[op->in[0]] + r * width : NULL, *z = op->n_in > 1 ? t->value[op->in[1]] + r * width : NULL;
+    const float *x = op->n_in > 0 ? t->value[op->in[0]] + r * width : NULL,
+                *z = op->n_in > 1 ? t->value[op->in[1]] + r * width : NULL;
     switch (n->op) {
     case WEFT_OP_EMBED: embed_row(t, op, r, y); break;
     case WEFT_OP_NORM: norm_row(t, op, x, y); break;
@@ -51,7 +52,9 @@ static void one_row(const weft__trainer *t, const struct weft__train_op *op, int
     case WEFT_OP_ADD: t->k->add(x, z, width, y); break;
     case WEFT_OP_SCALE: t->k->scale(x, n->attr.scale.factor, width, y); break;
     case WEFT_OP_SOFTCAP: t->k->softcap(x, n->attr.softcap.cap, width, y); break;
-    case WEFT_OP_PICK_ROWS: memcpy(y, t->value[op->in[0]] + t->wanted[t->first_wanted + r] * width, (size_t)width * sizeof *y); break;
+    case WEFT_OP_PICK_ROWS:
+        memcpy(y, t->value[op->in[0]] + t->wanted[t->first_wanted + r] * width, (size_t)width * sizeof *y);
+        break;
     default: break; /* layout.c lets no other pass */
     }
 }
@@ -69,7 +72,8 @@ static void run_linear_rows(void *arg, int thread, int n_threads)
     const struct job *j = arg;
     weft__trainer *t = j->t;
     const struct weft__train_op *op = j->op;
-    int64_t n = weft__train_rows(t, op), last = weft__train_share(n, thread + 1, n_threads), width = weft__train_width(t, op->out);
+    int64_t n = weft__train_rows(t, op), last = weft__train_share(n, thread + 1, n_threads),
+            width = weft__train_width(t, op->out);
     int64_t rank = t->o.lora_rank;
     for (int64_t r = weft__train_share(n, thread, n_threads); r < last; r++) {
         float *y = t->value[op->out] + r * width;
@@ -80,13 +84,22 @@ static void run_linear_rows(void *arg, int thread, int n_threads)
 
 static void linear(weft__trainer *t, const struct weft__train_op *op)
 {
-    int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out), rank = t->o.lora_rank;
+    int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
+            rank = t->o.lora_rank;
     int lora = op->pair >= 0 && t->adapter_on;
-    weft__product p = {.m = rows, .n = n, .k = k, .a = t->value[op->in[0]], .lda = k, .b = op->w, .c = t->value[op->out], .ldc = n,
+    weft__product p = {.m = rows,
+                       .n = n,
+                       .k = k,
+                       .a = t->value[op->in[0]],
+                       .lda = k,
+                       .b = op->w,
+                       .c = t->value[op->out],
+                       .ldc = n,
                        .same_a = op->same_in && !(t->adapter_on && op[-1].pair >= 0)};
     weft__train_multiply(t, &p);
     if (lora) {
-        p = (weft__product){.m = rows, .n = rank, .k = k, .a = t->value[op->in[0]], .lda = k, .c = op->shrunk, .ldc = rank, .same_a = 1};
+        p = (weft__product){
+            .m = rows, .n = rank, .k = k, .a = t->value[op->in[0]], .lda = k, .c = op->shrunk, .ldc = rank, .same_a = 1};
         p.b = weft__rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
         weft__train_multiply(t, &p);
     }

@@ -37,9 +37,11 @@ static weft_status put_shape(const weft__fresh_shape *s, weft__gguf_writer *w, w
     const float base = s->rope_base > 0 ? s->rope_base : 10000, eps = s->norm_eps > 0 ? s->norm_eps : 1e-5f;
     weft_status st;
     if ((st = weft__gguf_put_string(w, "general.architecture", "llama", 5, err)) ||
-        (st = weft__gguf_put_string(w, "general.name", name, strlen(name), err)) || (st = put_i32(w, "llama.vocab_size", s->n_vocab, err)) ||
-        (st = put_i32(w, "llama.context_length", s->n_ctx, err)) || (st = put_i32(w, "llama.embedding_length", s->d_model, err)) ||
-        (st = put_i32(w, "llama.block_count", s->n_layers, err)) || (st = put_i32(w, "llama.feed_forward_length", s->d_ff, err)) ||
+        (st = weft__gguf_put_string(w, "general.name", name, strlen(name), err)) ||
+        (st = put_i32(w, "llama.vocab_size", s->n_vocab, err)) || (st = put_i32(w, "llama.context_length", s->n_ctx, err)) ||
+        (st = put_i32(w, "llama.embedding_length", s->d_model, err)) ||
+        (st = put_i32(w, "llama.block_count", s->n_layers, err)) ||
+        (st = put_i32(w, "llama.feed_forward_length", s->d_ff, err)) ||
         (st = put_i32(w, "llama.attention.head_count", s->n_heads, err)) ||
         (st = put_i32(w, "llama.attention.head_count_kv", s->n_kv_heads, err)) ||
         (st = put_i32(w, "llama.attention.key_length", s->head_dim, err)) ||
@@ -68,11 +70,14 @@ static weft_status add(weft__fresh *f, int64_t k, int64_t n, weft_error *err, co
     uint32_t existing;
     size_t i = f->tensors.n;
     snprintf(f->names[i], WEFT_NAME_MAX, format, layer);
-    weft__tensor_desc t = {.name = f->names[i], .dtype = WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
+    weft__tensor_desc t = {
+        .name = f->names[i], .dtype = WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
     weft_status st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err);
     if (st) return weft_fail_within(err, st, "%s: %s", f->label, t.name);
     if (i) t.offset = f->tensors.items[i - 1].offset + ((f->tensors.items[i - 1].n_bytes + 63) & ~63ull);
-    return weft__tensor_set_add(&f->tensors, &t, &existing) == 1 ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for it", f->label);
+    return weft__tensor_set_add(&f->tensors, &t, &existing) == 1
+               ? WEFT_OK
+               : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for it", f->label);
 }
 
 static weft_status add_layer(weft__fresh *f, int l, weft_error *err)
@@ -128,9 +133,13 @@ static weft_status make_tensors(weft__fresh *f, weft_error *err)
 
 static weft_status check_shape(const weft__fresh_shape *s, weft_error *err)
 {
-    const struct { const char *name; int32_t value, most; } all[] = {
-        {"n_vocab", s->n_vocab, 1 << 20}, {"n_ctx", s->n_ctx, 1 << 20}, {"n_layers", s->n_layers, 512}, {"d_model", s->d_model, 1 << 14},
-        {"d_ff", s->d_ff, 1 << 16}, {"n_heads", s->n_heads, 1024}, {"n_kv_heads", s->n_kv_heads, 1024}, {"head_dim", s->head_dim, 1024},
+    const struct {
+        const char *name;
+        int32_t value, most;
+    } all[] = {
+        {"n_vocab", s->n_vocab, 1 << 20},    {"n_ctx", s->n_ctx, 1 << 20},    {"n_layers", s->n_layers, 512},
+        {"d_model", s->d_model, 1 << 14},    {"d_ff", s->d_ff, 1 << 16},      {"n_heads", s->n_heads, 1024},
+        {"n_kv_heads", s->n_kv_heads, 1024}, {"head_dim", s->head_dim, 1024},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].value < 1 || all[i].value > all[i].most)

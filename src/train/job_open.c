@@ -62,7 +62,8 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
         return weft_fail(err, WEFT_ARGUMENT, "preference training makes an adapter: it needs a base and a rank");
     if (p->schedule == WEFT_TRAIN_ONE_CYCLE && p->n_warmup > 0)
-        return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out", (long long)p->n_warmup);
+        return weft_fail(err, WEFT_ARGUMENT, "%lld steps of warm-up: one-cycle rises by itself; leave them out",
+                         (long long)p->n_warmup);
     if (p->lora_rank && !p->base) return weft_fail(err, WEFT_ARGUMENT, "an adapter needs a base");
     return WEFT_OK;
 }
@@ -71,22 +72,10 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
 uint64_t weft__job_plan(const weft__job *j)
 {
     const weft_train_params *p = j->p;
-    const double numbers[] = {p->accumulate,
-                              (double)j->n_steps,
-                              (double)p->n_warmup,
-                              p->schedule,
-                              p->optimizer,
-                              p->lr,
-                              p->lr_floor,
-                              p->beta1,
-                              p->beta2,
-                              p->momentum,
-                              p->weight_decay,
-                              p->clip_norm,
-                              p->dpo_beta,
-                              p->lora_rank,
-                              p->lora_alpha,
-                              p->lora_rs};
+    const double numbers[] = {
+        p->accumulate, (double)j->n_steps, (double)p->n_warmup, p->schedule,     p->optimizer, p->lr,       p->lr_floor,
+        p->beta1,      p->beta2,           p->momentum,         p->weight_decay, p->clip_norm, p->dpo_beta, p->lora_rank,
+        p->lora_alpha, p->lora_rs};
     return weft__hash(numbers, sizeof numbers);
 }
 
@@ -281,7 +270,9 @@ static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error
     if (s->plan != weft__job_plan(j))
         return weft_fail(err, WEFT_STATE, "%s was made with other steps, rates or ranks; give those of the run", j->checkpoint);
     if (s->base != j->base_hash)
-        return weft_fail(err, WEFT_STATE, "%s was made with another model: other heads, positions or weights; give that of the run", j->checkpoint);
+        return weft_fail(err, WEFT_STATE,
+                         "%s was made with another model: other heads, positions or weights; give that of the run",
+                         j->checkpoint);
     j->n_rows = s->n_rows;
     j->seconds = s->seconds;
     return weft__dataset_seek(j->data, s->position, err);

@@ -21,7 +21,9 @@ static weft_status supported(const weft__trainer *t, const weft_node *n, weft_er
 {
     switch (n->op) {
     case WEFT_OP_MOE_ROUTE:
-    case WEFT_OP_MOE_FFN: return weft_fail(err, WEFT_UNSUPPORTED, "%s: mixtures of experts cannot be trained here; choose a dense model", t->src.label);
+    case WEFT_OP_MOE_FFN:
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: mixtures of experts cannot be trained here; choose a dense model",
+                         t->src.label);
     case WEFT_OP_ROPE_KV: return weft_fail(err, WEFT_INTERNAL, "%s: a fused graph", t->src.label);
     case WEFT_OP_NORM:
         if (n->attr.norm.kind == WEFT_NORM_RMS) return WEFT_OK;
@@ -36,7 +38,8 @@ static weft_status supported(const weft__trainer *t, const weft_node *n, weft_er
     case WEFT_OP_SCALE:
     case WEFT_OP_SOFTCAP:
     case WEFT_OP_PICK_ROWS: return WEFT_OK;
-    default: return weft_fail(err, WEFT_UNSUPPORTED, "%s: it has an op that cannot be trained here (%d)", t->src.label, (int)n->op);
+    default:
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: it has an op that cannot be trained here (%d)", t->src.label, (int)n->op);
     }
 }
 
@@ -111,7 +114,8 @@ static weft_status set_ops(weft__trainer *t, weft_error *err)
             }
             set_inputs(t, op);
             set_weights(t, op);
-            op->same_in = t->n_ops > 0 && n->op == WEFT_OP_LINEAR && op[-1].node->op == WEFT_OP_LINEAR && op[-1].in[0] == op->in[0];
+            op->same_in =
+                t->n_ops > 0 && n->op == WEFT_OP_LINEAR && op[-1].node->op == WEFT_OP_LINEAR && op[-1].in[0] == op->in[0];
             if (n->op == WEFT_OP_PICK_ROWS) t->hidden = n->in[0];
             t->n_ops++;
         }
@@ -151,7 +155,8 @@ struct places {
 static int64_t take(struct places *s, int64_t width, int64_t rows)
 {
     uint64_t n, here = s->at;
-    if (!weft__mul_u64((uint64_t)width, (uint64_t)rows, &n) || !weft__align_u64(n, 16, &n) || !weft__add_u64(s->at, n, &s->at) || s->at > INT64_MAX / 8)
+    if (!weft__mul_u64((uint64_t)width, (uint64_t)rows, &n) || !weft__align_u64(n, 16, &n) || !weft__add_u64(s->at, n, &s->at) ||
+        s->at > INT64_MAX / 8)
         s->overflow = 1;
     return (int64_t)here;
 }
@@ -265,7 +270,8 @@ done:
 static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 {
     return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale && a->ext_factor == b->ext_factor &&
-           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow && a->n_ctx_orig == b->n_ctx_orig;
+           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow &&
+           a->n_ctx_orig == b->n_ctx_orig;
 }
 
 static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_error *err)
@@ -277,7 +283,8 @@ static weft_status set_rope(weft__trainer *t, struct weft__train_op *op, weft_er
     struct weft__train_rope *rope = &t->ropes[t->n_ropes++];
     size_t pairs = (size_t)a->n_rot / 2, n = (size_t)t->n_ctx * pairs;
     double *freq = weft__train_own(t, pairs, sizeof *freq);
-    *rope = (struct weft__train_rope){*a, factors, weft__train_own(t, n, 2 * sizeof(float)), weft__train_own(t, n, 2 * sizeof(float))};
+    *rope = (struct weft__train_rope){*a, factors, weft__train_own(t, n, 2 * sizeof(float)),
+                                      weft__train_own(t, n, 2 * sizeof(float))};
     if (!freq || !rope->forth || !rope->back) return no_memory(t, err);
     const weft_weight *w = factors == WEFT_NONE ? NULL : &t->graph->weights[factors];
     weft__rope_frequencies(a, w ? (const float *)(const void *)((const uint8_t *)w->buffer->data + w->offset) : NULL, freq);
@@ -299,7 +306,8 @@ static weft_status set_kept(weft__trainer *t, weft_error *err)
         size_t rows = (size_t)rows_of(t, op->out);
         weft_status st = op->node->op == WEFT_OP_ROPE ? set_rope(t, op, err) : WEFT_OK;
         if (st) return st;
-        if (op->pair >= 0 && !(op->shrunk = weft__train_own(t, rows * (size_t)t->o.lora_rank, sizeof *op->shrunk))) return no_memory(t, err);
+        if (op->pair >= 0 && !(op->shrunk = weft__train_own(t, rows * (size_t)t->o.lora_rank, sizeof *op->shrunk)))
+            return no_memory(t, err);
         if (op->node->op == WEFT_OP_ATTENTION &&
             !(op->lse = weft__train_own(t, rows * (size_t)op->node->attr.attention.n_heads, sizeof *op->lse)))
             return no_memory(t, err);
@@ -330,7 +338,8 @@ static weft_status set_scratch(weft__trainer *t, weft_error *err)
             most(&left, ((most_of > rank ? most_of : rank) + pad) * op_rows);
         }
         if (n->op == WEFT_OP_ATTENTION) {
-            int64_t dim = n->attr.attention.head_dim_k > n->attr.attention.head_dim_v ? n->attr.attention.head_dim_k : n->attr.attention.head_dim_v;
+            int64_t dim = n->attr.attention.head_dim_k > n->attr.attention.head_dim_v ? n->attr.attention.head_dim_k
+                                                                                      : n->attr.attention.head_dim_v;
             most(&alone, (queries + pad) * (t->n_ctx > dim ? t->n_ctx : dim));
             most(&alone, (t->n_ctx + pad) * queries);
         }

@@ -14,11 +14,14 @@ static weft_status check_batch(weft__trainer *t, const weft__train_batch *b, wef
     for (int32_t r = 0; r < b->n_rows; r++) {
         int32_t before = r ? b->segment[r - 1] : -1;
         if (b->token[r] < 0 || b->token[r] >= t->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: token %d is not among the %d of the vocabulary", r, b->token[r], t->hp.n_vocab);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: token %d is not among the %d of the vocabulary", r, b->token[r],
+                             t->hp.n_vocab);
         if (b->target[r] < -1 || b->target[r] >= t->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: target %d is not among the %d of the vocabulary", r, b->target[r], t->hp.n_vocab);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: target %d is not among the %d of the vocabulary", r, b->target[r],
+                             t->hp.n_vocab);
         if (b->segment[r] != before + 1 && (r == 0 || b->segment[r] != before))
-            return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r, b->segment[r], before);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d: segment %d behind %d; segments rise from 0 in steps of 1", r,
+                             b->segment[r], before);
         if (b->weight && !(b->weight[r] >= 0 && b->weight[r] <= 1e6f))
             return weft_fail(err, WEFT_ARGUMENT, "row %d: weight %g", r, (double)b->weight[r]);
     }
@@ -36,7 +39,8 @@ static weft_status accept(weft__trainer *t, const weft__train_batch *b, weft_err
         if (r == 0 || b->segment[r] != b->segment[r - 1]) t->begin[t->n_segs++] = r;
         t->pos[r] = r - t->begin[t->n_segs - 1];
         if (t->pos[r] >= t->n_ctx)
-            return weft_fail(err, WEFT_ARGUMENT, "segment %d has more than %d rows, the longest text of this trainer", b->segment[r], t->n_ctx);
+            return weft_fail(err, WEFT_ARGUMENT, "segment %d has more than %d rows, the longest text of this trainer",
+                             b->segment[r], t->n_ctx);
         if (b->target[r] < 0) continue;
         t->coef[t->n_wanted] = b->weight ? b->weight[r] : 1;
         t->wanted[t->n_wanted++] = r;
@@ -114,8 +118,9 @@ static weft_status not_finite(weft__trainer *t, weft_error *err)
 {
     memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
     weft__train_begin_step(t);
-    return weft_fail(err, WEFT_LIMIT, "%s: the loss is not finite; what was added since step %lld is dropped: lower the learning rate", t->src.label,
-                     (long long)t->step);
+    return weft_fail(err, WEFT_LIMIT,
+                     "%s: the loss is not finite; what was added since step %lld is dropped: lower the learning rate",
+                     t->src.label, (long long)t->step);
 }
 
 /* Sums over the rows with targets, in order. */
@@ -132,7 +137,8 @@ static weft__train_loss summed(const weft__trainer *t)
 static weft_status one_kind(weft__trainer *t, int kind, weft_error *err)
 {
     if (t->kind != 0 && t->kind != kind)
-        return weft_fail(err, WEFT_STATE, "rows and pairs cannot be added to the same step; call weft__trainer_step between them");
+        return weft_fail(err, WEFT_STATE,
+                         "rows and pairs cannot be added to the same step; call weft__trainer_step between them");
     return WEFT_OK;
 }
 
@@ -154,8 +160,8 @@ weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, 
     return WEFT_OK;
 }
 
-weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp, weft__train_loss *out,
-                               weft_error *err)
+weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch, int with_adapter, float *logp,
+                               weft__train_loss *out, weft_error *err)
 {
     weft_status st = accept(t, batch, err);
     if (st) return st;
@@ -190,8 +196,10 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
 {
     weft_status st;
     if (t->o.lora_rank == 0)
-        return weft_fail(err, WEFT_STATE, "preferences are learned by LoRA only: the frozen base is what an answer is compared with");
-    if (!(beta > 0 && beta <= 1000)) return weft_fail(err, WEFT_ARGUMENT, "beta is %g; it must be above 0, and 1000 at most", (double)beta);
+        return weft_fail(err, WEFT_STATE,
+                         "preferences are learned by LoRA only: the frozen base is what an answer is compared with");
+    if (!(beta > 0 && beta <= 1000))
+        return weft_fail(err, WEFT_ARGUMENT, "beta is %g; it must be above 0, and 1000 at most", (double)beta);
     if ((st = accept(t, batch, err))) return st;
     if (t->n_segs % 2) return weft_fail(err, WEFT_ARGUMENT, "%d segments are no pairs of chosen and rejected answers", t->n_segs);
     double *margin = t->partial;
@@ -214,7 +222,8 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     return WEFT_OK;
 }
 
-weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out, weft_error *err)
+weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
+                                    weft_error *err)
 {
     weft__pair_loss l;
     const double *margin = t->partial;

@@ -107,8 +107,8 @@ static weft_status unknown_target(const weft__trainer *t, const char *target, si
         const char *name = middle(node, t->graph->weights[node->w[0]].name, &n);
         if (n == len && !memcmp(name, target, n)) return WEFT_OK;
     }
-    return weft_fail(err, WEFT_ARGUMENT, "%s: LoRA target '%.*s' is no matrix of this model; `weft info` lists its tensors", t->src.label,
-                     (int)(len < 64 ? len : 64), target);
+    return weft_fail(err, WEFT_ARGUMENT, "%s: LoRA target '%.*s' is no matrix of this model; `weft info` lists its tensors",
+                     t->src.label, (int)(len < 64 ? len : 64), target);
 }
 
 static weft_status add_pairs(weft__trainer *t, weft_error *err)
@@ -122,7 +122,8 @@ static weft_status add_pairs(weft__trainer *t, weft_error *err)
         if (node->op != WEFT_OP_LINEAR || !is_target(t, node)) continue;
         const weft__tensor_desc *d = tensor_of(t, node->w[0]);
         if (!strcmp(d->name, "token_embd.weight"))
-            return weft_fail(err, WEFT_UNSUPPORTED, "%s: its output matrix is its embedding; leave 'output' out of the LoRA targets", t->src.label);
+            return weft_fail(err, WEFT_UNSUPPORTED,
+                             "%s: its output matrix is its embedding; leave 'output' out of the LoRA targets", t->src.label);
         if (weft__pair_find(t, d->name) >= 0) continue;
         t->pairs[t->n_pairs++] = (struct weft__pair){t->n_params, t->n_params + 1};
         add_param(t, d->name, ".lora_a", 2, (int64_t)d->d[0], t->o.lora_rank);
@@ -153,7 +154,8 @@ static weft_status allocate(weft__trainer *t, weft_error *err)
 {
     uint64_t n = ((uint64_t)t->n_floats + 15) & ~15ull;
     int n_arrays = t->o.optimizer == WEFT__SGD ? 3 : 4;
-    weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, (uint64_t)n_arrays * n * sizeof(float), 64, WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
+    weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, (uint64_t)n_arrays * n * sizeof(float), 64,
+                             WEFT_BUFFER_HUGE | WEFT_BUFFER_ZERO};
     weft_status st = weft__mem_create(&spec, &t->values, err);
     if (st) return st;
     t->n_bytes += spec.n_bytes;
@@ -178,7 +180,8 @@ static void decode(const weft__trainer *t, struct weft__param *p)
     const weft__tensor_desc *d = t->src.tensor(&t->src, p->name);
     const uint8_t *data = weft__tensor_data(d);
     uint64_t row_bytes = weft__quant_row_bytes(d->dtype, p->d[0]);
-    for (int64_t r = 0; r < p->n / p->d[0]; r++) weft__quant_decode_row(d->dtype, data + (uint64_t)r * row_bytes, p->data + r * p->d[0], p->d[0]);
+    for (int64_t r = 0; r < p->n / p->d[0]; r++)
+        weft__quant_decode_row(d->dtype, data + (uint64_t)r * row_bytes, p->data + r * p->d[0], p->d[0]);
 }
 
 /* A uniform in +-sqrt(3 / K): the deviation of each is 1 / sqrt(K) (He et al. 2015, with gain 1); B stays 0. */

@@ -16,8 +16,8 @@
 struct weft__param {
     char name[WEFT_NAME_MAX + 16];
     uint32_t n_dims;
-    int64_t d[2], n; /* d[0] contiguous */
-    int decay;       /* weight decay is for matrices */
+    int64_t d[2], n;            /* d[0] contiguous */
+    int decay;                  /* weight decay is for matrices */
     float *data, *grad, *m, *v; /* parts of the trainer's four arrays; m and v as the optimizer needs them */
 };
 
@@ -29,19 +29,19 @@ struct weft__pair {
 struct weft__train_op {
     const weft_node *node;
     int32_t segment;
-    int32_t in[3], n_in, out; /* tensors; of attention: rotated q, k, and v */
-    uint8_t wants[3];         /* the gradient of that input is needed */
-    uint8_t add[3];           /* ... and is added to what is there */
-    int learns;               /* it has parameters, or wants: it must be gone back through */
-    int same_in;              /* the op before is a product with the same input */
-    weft__rows_of w;          /* matrix of EMBED and LINEAR */
-    const float *vector;      /* weight of NORM, bias of LINEAR, or NULL */
+    int32_t in[3], n_in, out;    /* tensors; of attention: rotated q, k, and v */
+    uint8_t wants[3];            /* the gradient of that input is needed */
+    uint8_t add[3];              /* ... and is added to what is there */
+    int learns;                  /* it has parameters, or wants: it must be gone back through */
+    int same_in;                 /* the op before is a product with the same input */
+    weft__rows_of w;             /* matrix of EMBED and LINEAR */
+    const float *vector;         /* weight of NORM, bias of LINEAR, or NULL */
     float *w_grad, *vector_grad; /* or NULL: frozen */
-    int32_t pair;             /* of LINEAR, or -1 */
-    int64_t pair_row;         /* of B, where the op's outputs begin */
-    float *shrunk;            /* [R, r] scale * A x */
-    float *lse;               /* [R, heads] of attention: log of the sum of exponentials */
-    int32_t rope;             /* table */
+    int32_t pair;                /* of LINEAR, or -1 */
+    int64_t pair_row;            /* of B, where the op's outputs begin */
+    float *shrunk;               /* [R, r] scale * A x */
+    float *lse;                  /* [R, heads] of attention: log of the sum of exponentials */
+    int32_t rope;                /* table */
 };
 
 /* Cosines and sines of every position of a segment; `back` turns the other way. */
@@ -87,8 +87,8 @@ struct weft__trainer {
 
     struct weft__param *params;
     int32_t n_params;
-    int64_t n_floats;          /* of all parameters */
-    weft_buffer *values;       /* four arrays (three for SGD): data, grad, m, v */
+    int64_t n_floats;    /* of all parameters */
+    weft_buffer *values; /* four arrays (three for SGD): data, grad, m, v */
     float *data, *grad, *m, *v;
 
     weft_buffer *arena;        /* activations and gradients */
@@ -100,15 +100,15 @@ struct weft__trainer {
 
     /* the batch in work */
     const weft__train_batch *batch;
-    int adapter_on, counting;  /* counting: flops are counted */
-    int32_t *begin;            /* [n_segs + 1] first rows of segments */
+    int adapter_on, counting; /* counting: flops are counted */
+    int32_t *begin;           /* [n_segs + 1] first rows of segments */
     int32_t n_segs;
-    int32_t *pos;              /* [R] */
-    double *inverse;           /* [R, most groups] 1 / sqrt(mean + eps) of the norm in work */
-    float *shrunk_grad;        /* [R, r] */
-    int32_t *wanted;           /* [W] rows with a target */
+    int32_t *pos;                            /* [R] */
+    double *inverse;                         /* [R, most groups] 1 / sqrt(mean + eps) of the norm in work */
+    float *shrunk_grad;                      /* [R, r] */
+    int32_t *wanted;                         /* [W] rows with a target */
     int32_t n_wanted, first_wanted, n_chunk; /* the chunk: wanted[first_wanted ...] */
-    float *coef, *logp;        /* [W] factor of -log p in the loss; log p */
+    float *coef, *logp;                      /* [W] factor of -log p in the loss; log p */
     double flops;
 
     /* since the last step */

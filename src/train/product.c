@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 
 enum {
-    KC = 256,       /* inputs of a panel: a strip of the right factor stays in the first level */
-    NC = 256,       /* columns of a panel: with the left factor's block, they stay in the second */
+    KC = 256,        /* inputs of a panel: a strip of the right factor stays in the first level */
+    NC = 256,        /* columns of a panel: with the left factor's block, they stay in the second */
     BLOCK_ROWS = 480 /* rows of the left factor that pass by a panel at a time */
 };
 
@@ -130,7 +130,8 @@ static const float *row_part(const weft__multiplier *x, const weft__rows_of *b, 
 }
 
 /* Columns [j0, j0 + nc) of B at k [k0, k0 + kc) into strips. */
-static void pack_right(const weft__multiplier *x, const weft__product *p, int64_t j0, int64_t nc, int64_t k0, int64_t kc, struct scratch *s)
+static void pack_right(const weft__multiplier *x, const weft__product *p, int64_t j0, int64_t nc, int64_t k0, int64_t kc,
+                       struct scratch *s)
 {
     const int64_t nr = x->g->nr, n_strips = (nc + nr - 1) / nr;
     if (nc % nr) memset(s->panel + (n_strips - 1) * nr * kc, 0, (size_t)(nr * kc) * sizeof(float));
@@ -165,7 +166,8 @@ static void pack_right(const weft__multiplier *x, const weft__product *p, int64_
 /* ---- tiles ---- */
 
 /* A tile at the edge of C: all of it aside, then what C has of it. */
-static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const float *b, float *c, int64_t ldc, int add, int64_t rows, int64_t cols)
+static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const float *b, float *c, int64_t ldc, int add,
+                      int64_t rows, int64_t cols)
 {
     float aside[WEFT__GEMM_MAX_MR * WEFT__GEMM_MAX_NR];
     g->tile(kc, a, b, aside, g->nr, 0);
@@ -175,8 +177,8 @@ static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const flo
 }
 
 /* Columns [j0, j1) of rows in strips [first, last). */
-static void multiply_range(const weft__multiplier *x, const weft__product *p, const float *left, struct scratch *s, int64_t j0, int64_t j1,
-                           int64_t first, int64_t last)
+static void multiply_range(const weft__multiplier *x, const weft__product *p, const float *left, struct scratch *s, int64_t j0,
+                           int64_t j1, int64_t first, int64_t last)
 {
     const weft__gemm *g = x->g;
     const int64_t mr = g->mr, nr = g->nr, rows_up = round_up(p->m, mr), block = BLOCK_ROWS / mr;
@@ -218,7 +220,8 @@ static void run(void *arg, int thread, int n_threads)
     const weft__product *p = x->p;
     const int64_t mr = x->g->mr, n_strips = (p->m + mr - 1) / mr;
     if (!p->same_a) {
-        pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads), weft__train_share(n_strips, thread + 1, n_threads), x->left);
+        pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads), weft__train_share(n_strips, thread + 1, n_threads),
+                  x->left);
         weft__pool_barrier(x->pool, thread);
     }
     int64_t j0 = 0, j1 = p->n, first = 0, last = n_strips;

@@ -186,7 +186,8 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
     } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
         st = take_message(t, v, learn, err);
     } else {
-        for (size_t i = 0; !st && !is_full(t) && i < weft__json_size(v); i++) st = take_message(t, weft__json_at(v, i), learn, err);
+        for (size_t i = 0; !st && !is_full(t) && i < weft__json_size(v); i++)
+            st = take_message(t, weft__json_at(v, i), learn, err);
     }
     return st;
 }
@@ -207,7 +208,8 @@ static weft_status render_turns(const weft__renderer *r, const weft__record *rec
     return st;
 }
 
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out, weft_error *err)
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out,
+                         weft_error *err)
 {
     size_t before = out->ids.n;
     const weft__json *answer = rejected ? record->rejected : record->answer;

@@ -37,7 +37,8 @@ void weft__rendered_free(weft__rendered *out);
  * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
  * WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
  * *out keeps what it had before then. */
-weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out, weft_error *err);
+weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out,
+                         weft_error *err);
 /* The same for text[0..n), in which control tokens are parsed: training files are trusted. */
 weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err);
 

@@ -39,7 +39,8 @@ static void run_squares(void *arg, int thread, int n_threads)
     weft__trainer *t = arg;
     int64_t last = weft__train_share(n_parts(t), thread + 1, n_threads);
     for (int64_t i = weft__train_share(n_parts(t), thread, n_threads); i < last; i++) {
-        int64_t from = i * WEFT__SQUARES_PART, n = t->n_floats - from < WEFT__SQUARES_PART ? t->n_floats - from : WEFT__SQUARES_PART;
+        int64_t from = i * WEFT__SQUARES_PART,
+                n = t->n_floats - from < WEFT__SQUARES_PART ? t->n_floats - from : WEFT__SQUARES_PART;
         const float *g = t->grad + from;
         double sum[8] = {0};
         for (int64_t j = 0; j < n; j++) sum[j % 8] += (double)g[j] * g[j];
@@ -116,10 +117,12 @@ weft_status weft__trainer_step(weft__trainer *t, weft__train_step *out, weft_err
     if (!isfinite(norm)) {
         memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
         weft__train_begin_step(t);
-        return weft_fail(err, WEFT_LIMIT, "%s: a gradient is not finite behind step %lld; nothing was moved: lower the learning rate", t->src.label,
-                         (long long)t->step);
+        return weft_fail(err, WEFT_LIMIT,
+                         "%s: a gradient is not finite behind step %lld; nothing was moved: lower the learning rate",
+                         t->src.label, (long long)t->step);
     }
-    double by = 1 / t->total_weight, clip = t->o.clip_norm > 0 && norm > (double)t->o.clip_norm ? (double)t->o.clip_norm / norm : 1;
+    double by = 1 / t->total_weight,
+           clip = t->o.clip_norm > 0 && norm > (double)t->o.clip_norm ? (double)t->o.clip_norm / norm : 1;
     t->step++;
     double lr = weft__train_lr(&t->o, t->step);
     struct move mv = {t, (float)(by * clip), (float)lr, (float)(1 - pow((double)t->o.beta1, (double)t->step)),

@@ -37,7 +37,8 @@ typedef struct weft__train_options {
     /* Which matrices, by the part of their name between "blk.N." and ".weight", separated by commas; "output" is the output
      * matrix. NULL: all linear layers inside the blocks. One that no tensor has is an error. */
     const char *lora_targets;
-    int32_t head_rows; /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same but for rounding */
+    int32_t
+        head_rows; /* rows of the output matrix at a time; 0: as many as make 2^23 logits, 16 at least. What is learned is the same but for rounding */
     int recompute; /* keep only what layers hand to each other, and run a layer's forward again on the way back: less memory, a third slower */
     uint64_t seed;           /* of A, which is uniform in +-sqrt(3/K) (Kaiming); B is zero */
     int32_t optimizer;       /* weft__optimizer */
@@ -107,7 +108,8 @@ weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *b
                                     weft_error *err);
 
 /* Their loss alone. */
-weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out, weft_error *err);
+weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch, float beta, weft__pair_loss *out,
+                                weft_error *err);
 
 typedef struct weft__train_step {
     int64_t step;     /* steps made, this one included */

@@ -10,8 +10,17 @@ enum { MAX_ROWS = 65536, MAX_RANK = 1024 };
 
 void weft__train_options_default(weft__train_options *o)
 {
-    *o = (weft__train_options){.max_rows = 512, .lora_alpha = 16, .optimizer = WEFT__ADAMW, .lr = 1e-3f, .schedule = WEFT__LR_COSINE,
-                               .lr_floor = 0.1f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .momentum = 0.9f, .weight_decay = 0.01f,
+    *o = (weft__train_options){.max_rows = 512,
+                               .lora_alpha = 16,
+                               .optimizer = WEFT__ADAMW,
+                               .lr = 1e-3f,
+                               .schedule = WEFT__LR_COSINE,
+                               .lr_floor = 0.1f,
+                               .beta1 = 0.9f,
+                               .beta2 = 0.95f,
+                               .eps = 1e-8f,
+                               .momentum = 0.9f,
+                               .weight_decay = 0.01f,
                                .clip_norm = 1};
 }
 
@@ -37,7 +46,10 @@ static int in_range(double x, double from, double to)
 
 static weft_status check_numbers(const weft__train_options *o, weft_error *err)
 {
-    const struct { const char *name; double value, from, to; } all[] = {
+    const struct {
+        const char *name;
+        double value, from, to;
+    } all[] = {
         {"lr", (double)o->lr, 0, 100},
         {"lr_floor", (double)o->lr_floor, 0, 1},
         {"beta1", (double)o->beta1, 0, 0.999999},
@@ -59,7 +71,8 @@ static weft_status check_numbers(const weft__train_options *o, weft_error *err)
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!in_range(all[i].value, all[i].from, all[i].to))
-            return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value, all[i].from, all[i].to);
+            return weft_fail(err, WEFT_ARGUMENT, "%s is %g; it must be between %g and %g", all[i].name, all[i].value, all[i].from,
+                             all[i].to);
     if (o->schedule != WEFT__LR_CONSTANT && o->n_steps < 1)
         return weft_fail(err, WEFT_ARGUMENT, "this learning rate schedule needs the number of steps");
     return WEFT_OK;
@@ -96,7 +109,8 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
 {
     weft__build build;
     weft_status st;
-    if ((st = choose_context(t, &t->n_ctx, err)) || (st = weft__model_build(&t->src, t->n_ctx, &t->hp, &build, &t->graph, err))) return st;
+    if ((st = choose_context(t, &t->n_ctx, err)) || (st = weft__model_build(&t->src, t->n_ctx, &t->hp, &build, &t->graph, err)))
+        return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
@@ -106,7 +120,8 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
     return columns(t, err);
 }
 
-weft_status weft__trainer_create(const weft__source *src, const weft__train_options *options, weft__trainer **out, weft_error *err)
+weft_status weft__trainer_create(const weft__source *src, const weft__train_options *options, weft__trainer **out,
+                                 weft_error *err)
 {
     *out = NULL;
     weft_status st = check_numbers(options, err);
@@ -117,7 +132,8 @@ weft_status weft__trainer_create(const weft__source *src, const weft__train_opti
     t->src = *src;
     t->max_rows = options->max_rows;
     t->adapter_on = 1;
-    if (t->o.lora_rank > 0) t->lora_scale = t->o.lora_alpha / (t->o.lora_rs ? sqrtf((float)t->o.lora_rank) : (float)t->o.lora_rank);
+    if (t->o.lora_rank > 0)
+        t->lora_scale = t->o.lora_alpha / (t->o.lora_rs ? sqrtf((float)t->o.lora_rank) : (float)t->o.lora_rank);
     if (options->lora_targets && !(t->targets = weft__strdup(options->lora_targets)))
         st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to train it", src->label);
     t->o.lora_targets = t->targets;
@@ -152,8 +168,13 @@ int64_t weft__trainer_steps(const weft__trainer *t)
 
 void weft__trainer_describe(const weft__trainer *t, weft__trainer_info *out)
 {
-    *out = (weft__trainer_info){.n_vocab = t->hp.n_vocab, .n_ctx = t->n_ctx, .n_layers = t->hp.n_layers, .n_threads = t->n_threads,
-                                .n_params = (uint64_t)t->n_floats, .n_frozen = t->n_frozen, .n_bytes = t->n_bytes};
+    *out = (weft__trainer_info){.n_vocab = t->hp.n_vocab,
+                                .n_ctx = t->n_ctx,
+                                .n_layers = t->hp.n_layers,
+                                .n_threads = t->n_threads,
+                                .n_params = (uint64_t)t->n_floats,
+                                .n_frozen = t->n_frozen,
+                                .n_bytes = t->n_bytes};
     snprintf(out->arch, sizeof out->arch, "%s", t->hp.arch);
 }
 

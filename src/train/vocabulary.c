@@ -45,7 +45,8 @@ static weft_status begin(const weft_vocab_params *p, weft__bpe_training **t, wef
     return st;
 }
 
-static weft_status read_files(weft__bpe_training *t, const char *const *files, int32_t n, const weft_vocab_params *p, uint64_t *n_bytes, weft_error *err)
+static weft_status read_files(weft__bpe_training *t, const char *const *files, int32_t n, const weft_vocab_params *p,
+                              uint64_t *n_bytes, weft_error *err)
 {
     weft_status st = WEFT_OK;
     for (int32_t i = 0; !st && i < n; i++) {
@@ -55,7 +56,8 @@ static weft_status read_files(weft__bpe_training *t, const char *const *files, i
         if (!st) *n_bytes += file->n_bytes;
         else weft_fail_within(err, st, "%s", files[i]);
         weft_buffer_release(&file);
-        if (!st && p->progress && p->progress(p->progress_arg, "reading", (double)(i + 1) / n)) st = weft_fail(err, WEFT_CANCELLED, "cancelled");
+        if (!st && p->progress && p->progress(p->progress_arg, "reading", (double)(i + 1) / n))
+            st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
     return st;
 }
@@ -66,7 +68,8 @@ static weft_status check(const weft__vocab_spec *spec, weft_error *err)
     weft__tokenizer *tok = NULL;
     weft__chat_template *tmpl = NULL;
     weft_status st = weft__tokenizer_create(spec, &tok, err);
-    if (!st && spec->chat_template.len) st = weft__chat_template_create(spec->chat_template.data, spec->chat_template.len, &tmpl, err);
+    if (!st && spec->chat_template.len)
+        st = weft__chat_template_create(spec->chat_template.data, spec->chat_template.len, &tmpl, err);
     if (tmpl) weft__chat_template_destroy(&tmpl);
     weft__tokenizer_destroy(&tok);
     return st;
@@ -84,14 +87,17 @@ static weft_status write_file(const weft__vocab_spec *spec, const char *pre, con
     return st;
 }
 
-weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *p, weft_vocab_result *result,
-                                 weft_error *err)
+weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *p,
+                                 weft_vocab_result *result, weft_error *err)
 {
     weft__bpe_training *t = NULL;
     *result = (weft_vocab_result){0};
-    if (p->size != sizeof *p) return weft_fail(err, WEFT_ABI, "weft_vocab_params has %u bytes, this build's %zu", p->size, sizeof *p);
+    if (p->size != sizeof *p)
+        return weft_fail(err, WEFT_ABI, "weft_vocab_params has %u bytes, this build's %zu", p->size, sizeof *p);
     if (n_files < 1) return weft_fail(err, WEFT_ARGUMENT, "no text to learn a vocabulary from");
-    if (p->n_vocab < 1 || p->min_count < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens, pairs of at least %d: both must be 1 or more", p->n_vocab, p->min_count);
+    if (p->n_vocab < 1 || p->min_count < 1)
+        return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens, pairs of at least %d: both must be 1 or more",
+                         p->n_vocab, p->min_count);
     weft_status st = begin(p, &t, err);
     if (!st) st = read_files(t, files, n_files, p, &result->n_bytes, err);
     if (!st) st = weft__bpe_train_run(t, p->progress, p->progress_arg, err);

@@ -21,7 +21,9 @@ static int place_of(const void *arg, const char *module, weft__adapt_place *out)
         out->n_experts = 3;
         module += 3;
     }
-    return (size_t)snprintf(out->name, sizeof out->name, "%s", strcmp(module, "table") ? module : "token_embd.weight") < sizeof out->name && out->name[0];
+    return (size_t)snprintf(out->name, sizeof out->name, "%s", strcmp(module, "table") ? module : "token_embd.weight") <
+               sizeof out->name &&
+           out->name[0];
 }
 
 static const weft__adapt_names made_names = {.arch = "llama", .place = place_of};
@@ -31,7 +33,8 @@ static void check(const weft__adapt *a)
     for (int32_t i = 0; i < a->n_pairs; i++) {
         const weft__adapt_pair *p = &a->pairs[i];
         if (a->n_bytes > a->max_bytes) abort();
-        if (p->k < 1 || p->n < 1 || p->n_experts < 1 || p->rank < 1 || p->rank > WEFT__ADAPT_RANK_MAX || !isfinite(p->scale)) abort();
+        if (p->k < 1 || p->n < 1 || p->n_experts < 1 || p->rank < 1 || p->rank > WEFT__ADAPT_RANK_MAX || !isfinite(p->scale))
+            abort();
         if (i > 0 && strcmp(a->pairs[i - 1].name, p->name) >= 0) abort();
         for (int64_t j = 0; j < p->n_experts * p->rank * p->k; j++)
             if (!isfinite(p->a[j])) abort();
@@ -53,7 +56,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     a->label = weft__strdup("fuzz");
     a->max_bytes = 1 << 26;
     if (size >= 4 && !memcmp(data, "GGUF", 4)) st = weft__adapt_read_gguf(a, data, size, &err);
-    else if (cut) st = weft__adapt_read_peft(a, (const char *)data, (size_t)(cut - data), cut + 1, size - (size_t)(cut - data) - 1, &made_names, &err);
+    else if (cut)
+        st = weft__adapt_read_peft(a, (const char *)data, (size_t)(cut - data), cut + 1, size - (size_t)(cut - data) - 1,
+                                   &made_names, &err);
     else st = weft__adapt_read_peft(a, (const char *)data, size, data, size, &made_names, &err);
     if (!st) check(a);
     else if (!err.message[0]) abort();

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* All bytes, some words, an end token. */
 static weft__token_trie *vocabulary(void)
 {
-    static const char *const words[] = {"</s>", "{\"", "\":", "true", "null}", "aa", "ab\"", "\xC3\xA9\xE4", "\xB8\xAD", "]]}", "   ", "12.5"};
+    static const char *const words[] = {"</s>", "{\"",          "\":",      "true", "null}", "aa",
+                                        "ab\"", "\xC3\xA9\xE4", "\xB8\xAD", "]]}",  "   ",   "12.5"};
     enum { N = 256 + sizeof words / sizeof *words };
     char bytes[256][8];
     weft__slice tokens[N];

@@ -33,8 +33,8 @@ static void save_seed(const char *folder, const char *name, bytes b)
 /* Sums and counts of one matrix and of a set of experts. */
 static bytes new_form(void)
 {
-    static const char *const tensors[] = {"blk.0.attn_q.weight.in_sum2", "blk.0.attn_q.weight.counts", "blk.0.ffn_up_exps.weight.in_sum2",
-                                          "blk.0.ffn_up_exps.weight.counts"};
+    static const char *const tensors[] = {"blk.0.attn_q.weight.in_sum2", "blk.0.attn_q.weight.counts",
+                                          "blk.0.ffn_up_exps.weight.in_sum2", "blk.0.ffn_up_exps.weight.counts"};
     static const uint64_t d[][2] = {{K, 1}, {1, 1}, {K, EXPERTS}, {1, EXPERTS}};
     bytes b = {0};
     put_head(&b, 3, 4, 1);

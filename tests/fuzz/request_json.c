@@ -14,8 +14,12 @@ enum { N_VOCAB = 300 };
 
 static void check(const weft__ask *a)
 {
-    if (a->n < 0 || a->n > WEFT__MAX_N || a->n_stops > WEFT__MAX_STOPS || a->n_bias > WEFT__MAX_BIASES || a->n_bias_texts > WEFT__MAX_BIASES) abort();
-    if (!(a->temperature >= 0 && a->temperature <= 100) || !(a->top_p >= 0 && a->top_p <= 1) || a->max_tokens < -1 || a->n_top < -1 || a->n_top > 20) abort();
+    if (a->n < 0 || a->n > WEFT__MAX_N || a->n_stops > WEFT__MAX_STOPS || a->n_bias > WEFT__MAX_BIASES ||
+        a->n_bias_texts > WEFT__MAX_BIASES)
+        abort();
+    if (!(a->temperature >= 0 && a->temperature <= 100) || !(a->top_p >= 0 && a->top_p <= 1) || a->max_tokens < -1 ||
+        a->n_top < -1 || a->n_top > 20)
+        abort();
     for (int i = 0; i < a->n_stops; i++)
         if (!a->stop_lengths[i] || a->stop_lengths[i] > WEFT__MAX_STOP_BYTES) abort();
     for (int32_t i = 0; i < a->n_bias; i++)
@@ -27,7 +31,9 @@ static void check_stops(const weft__ask *a, const char *text, size_t n)
 {
     weft__stop whole, bytes;
     weft__text x = {0}, y = {0};
-    if (weft__stop_begin(&whole, a->stops, a->stop_lengths, a->n_stops, NULL) || weft__stop_begin(&bytes, a->stops, a->stop_lengths, a->n_stops, NULL)) abort();
+    if (weft__stop_begin(&whole, a->stops, a->stop_lengths, a->n_stops, NULL) ||
+        weft__stop_begin(&bytes, a->stops, a->stop_lengths, a->n_stops, NULL))
+        abort();
     int found = weft__stop_push(&whole, text, n, &x), each = 0;
     for (size_t i = 0; i < n && !each; i++) each = weft__stop_push(&bytes, text + i, 1, &y);
     if (!found) weft__stop_flush(&whole, &x);
@@ -50,8 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (ok) {
         check(&ask);
         if (ask.n_stops) check_stops(&ask, (const char *)data + 1, n - 1);
-    } else if (fault.status < 400 || !fault.message[0])
-        abort();
+    } else if (fault.status < 400 || !fault.message[0]) abort();
     weft__ask_free(&ask);
     if (weft__alloc_live() != before) abort();
     return 0;

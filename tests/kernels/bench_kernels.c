@@ -266,7 +266,8 @@ static void expand_run(void *arg, int thread, int n_threads)
     float *y[4];
     for (int i = 0; i < j->m; i++) y[i] = j->y + (thread * 4 + i) * BLOCK;
     for (int64_t n = from; n < to; n++)
-        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m, y);
+        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m,
+                  y);
 }
 
 static void bench_expand(bench *b)
@@ -279,14 +280,16 @@ static void bench_expand(bench *b)
     for (int i = 0; i < RANK; i++) h[i] = cosf((float)i);
     j.n = (int64_t)(((size_t)(j.e->tier == WEFT__TIER_REF ? 4 : 64) << 20) / bytes) * WEFT__EXPAND_ROWS / BLOCK * BLOCK;
     uint8_t *panels = big_alloc((size_t)(j.n / WEFT__EXPAND_ROWS) * bytes), *put = big_alloc(MOST * 1024);
-    for (int64_t i = 0; i < j.n / WEFT__EXPAND_ROWS; i++) j.e->pack(source, RANK, 1, WEFT__EXPAND_ROWS, RANK, panels + (size_t)i * bytes);
+    for (int64_t i = 0; i < j.n / WEFT__EXPAND_ROWS; i++)
+        j.e->pack(source, RANK, 1, WEFT__EXPAND_ROWS, RANK, panels + (size_t)i * bytes);
     for (int i = 0; i < MOST; i++) j.e->h_put(h, RANK, put + i * 1024), j.h[i] = put + i * 1024;
     j.panels = panels;
     j.y = big_alloc((size_t)(b->n_threads * MOST * BLOCK) * sizeof(float));
     for (j.m = 1; j.m <= MOST; j.m *= 4) {
         char what[40];
         snprintf(what, sizeof what, "rank %d, M %d", RANK, j.m);
-        struct result r = timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels, (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
+        struct result r =
+            timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels, (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
         print_line(b, what, &r);
     }
     weft__free(j.y);
@@ -565,7 +568,8 @@ static void gemm_run(void *arg, int thread, int n_threads)
 static void bench_gemm(bench *b)
 {
     struct gemm_job j = {b->entry->gemm};
-    size_t n_a = (size_t)GEMM_K * (size_t)j.g->mr, n_b = (size_t)GEMM_K * (size_t)j.g->nr, n_c = (size_t)GEMM_LD * (size_t)j.g->nr;
+    size_t n_a = (size_t)GEMM_K * (size_t)j.g->mr, n_b = (size_t)GEMM_K * (size_t)j.g->nr,
+           n_c = (size_t)GEMM_LD * (size_t)j.g->nr;
     for (int t = 0; t < b->n_threads; t++) {
         j.a[t] = need(weft__alloc_aligned(64, (n_a + n_b + n_c) * sizeof(float)));
         j.b[t] = j.a[t] + n_a, j.c[t] = j.b[t] + n_b;

@@ -32,14 +32,15 @@ static guarded pack(const struct expansion *x, const weft__expand *e, float fact
     guarded g = guarded_new((size_t)panels * e->panel_bytes(x->rank), 0);
     for (int64_t i = panels - 1; i >= 0; i--) { /* backwards: one that runs into the next is found out */
         int64_t left = x->n - i * WEFT__EXPAND_ROWS;
-        e->pack(x->b + i * WEFT__EXPAND_ROWS * row_of_b(x), row_of_b(x), factor, (int)(left < WEFT__EXPAND_ROWS ? left : WEFT__EXPAND_ROWS),
-                x->rank, g.p + (size_t)i * e->panel_bytes(x->rank));
+        e->pack(x->b + i * WEFT__EXPAND_ROWS * row_of_b(x), row_of_b(x), factor,
+                (int)(left < WEFT__EXPAND_ROWS ? left : WEFT__EXPAND_ROWS), x->rank, g.p + (size_t)i * e->panel_bytes(x->rank));
     }
     return g;
 }
 
 /* Adds to rows [first, first + m) of `before`, outputs from panel `skip` on; out [m][n - 16 * skip]. */
-static void add(check *c, const struct expansion *x, const weft__expand *e, const uint8_t *panels, int64_t skip, int first, int m, float *out)
+static void add(check *c, const struct expansion *x, const weft__expand *e, const uint8_t *panels, int64_t skip, int first, int m,
+                float *out)
 {
     int64_t n = x->n - skip * WEFT__EXPAND_ROWS;
     guarded h[MAX_ROWS], y[MAX_ROWS];
@@ -53,7 +54,8 @@ static void add(check *c, const struct expansion *x, const weft__expand *e, cons
         memcpy(y[t].p, x->before + (first + t) * x->n + skip * WEFT__EXPAND_ROWS, (size_t)n * 4);
         hp[t] = h[t].p;
         yp[t] = (float *)y[t].p;
-        if (e->h_bytes(x->rank) > 16 + 4 * (size_t)x->rank) check_fail(c, "h of rank %d needs %zu bytes", (int)x->rank, e->h_bytes(x->rank));
+        if (e->h_bytes(x->rank) > 16 + 4 * (size_t)x->rank)
+            check_fail(c, "h of rank %d needs %zu bytes", (int)x->rank, e->h_bytes(x->rank));
     }
     e->run(panels + (size_t)skip * e->panel_bytes(x->rank), n, x->rank, hp, m, yp);
     for (int t = 0; t < m; t++) {
@@ -127,7 +129,8 @@ static void expand_case(check *c, int64_t n, int64_t rank, int m, pattern values
     const int ref = x.e->tier == WEFT__TIER_REF, bits4 = x.e->dtype == WEFT_Q4_0;
     const float factor = whole_b ? 1 : 0.5f;
     char what[120];
-    snprintf(what, sizeof what, "M %d, N %d, rank %d, %s, %s B", m, (int)n, (int)rank, check_pattern_name(values), whole_b ? "whole" : "normal");
+    snprintf(what, sizeof what, "M %d, N %d, rank %d, %s, %s B", m, (int)n, (int)rank, check_pattern_name(values),
+             whole_b ? "whole" : "normal");
     x.b = weft__alloc_array((size_t)(n * (rank + 1)), sizeof *x.b);
     x.h = weft__alloc_array((size_t)(m * rank), sizeof *x.h);
     x.before = weft__alloc_array((size_t)(m * n), sizeof *x.before);
@@ -155,7 +158,8 @@ static void expand_case(check *c, int64_t n, int64_t rank, int m, pattern values
         exact(&x, factor, x.ref);
     }
     double off = error_of(&x, x.out, x.ref);
-    if (values < P_FINITE && off > packing_bound(x.e->dtype) + 4 * c->entry->tolerance) check_fail(c, "packing costs %.2g: %s", off, what);
+    if (values < P_FINITE && off > packing_bound(x.e->dtype) + 4 * c->entry->tolerance)
+        check_fail(c, "packing costs %.2g: %s", off, what);
     check_values(c, P_NORMAL, x.before, m * n); /* what was there stays */
     add(c, &x, x.e, panels.p, 0, 0, m, x.out);
     check_rows_alone(c, &x, panels.p, what);
@@ -176,7 +180,8 @@ void check_expand(check *c)
     static const int64_t ranks[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 32, 33, 64, 129};
     int i = 0;
     for (int r = 0; r < 16; r++) {
-        for (int64_t n = 1; n <= 2 * WEFT__EXPAND_ROWS + 1; n++, i++) expand_case(c, n, ranks[r], 1 + i % MAX_ROWS, P_NORMAL, i % 2);
+        for (int64_t n = 1; n <= 2 * WEFT__EXPAND_ROWS + 1; n++, i++)
+            expand_case(c, n, ranks[r], 1 + i % MAX_ROWS, P_NORMAL, i % 2);
         for (int m = 1; m <= MAX_ROWS; m++) expand_case(c, 40, ranks[r], m, m % 2 ? P_NORMAL : P_WHOLE, m % 3 == 0);
     }
     for (int p = 0; p < P_FINITE; p++) {

@@ -31,7 +31,8 @@ static void tile_case(check *c, const weft__gemm *g, int64_t k, int add, pattern
     snprintf(what, sizeof what, "k %lld, add %d, %s", (long long)k, add, check_pattern_name(p));
     check_error(c, check_nmse((float *)out.p, want, n_c), what);
     for (int i = 0; i + 1 < g->mr; i++) { /* what lies between the rows is somebody else's */
-        if (!check_same_bits((float *)out.p + i * ldc + g->nr, before + i * ldc + g->nr, 5)) check_fail(c, "wrote between rows: %s", what);
+        if (!check_same_bits((float *)out.p + i * ldc + g->nr, before + i * ldc + g->nr, 5))
+            check_fail(c, "wrote between rows: %s", what);
     }
     guarded_free(c, &a, "the left strip");
     guarded_free(c, &b, "the right strip");
@@ -57,7 +58,8 @@ static void turn_case(check *c, const weft__gemm *g, int n_rows, int64_t k, int 
 void check_gemm(check *c)
 {
     const weft__gemm *g = c->entry->gemm;
-    if (g->mr > WEFT__GEMM_MAX_MR || g->nr > WEFT__GEMM_MAX_NR) check_fail(c, "tiles larger than WEFT__GEMM_MAX_MR x WEFT__GEMM_MAX_NR");
+    if (g->mr > WEFT__GEMM_MAX_MR || g->nr > WEFT__GEMM_MAX_NR)
+        check_fail(c, "tiles larger than WEFT__GEMM_MAX_MR x WEFT__GEMM_MAX_NR");
     if (weft__gemm_find(1u << c->entry->tier) != g) check_fail(c, "weft__gemm_find gives another one");
     if (c->fault[0]) return;
     for (size_t i = 0; i < N_LENGTHS; i++) {
@@ -77,7 +79,8 @@ static struct backs backs_new(check *c, int64_t n, pattern p)
 {
     struct backs b;
     for (int i = 0; i < 3; i++) b.in[i] = guarded_new((size_t)n * 4, 4 * weft__rng_below(&c->rng, 16));
-    for (int i = 0; i < 2; i++) b.out[i] = guarded_new((size_t)n * 4, 4 + 4 * (size_t)i), b.want[i] = guarded_new((size_t)n * 4, 0);
+    for (int i = 0; i < 2; i++)
+        b.out[i] = guarded_new((size_t)n * 4, 4 + 4 * (size_t)i), b.want[i] = guarded_new((size_t)n * 4, 0);
     b.x = (float *)b.in[0].p, b.y = (float *)b.in[1].p, b.z = (float *)b.in[2].p;
     check_values(c, p, b.x, n);
     check_values(c, P_NORMAL, b.y, n);
@@ -95,7 +98,8 @@ static void backs_free(check *c, struct backs *b)
 static double of_row(const float *a, const float *b, int64_t n)
 {
     double most = 1e-30, worst = 0;
-    for (int64_t i = 0; i < n; i++) most = fabs((double)b[i]) > most ? fabs((double)b[i]) : most; /* fmax: GCC 12 for AArch64 fails */
+    for (int64_t i = 0; i < n; i++)
+        most = fabs((double)b[i]) > most ? fabs((double)b[i]) : most; /* fmax: GCC 12 for AArch64 fails */
     for (int64_t i = 0; i < n; i++) {
         if (isnan(a[i]) && isnan(b[i])) continue;
         double d = fabs((double)a[i] - b[i]) / most;
@@ -136,7 +140,8 @@ void check_norm_back(check *c)
 /* Errors relative to dy * up, as the slope passes through 0, and for dup to the element. */
 static void glu_back_case(check *c, int act, int64_t n, struct backs *b, const char *what)
 {
-    float *dg = (float *)b->out[0].p, *du = (float *)b->out[1].p, *want_g = (float *)b->want[0].p, *want_u = (float *)b->want[1].p;
+    float *dg = (float *)b->out[0].p, *du = (float *)b->out[1].p, *want_g = (float *)b->want[0].p,
+          *want_u = (float *)b->want[1].p;
     c->ref->glu_back(act, b->x, b->y, b->z, n, want_g, want_u);
     c->k->glu_back(act, b->x, b->y, b->z, n, dg, du);
     for (int64_t i = 0; i < n; i++) {
@@ -182,7 +187,8 @@ void check_exp_sum(check *c)
         float shift = -INFINITY;
         for (int64_t j = 0; j < n; j++) shift = fmaxf(shift, b.x[j]);
         if (shift == -INFINITY) shift = 0; /* nothing but NaN */
-        double want = c->ref->exp_sum(b.x, shift, n, (float *)b.want[0].p), got = c->k->exp_sum(b.x, shift, n, (float *)b.out[0].p);
+        double want = c->ref->exp_sum(b.x, shift, n, (float *)b.want[0].p),
+               got = c->k->exp_sum(b.x, shift, n, (float *)b.out[0].p);
         char what[60];
         snprintf(what, sizeof what, "n %lld, %s", (long long)n, check_pattern_name(patterns[i % 5]));
         check_error(c, check_difference((float *)b.out[0].p, (float *)b.want[0].p, n, 1e-30), what);

@@ -172,7 +172,8 @@ static void check_take(check *c, const struct product *p, const char *what)
 {
     const weft__act *act = p->mm->act;
     const int64_t m = p->m, few = (m + 1) / 2;
-    guarded all = guarded_new(act->bytes(p->k, m), 0), want = guarded_new(act->bytes(p->k, few), 0), got = guarded_new(act->bytes(p->k, few), 0);
+    guarded all = guarded_new(act->bytes(p->k, m), 0), want = guarded_new(act->bytes(p->k, few), 0),
+            got = guarded_new(act->bytes(p->k, few), 0);
     memset(want.p, 0, want.n_bytes);
     memset(got.p, 0, got.n_bytes);
     for (int64_t i = 0; i < m; i++) act->put(p->x + i * p->k, p->k, i, m, all.p);

@@ -36,7 +36,11 @@ static const char *place(const char *format, int i)
 static const struct {
     const char *name;
     int q_out, kv_out, ff_in, ff_out; /* which dimensions */
-} LINEARS[] = {{"attn_q", 1, 0, 0, 0}, {"attn_v", 0, 1, 0, 0}, {"attn_output", 0, 0, 0, 0}, {"ffn_up", 0, 0, 0, 1}, {"ffn_down", 0, 0, 1, 0}};
+} LINEARS[] = {{"attn_q", 1, 0, 0, 0},
+               {"attn_v", 0, 1, 0, 0},
+               {"attn_output", 0, 0, 0, 0},
+               {"ffn_up", 0, 0, 0, 1},
+               {"ffn_down", 0, 0, 1, 0}};
 enum { N_LINEARS = sizeof LINEARS / sizeof *LINEARS };
 
 static void dims(int linear, uint64_t *k, uint64_t *n)
@@ -63,8 +67,10 @@ static void write_adapter(const char *path, int content)
     uint64_t rank = 4 + (uint64_t)content, k, n;
     weft__rng_seed(&rng, (uint64_t)content + 7);
     assert_int_equal(weft__gguf_writer_create(path, 0, &w, NULL), WEFT_OK);
-    assert_false(weft__gguf_put_string(w, "general.architecture", info.arch, strlen(info.arch), NULL) || weft__gguf_put_string(w, "general.type", "adapter", 7, NULL) ||
-                 weft__gguf_put_string(w, "adapter.type", "lora", 4, NULL) || weft__gguf_put_f32(w, "adapter.lora.alpha", 8, NULL));
+    assert_false(weft__gguf_put_string(w, "general.architecture", info.arch, strlen(info.arch), NULL) ||
+                 weft__gguf_put_string(w, "general.type", "adapter", 7, NULL) ||
+                 weft__gguf_put_string(w, "adapter.type", "lora", 4, NULL) ||
+                 weft__gguf_put_f32(w, "adapter.lora.alpha", 8, NULL));
     for (int pass = 0; pass < 2; pass++) {
         if (pass) assert_int_equal(weft__gguf_begin(w, NULL), WEFT_OK);
         for (int l = 0; l < info.n_layers; l++)
@@ -168,7 +174,8 @@ static weft_status submit_params(weft_engine *e, int prompt, weft_request_params
     return weft_engine_submit(e, p, &id, NULL, err);
 }
 
-static weft_status submit(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a, weft_error *err)
+static weft_status submit(weft_engine *e, int prompt, const stack *s, int no_cache, const char *const *names, answer *a,
+                          weft_error *err)
 {
     weft_request_adapter adapters[2];
     weft_request_params p;
@@ -228,7 +235,8 @@ static void add_contents(weft_engine *e)
 {
     weft_error err = {0};
     for (int i = 0; i < N_CONTENTS; i++)
-        if (weft_engine_adapter_add(e, CONTENTS[i], place("c%d.gguf", i), 1, WEFT_ADAPTER_LAZY, &err)) fail_msg("%s", err.message);
+        if (weft_engine_adapter_add(e, CONTENTS[i], place("c%d.gguf", i), 1, WEFT_ADAPTER_LAZY, &err))
+            fail_msg("%s", err.message);
 }
 
 /* ---- the same answer ---- */
@@ -236,7 +244,13 @@ static void add_contents(weft_engine *e)
 static void neighbours_change_no_bit(void **state)
 {
     (void)state;
-    const stack stacks[] = {{0, {0}, {0}}, {1, {0}, {1}}, {1, {1}, {1}}, {1, {2}, {-0.5f}}, {2, {3, 4}, {1, 0.25f}}, {1, {5}, {1}}, {2, {0, 5}, {0.5f, 0.5f}}};
+    const stack stacks[] = {{0, {0}, {0}},
+                            {1, {0}, {1}},
+                            {1, {1}, {1}},
+                            {1, {2}, {-0.5f}},
+                            {2, {3, 4}, {1, 0.25f}},
+                            {1, {5}, {1}},
+                            {2, {0, 5}, {0.5f, 0.5f}}};
     enum { N = CLAIMS_REPEATED(16, 16, 8), N_STACKS = sizeof stacks / sizeof *stacks };
     answer alone[N], together[N];
     weft_engine *e = new_engine(0);
@@ -255,7 +269,8 @@ static void neighbours_change_no_bit(void **state)
         }
         weft_engine_get_stats(e, &after);
         uint64_t rows = after.n_rows_decode - before.n_rows_decode, steps = after.n_steps - before.n_steps;
-        if (rows < 2 * steps) fail_msg("%llu rows in %llu steps: they had few neighbours", (unsigned long long)rows, (unsigned long long)steps);
+        if (rows < 2 * steps)
+            fail_msg("%llu rows in %llu steps: they had few neighbours", (unsigned long long)rows, (unsigned long long)steps);
     }
     weft_engine_free(&e);
 }
@@ -267,7 +282,7 @@ enum { N_FLIGHTS = 6 /* at most */ };
 /* What a name stands for now, the answers by content and scale, and the requests that run. */
 typedef struct world {
     weft_engine *engine, *plain; /* plain: nothing is cached there */
-    int content[4]; /* of name i; -1: not loaded */
+    int content[4];              /* of name i; -1: not loaded */
     struct {
         stack s;
         int prompt;
@@ -287,7 +302,8 @@ static void load(world *w, int name, int content)
 {
     weft_error err = {0};
     write_adapter(place("n%d.gguf", name), content);
-    if (weft_engine_adapter_add(w->engine, NAMES[name], place("n%d.gguf", name), 1, WEFT_ADAPTER_REPLACE, &err)) fail_msg("%s", err.message);
+    if (weft_engine_adapter_add(w->engine, NAMES[name], place("n%d.gguf", name), 1, WEFT_ADAPTER_REPLACE, &err))
+        fail_msg("%s", err.message);
     w->content[name] = content;
 }
 
@@ -310,7 +326,8 @@ static void land(world *w, struct flight *f)
     f->busy = 0;
     w->n_hits += f->a.n_cached > 0;
     if (!same(&f->a, expected(w, f->prompt, &f->of)))
-        fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", f->prompt, f->of.n, f->a.n_cached);
+        fail_msg("prompt %d with %d adapters, %d tokens cached: not the answer of these contents and scales", f->prompt, f->of.n,
+                 f->a.n_cached);
 }
 
 /* In a random place: the request that had it ends first, the others run on. */
@@ -350,7 +367,8 @@ static void act_at_random(world *w, uint64_t seed, int n)
         int name = (int)weft__rng_below(&rng, 4);
         uint64_t act = weft__rng_below(&rng, 8);
         if (act == 0) {
-            assert_int_equal(weft_engine_adapter_remove(w->engine, NAMES[name], NULL), w->content[name] < 0 ? WEFT_NOT_FOUND : WEFT_OK);
+            assert_int_equal(weft_engine_adapter_remove(w->engine, NAMES[name], NULL),
+                             w->content[name] < 0 ? WEFT_NOT_FOUND : WEFT_OK);
             w->content[name] = -1;
         } else if (act < 3) load(w, name, (int)weft__rng_below(&rng, 3));
         else request(w, &rng);
@@ -367,11 +385,12 @@ static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
     for (int i = 0; i < n; i++) act_at_random(&w, (uint64_t)i, 16);
     weft_engine_stats stats = {.size = sizeof stats};
     weft_engine_get_stats(w.engine, &stats);
-    printf("           %d sequences, %d requests, %d found a prefix, %llu rows in %llu steps, %llu adapters read, %llu evicted\n", n, w.n_asked, w.n_hits,
-           (unsigned long long)stats.n_rows_decode, (unsigned long long)stats.n_steps, (unsigned long long)stats.adapter_loads,
-           (unsigned long long)stats.adapter_evictions);
+    printf("           %d sequences, %d requests, %d found a prefix, %llu rows in %llu steps, %llu adapters read, %llu evicted\n",
+           n, w.n_asked, w.n_hits, (unsigned long long)stats.n_rows_decode, (unsigned long long)stats.n_steps,
+           (unsigned long long)stats.adapter_loads, (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > w.n_asked / 10);
-    assert_true(n_flights == 1 || stats.n_steps * 10 < (uint64_t)w.n_asked * 38); /* some ran side by side: alone, each takes four */
+    assert_true(n_flights == 1 ||
+                stats.n_steps * 10 < (uint64_t)w.n_asked * 38); /* some ran side by side: alone, each takes four */
     weft_engine_free(&w.engine);
     weft_engine_free(&w.plain);
 }
@@ -406,7 +425,8 @@ static void a_request_keeps_its_version(void **state)
         assert_int_equal(weft_engine_adapter_remove(w->engine, "n0", NULL), WEFT_OK);
         for (int i = 0; i < 8; i++) {
             wait_for(&running[i]);
-            if (!same(&running[i], expected(w, i % 3, &of_first))) fail_msg("request %d did not keep the version that it began with", i);
+            if (!same(&running[i], expected(w, i % 3, &of_first)))
+                fail_msg("request %d did not keep the version that it began with", i);
         }
         assert_true(same(&after, expected(w, 0, &of_second)));
     }
@@ -452,7 +472,8 @@ static void a_lease_keeps_what_was_chosen(void **state)
     weft_engine_lease_free(w->engine, &lease);
     wait_for(&again);
     assert_true(again.n_cached > 0);
-    assert_true(same(&first, expected(w, 0, &of_first)) && same(&again, expected(w, 1, &of_first)) && same(&other, expected(w, 0, &of_second)));
+    assert_true(same(&first, expected(w, 0, &of_first)) && same(&again, expected(w, 1, &of_first)) &&
+                same(&other, expected(w, 0, &of_second)));
     assert_int_equal(weft_engine_lease_new(w->engine, &by_number, 1, &lease, &err), WEFT_NOT_FOUND);
     assert_null(lease);
     assert_int_equal(weft_engine_lease_new(w->engine, &nothing, 1, &none, &err), WEFT_OK);
@@ -501,7 +522,8 @@ static void compare_golden(const char *name)
     weft_session_params_default(&sp);
     sp.kv_dtype = WEFT_F32;
     sp.n_ctx = g.n_prompt;
-    if (weft_model_open(base, &params, &m, &err) || weft_adapter_file_open(path, weft_model_file(m), &adapter, &err) || weft_session_new(m, &sp, &session, &err))
+    if (weft_model_open(base, &params, &m, &err) || weft_adapter_file_open(path, weft_model_file(m), &adapter, &err) ||
+        weft_session_new(m, &sp, &session, &err))
         fail_msg("%s", err.message);
     const weft_adapter_use use = {adapter, 1};
     if (weft_session_set_adapters(session, &use, 1, &err)) fail_msg("%s", err.message);
@@ -535,10 +557,8 @@ static void rank_16_on_all_seven(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(neighbours_change_no_bit),
-        cmocka_unit_test(prefixes_are_of_one_content),
-        cmocka_unit_test(a_request_keeps_its_version),
-        cmocka_unit_test(a_lease_keeps_what_was_chosen),
+        cmocka_unit_test(neighbours_change_no_bit),     cmocka_unit_test(prefixes_are_of_one_content),
+        cmocka_unit_test(a_request_keeps_its_version),  cmocka_unit_test(a_lease_keeps_what_was_chosen),
         cmocka_unit_test(requests_are_refused_by_name),
     };
     const struct CMUnitTest material[] = {
@@ -546,6 +566,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(rank_16_on_all_seven),
     };
     if (!tier_is_here()) return 77;
-    int failed = claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL) : cmocka_run_group_tests(tests, open_world, close_world);
+    int failed = claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
+                                             : cmocka_run_group_tests(tests, open_world, close_world);
     return claims_status(failed);
 }

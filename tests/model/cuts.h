@@ -52,7 +52,8 @@ static inline void run_cut(weft_model *model, const struct cut *c, uint32_t kv, 
 }
 
 /* Every cut gives the bits of the first one, in pages of f16 and of f32. */
-static inline void same_bits(const char *name, cut_open open, const void *which, const int32_t *tokens, int n, const struct cut *cuts, int n_cuts)
+static inline void same_bits(const char *name, cut_open open, const void *which, const int32_t *tokens, int n,
+                             const struct cut *cuts, int n_cuts)
 {
     static const uint32_t kinds[] = {WEFT_F32, WEFT_F16};
     size_t size = (size_t)(n + 1) * CUT_VOCAB * sizeof(float);
@@ -67,7 +68,8 @@ static inline void same_bits(const char *name, cut_open open, const void *which,
             float *base = first + (size_t)kind * (size / sizeof *first);
             run_cut(model, &cuts[i], kinds[kind], tokens, n, i ? logits : base);
             if (i && memcmp(base, logits, (size_t)n * CUT_VOCAB * sizeof *base))
-                fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk, cuts[i].threads, kind ? "f16" : "f32");
+                fail_msg("%s: chunks of %d with %d threads and %s pages change bits", name, cuts[i].chunk, cuts[i].threads,
+                         kind ? "f16" : "f32");
         }
     }
     weft_model_close(&model);

@@ -17,34 +17,23 @@
 struct claim {
     const char *golden; /* name of the golden, and of the model */
     double nmse_ref, nmse_fast;
-    double max_abs; /* 0: not claimed */
+    double max_abs;  /* 0: not claimed */
     int greedy_fast; /* greedy ids are claimed on the fast tiers too */
     int no_greedy;   /* the golden's ids contain a near tie */
 };
 
 static const struct claim CLAIMS[] = {
-    {"stories260K", 1e-8, 1e-8, 2e-3, 1, 0},
-    {"tiny-llama.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-llama3.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-llama.BF16", 1e-8, 1e-4, 0, 0, 0},
-    {"tiny-mixtral.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-qwen2.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-qwen3.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-qwen3moe.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-phi3.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-gemma2.f16", 1e-8, 5e-6, 0, 0, 0},
-    {"tiny-gemma3.f16", 1e-8, 5e-6, 0, 0, 1},
-    {"tiny-llama.Q4_0", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.Q4_1", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.Q5_0", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.Q5_1", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.Q8_0", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.IQ4_NL", 1e-7, 1e-3, 0, 0, 0},
-    {"tiny-llama.Q2_K", 1e-7, 2.5e-3, 0, 0, 0},
-    {"tiny-llama.Q3_K_S", 1e-7, 2.5e-3, 0, 0, 0},
-    {"tiny-llama.Q4_K_S", 1e-7, 2.5e-3, 0, 0, 0},
-    {"tiny-llama.Q5_K_S", 1e-7, 2.5e-3, 0, 0, 0},
-    {"tiny-llama.Q6_K", 1e-7, 2.5e-3, 0, 0, 0},
+    {"stories260K", 1e-8, 1e-8, 2e-3, 1, 0},      {"tiny-llama.f16", 1e-8, 5e-6, 0, 0, 0},
+    {"tiny-llama3.f16", 1e-8, 5e-6, 0, 0, 0},     {"tiny-llama.BF16", 1e-8, 1e-4, 0, 0, 0},
+    {"tiny-mixtral.f16", 1e-8, 5e-6, 0, 0, 0},    {"tiny-qwen2.f16", 1e-8, 5e-6, 0, 0, 0},
+    {"tiny-qwen3.f16", 1e-8, 5e-6, 0, 0, 0},      {"tiny-qwen3moe.f16", 1e-8, 5e-6, 0, 0, 0},
+    {"tiny-phi3.f16", 1e-8, 5e-6, 0, 0, 0},       {"tiny-gemma2.f16", 1e-8, 5e-6, 0, 0, 0},
+    {"tiny-gemma3.f16", 1e-8, 5e-6, 0, 0, 1},     {"tiny-llama.Q4_0", 1e-7, 1e-3, 0, 0, 0},
+    {"tiny-llama.Q4_1", 1e-7, 1e-3, 0, 0, 0},     {"tiny-llama.Q5_0", 1e-7, 1e-3, 0, 0, 0},
+    {"tiny-llama.Q5_1", 1e-7, 1e-3, 0, 0, 0},     {"tiny-llama.Q8_0", 1e-7, 1e-3, 0, 0, 0},
+    {"tiny-llama.IQ4_NL", 1e-7, 1e-3, 0, 0, 0},   {"tiny-llama.Q2_K", 1e-7, 2.5e-3, 0, 0, 0},
+    {"tiny-llama.Q3_K_S", 1e-7, 2.5e-3, 0, 0, 0}, {"tiny-llama.Q4_K_S", 1e-7, 2.5e-3, 0, 0, 0},
+    {"tiny-llama.Q5_K_S", 1e-7, 2.5e-3, 0, 0, 0}, {"tiny-llama.Q6_K", 1e-7, 2.5e-3, 0, 0, 0},
     {"tiny-llama.IQ4_XS", 1e-7, 2.5e-3, 0, 0, 0},
 };
 enum { N_CLAIMS = sizeof CLAIMS / sizeof *CLAIMS, EVERY = CLAIMS_REPEATED(1, 1, 4) /* of them is cut in many ways */ };
@@ -61,7 +50,8 @@ static weft_model *open_model(const void *name, int threads)
     weft_error err = {0};
     weft_model_params_default(&params);
     params.n_threads = threads;
-    if (weft_model_open(shared_path("models/%s.gguf", name), &params, &model, &err)) fail_msg("%s: %s", (const char *)name, err.message);
+    if (weft_model_open(shared_path("models/%s.gguf", name), &params, &model, &err))
+        fail_msg("%s: %s", (const char *)name, err.message);
     return model;
 }
 
@@ -126,7 +116,8 @@ static void same_bits_however_it_is_cut(const struct claim *c)
     static const struct cut some[] = {{1, 0}, {2, 0}, {2, 5}};
     struct golden g;
     read_golden(c->golden, &g);
-    if (CLAIMS_REPEATED(1, 1, 0)) same_bits(c->golden, open_model, c->golden, g.prompt, g.n_prompt, cuts, sizeof cuts / sizeof *cuts);
+    if (CLAIMS_REPEATED(1, 1, 0))
+        same_bits(c->golden, open_model, c->golden, g.prompt, g.n_prompt, cuts, sizeof cuts / sizeof *cuts);
     else same_bits(c->golden, open_model, c->golden, g.prompt, g.n_prompt, some, sizeof some / sizeof *some);
     free(g.logits);
 }
@@ -135,7 +126,8 @@ static void same_bits_however_it_is_cut(const struct claim *c)
 static void same_bits_over_pages(void **state)
 {
     (void)state;
-    static const char *const names[] = {"tiny-gemma3.f16", "stories260K", "tiny-phi3.f16", "tiny-gemma2.f16", "tiny-qwen3moe.f16", "tiny-llama.Q4_K_S"};
+    static const char *const names[] = {"tiny-gemma3.f16", "stories260K",       "tiny-phi3.f16",
+                                        "tiny-gemma2.f16", "tiny-qwen3moe.f16", "tiny-llama.Q4_K_S"};
     for (size_t i = 0; i < (tier_is_slow() ? CLAIMS_REPEATED(2, 2, 1) : sizeof names / sizeof *names); i++) {
         if (!shared_path("models/%s.gguf", names[i])) skip_claim("no %s; set WEFT_SHARED", names[i]);
         same_bits_of_a_long_text(names[i], open_model, names[i]);
@@ -170,7 +162,8 @@ int main(void)
     int n = 0;
     for (int i = 0; i < N_CLAIMS; i++)
         for (int kind = 0; kind < (i % EVERY ? 1 : 2); kind++, n++) {
-            snprintf(names[n], sizeof names[n], "%s %s", CLAIMS[i].golden, kind ? "gives the same bits however it is cut" : "matches its golden");
+            snprintf(names[n], sizeof names[n], "%s %s", CLAIMS[i].golden,
+                     kind ? "gives the same bits however it is cut" : "matches its golden");
             tests[n] = (struct CMUnitTest){names[n], kind ? bits_claim : golden_claim, NULL, NULL, (void *)&CLAIMS[i]};
         }
     tests[n++] = (struct CMUnitTest)cmocka_unit_test(same_bits_over_pages);

@@ -54,7 +54,6 @@ struct weft_engine {
     int32_t n_adapters, next_adapter, n_leases;
 };
 
-
 void weft_sampler_params_default(weft_sampler_params *p)
 {
     *p = (weft_sampler_params){.size = sizeof *p};
@@ -93,7 +92,8 @@ static void read_script(weft_engine *e, struct request *r)
     const weft_engine_lease *lease = r->p.lease;
     r->fail_after = -1;
     strcpy(r->script, "Hello, world!");
-    if ((s = order(text, "say")) || (s = order(text, "loop"))) snprintf(r->script, sizeof r->script, "%.*s", (int)strcspn(s, "]"), s);
+    if ((s = order(text, "say")) || (s = order(text, "loop")))
+        snprintf(r->script, sizeof r->script, "%.*s", (int)strcspn(s, "]"), s);
     r->loops = order(text, "loop") != NULL;
     if ((s = order(text, "delay"))) r->delay_ns = (uint64_t)atoi(s) * 1000000;
     if ((s = order(text, "queue"))) r->due_ns += (uint64_t)atoi(s) * 1000000;
@@ -101,11 +101,13 @@ static void read_script(weft_engine *e, struct request *r)
     if (strstr(text, "[adapters]")) {
         r->script[0] = '-', r->script[1] = 0;
         for (int32_t i = 0, at = 0; lease && i < lease->n; i++)
-            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%s=%g;", lease->adapters[i].name, (double)lease->adapters[i].scale);
+            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%s=%g;", lease->adapters[i].name,
+                           (double)lease->adapters[i].scale);
     }
     if (strstr(text, "[versions]"))
         for (int32_t i = 0, at = 0; lease && i < lease->n; i++)
-            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%d.%d;", lease->adapters[i].index, lease->adapters[i].version);
+            at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%d.%d;", lease->adapters[i].index,
+                           lease->adapters[i].version);
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
     r->n_script = strlen(r->script);
     if (strstr(text, "[busy]")) r->fail_after = -2;
@@ -130,7 +132,8 @@ static weft_status refuse(weft_engine *e, const struct request *r, double *retry
     return weft_fail(err, WEFT_BUSY, "the queue is full; try again in 7 seconds");
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s, weft_error *err)
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s,
+                               weft_error *err)
 {
     struct request *r = weft__alloc_zero(1, sizeof *r);
     if (params->n_tokens < 1) abort(); /* the server checks */
@@ -183,7 +186,12 @@ void weft_engine_cancel(weft_engine *e, uint64_t request)
 
 static weft_event event(const struct request *r, uint32_t kind)
 {
-    return (weft_event){.size = sizeof(weft_event), .kind = kind, .request = r->id, .n_prompt = r->p.n_tokens, .n_generated = r->n_generated, .logprob = NAN};
+    return (weft_event){.size = sizeof(weft_event),
+                        .kind = kind,
+                        .request = r->id,
+                        .n_prompt = r->p.n_tokens,
+                        .n_generated = r->n_generated,
+                        .logprob = NAN};
 }
 
 static void finish(weft_engine *e, struct request *r, weft_finish why, weft_status status, const char *message)
@@ -231,7 +239,8 @@ static void begin(weft_engine *e, struct request *r)
     e->n_running++;
     pthread_mutex_unlock(&e->lock);
     r->p.event(r->p.arg, &ev);
-    for (int32_t i = 0; r->p.prompt_logprobs && i < r->p.n_tokens; i++) tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
+    for (int32_t i = 0; r->p.prompt_logprobs && i < r->p.n_tokens; i++)
+        tell_token(r, WEFT_EVENT_PROMPT_TOKEN, r->tokens[i], i ? -0.25f : NAN);
     if (!r->p.embedding) return;
     float v[FAKE_EMBEDDING];
     for (int i = 0; i < FAKE_EMBEDDING; i++) v[i] = i == r->p.n_tokens % FAKE_EMBEDDING ? 0.75f : i == 0 ? -0.5f : 0;
@@ -247,7 +256,8 @@ static void advance(weft_engine *e, struct request *r)
     if (r->cancelled) return finish(e, r, WEFT_FINISH_CANCELLED, WEFT_OK, NULL);
     if (!r->running) begin(e, r);
     if (r->p.embedding) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
-    if (r->fail_after == r->n_generated) return finish(e, r, WEFT_FINISH_FAILED, WEFT_INTERNAL, "the model broke, as it was told");
+    if (r->fail_after == r->n_generated)
+        return finish(e, r, WEFT_FINISH_FAILED, WEFT_INTERNAL, "the model broke, as it was told");
     if (r->n_generated >= r->limit) return finish(e, r, WEFT_FINISH_LENGTH, WEFT_OK, NULL);
     if (!r->loops && (size_t)r->n_generated == r->n_script) return finish(e, r, WEFT_FINISH_END, WEFT_OK, NULL);
     int32_t token = (unsigned char)r->script[(size_t)r->n_generated++ % r->n_script];
@@ -375,8 +385,8 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     pthread_mutex_unlock(&e->lock);
 }
 
-weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name, int32_t *n_saved, uint64_t *n_bytes,
-                             weft_error *err)
+weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
+                             int32_t *n_saved, uint64_t *n_bytes, weft_error *err)
 {
     (void)tenant, (void)tokens;
     if (strchr(name, '/') || !strcmp(name, "..")) abort(); /* the server checks */
@@ -392,8 +402,8 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the store is full");
 }
 
-weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens, uint64_t *n_bytes,
-                                weft_error *err)
+weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens,
+                                uint64_t *n_bytes, weft_error *err)
 {
     int at = 0;
     pthread_mutex_lock(&e->lock);
@@ -427,7 +437,8 @@ static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
     return NULL;
 }
 
-weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags, weft_error *err)
+weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
+                                    weft_error *err)
 {
     weft_status st = WEFT_OK;
     FILE *f = fopen(path, "rb");
@@ -460,7 +471,8 @@ weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_er
     return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
 }
 
-weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out, weft_error *err)
+weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
+                                  weft_error *err)
 {
     weft_status st = WEFT_OK;
     *out = NULL;

@@ -70,7 +70,12 @@ void weft_model_close(weft_model **model)
 weft_status weft_model_describe(const weft_model *model, weft_model_info *out, weft_error *err)
 {
     (void)model, (void)err;
-    *out = (weft_model_info){.size = sizeof *out, .n_vocab = FAKE_VOCAB, .n_ctx_train = FAKE_CTX, .d_model = FAKE_EMBEDDING, .n_params = 1000, .n_bytes = 4000};
+    *out = (weft_model_info){.size = sizeof *out,
+                             .n_vocab = FAKE_VOCAB,
+                             .n_ctx_train = FAKE_CTX,
+                             .d_model = FAKE_EMBEDDING,
+                             .n_params = 1000,
+                             .n_bytes = 4000};
     strcpy(out->name, "fake");
     return WEFT_OK;
 }
@@ -93,7 +98,8 @@ weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info 
     return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
 }
 
-weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity, size_t *length, weft_error *err)
+weft_status weft_file_meta_json(const weft_file *file, int64_t index, int64_t max_items, char *out, size_t capacity,
+                                size_t *length, weft_error *err)
 {
     (void)file, (void)index, (void)max_items, (void)out, (void)capacity, (void)length;
     return weft_fail(err, WEFT_NOT_FOUND, "no metadata");
@@ -110,8 +116,8 @@ int32_t weft_tokenizer_n_vocab(const weft_tokenizer *t)
     return FAKE_VOCAB;
 }
 
-weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity, size_t *n,
-                          weft_error *err)
+weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t length, uint32_t flags, int32_t *ids, size_t capacity,
+                          size_t *n, weft_error *err)
 {
     *n = 0;
     if (flags & WEFT_TOKENIZE_BOS) {
@@ -121,7 +127,9 @@ weft_status weft_tokenize(const weft_tokenizer *t, const char *text, size_t leng
     for (size_t i = 0; i < length;) {
         int32_t id = (unsigned char)text[i];
         for (int k = BOS; k <= WORLD; k++)
-            if ((k >= HELLO || flags & WEFT_TOKENIZE_SPECIAL) && length - i >= t->lengths[k] && !memcmp(text + i, t->texts[k], t->lengths[k])) id = k;
+            if ((k >= HELLO || flags & WEFT_TOKENIZE_SPECIAL) && length - i >= t->lengths[k] &&
+                !memcmp(text + i, t->texts[k], t->lengths[k]))
+                id = k;
         if (*n < capacity) ids[*n] = id;
         (*n)++;
         i += t->lengths[id];
@@ -216,8 +224,8 @@ static int add_ids(weft_chat_prompt *p, int32_t special, const char *text, size_
     return !p->text.failed;
 }
 
-weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs, int add_generation_prompt,
-                             weft_chat_prompt **out, weft_error *err)
+weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
+                             int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
     weft__json *all = NULL;
     (void)chat, (void)tools, (void)kwargs;
@@ -257,7 +265,8 @@ const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length
     return prompt->text.data ? prompt->text.data : "";
 }
 
-weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n, weft_error *err)
+weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t *ids, size_t capacity, size_t *n,
+                                      weft_error *err)
 {
     (void)skip;
     *n = prompt->n;
@@ -268,11 +277,13 @@ weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t ski
 
 /* ---- grammars ---- */
 
-weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out, weft_error *err)
+weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out,
+                             weft_error *err)
 {
     (void)t;
     *out = NULL;
-    if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4))) return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
+    if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4)))
+        return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
     if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "slow")) nanosleep(&(struct timespec){0, 100000000}, NULL);
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");

@@ -40,9 +40,12 @@ static int set_number(weft_server_params *p, const char *name, const char *value
     const struct {
         const char *name;
         int32_t *to;
-    } all[] = {{"port", &p->port}, {"threads", &p->n_threads}, {"workers", &p->n_workers}, {"connections", &p->max_connections},
-               {"per-ip", &p->max_per_ip}, {"headers", &p->max_headers}, {"idle", &p->idle_s}, {"slow", &p->slow_s}, {"ping", &p->ping_s},
-               {"drain", &p->drain_s}, {"fail-every", &fail_every}, {"queue", &max_queue}};
+    } all[] = {{"port", &p->port},          {"threads", &p->n_threads},
+               {"workers", &p->n_workers},  {"connections", &p->max_connections},
+               {"per-ip", &p->max_per_ip},  {"headers", &p->max_headers},
+               {"idle", &p->idle_s},        {"slow", &p->slow_s},
+               {"ping", &p->ping_s},        {"drain", &p->drain_s},
+               {"fail-every", &fail_every}, {"queue", &max_queue}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -50,7 +53,10 @@ static int set_number(weft_server_params *p, const char *name, const char *value
 
 static int set_size(weft_server_params *p, const char *name, const char *value)
 {
-    uint64_t *to = !strcmp(name, "body") ? &p->max_body : !strcmp(name, "head") ? &p->max_head : !strcmp(name, "buffer") ? &p->max_buffer : NULL;
+    uint64_t *to = !strcmp(name, "body")     ? &p->max_body
+                   : !strcmp(name, "head")   ? &p->max_head
+                   : !strcmp(name, "buffer") ? &p->max_buffer
+                                             : NULL;
     if (to) *to = strtoull(value, NULL, 10);
     return to != NULL;
 }
@@ -60,8 +66,13 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
     const struct {
         const char *name;
         const char **to;
-    } all[] = {{"host", &p->host}, {"unix", &p->unix_path}, {"cert", &p->tls_cert_file}, {"key", &p->tls_key_file},
-               {"api-key-file", &p->api_key_file}, {"log", &p->log_file}, {"adapter-dir", &p->adapter_dir}};
+    } all[] = {{"host", &p->host},
+               {"unix", &p->unix_path},
+               {"cert", &p->tls_cert_file},
+               {"key", &p->tls_key_file},
+               {"api-key-file", &p->api_key_file},
+               {"log", &p->log_file},
+               {"adapter-dir", &p->adapter_dir}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
     return 0;

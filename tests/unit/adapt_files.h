@@ -65,7 +65,8 @@ static inline int made_gguf(const char *path, const recipe *r)
     if (!st && r->type) st = weft__gguf_put_string(w, "general.type", r->type, strlen(r->type), NULL);
     if (!st && r->kind) st = weft__gguf_put_string(w, "adapter.type", r->kind, strlen(r->kind), NULL);
     if (!st) st = weft__gguf_put_f32(w, "adapter.lora.alpha", r->alpha, NULL);
-    for (size_t i = 0; i < r->n && !st; i++) st = weft__gguf_declare(w, r->tensors[i].name, WEFT_F32, r->tensors[i].n_dims, r->tensors[i].d, NULL);
+    for (size_t i = 0; i < r->n && !st; i++)
+        st = weft__gguf_declare(w, r->tensors[i].name, WEFT_F32, r->tensors[i].n_dims, r->tensors[i].d, NULL);
     if (!st) st = weft__gguf_begin(w, NULL);
     for (size_t i = 0; i < r->n && !st; i++) {
         const made *t = &r->tensors[i];
@@ -90,8 +91,10 @@ static inline int made_peft(const char *folder, const char *config, const made *
     if (!f || fputs(config, f) < 0 || fclose(f)) return 0;
     for (size_t i = 0; i < n; i++) {
         size_t bytes = made_count(&tensors[i]) * sizeof(float);
-        at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "", tensors[i].name);
-        for (uint32_t k = tensors[i].n_dims; k-- > 0;) at += (size_t)snprintf(header + at, sizeof header - at, "%llu%s", (unsigned long long)tensors[i].d[k], k ? "," : "");
+        at += (size_t)snprintf(header + at, sizeof header - at, "%s\"%s\":{\"dtype\":\"F32\",\"shape\":[", i ? "," : "",
+                               tensors[i].name);
+        for (uint32_t k = tensors[i].n_dims; k-- > 0;)
+            at += (size_t)snprintf(header + at, sizeof header - at, "%llu%s", (unsigned long long)tensors[i].d[k], k ? "," : "");
         at += (size_t)snprintf(header + at, sizeof header - at, "],\"data_offsets\":[%zu,%zu]}", data, data + bytes);
         data += bytes;
     }
@@ -124,7 +127,8 @@ static inline void unmake_peft(const char *folder)
 
 static inline void made_target(weft__adapt_target *t, const char *name, int64_t k, int64_t n, int64_t experts)
 {
-    *t = (weft__adapt_target){.k = k, .n = n, .n_experts = experts, .n_total = n, .dtype = WEFT_F32, .row_bytes = (uint64_t)k * sizeof(float)};
+    *t = (weft__adapt_target){
+        .k = k, .n = n, .n_experts = experts, .n_total = n, .dtype = WEFT_F32, .row_bytes = (uint64_t)k * sizeof(float)};
     snprintf(t->name, sizeof t->name, "%s", name);
 }
 
@@ -151,7 +155,8 @@ static inline int made_place(const void *arg, const char *module, weft__adapt_pl
         out->heads = HEADS;
         return snprintf(out->name, sizeof out->name, "blk.0.attn_q.weight") > 0;
     }
-    if (sscanf(module, "model.layers.0.block_sparse_moe.experts.%d.w3%n", &expert, &end) == 1 && end && !module[end] && expert >= 0 && expert < EXPERTS) {
+    if (sscanf(module, "model.layers.0.block_sparse_moe.experts.%d.w3%n", &expert, &end) == 1 && end && !module[end] &&
+        expert >= 0 && expert < EXPERTS) {
         out->expert = expert;
         out->n_experts = EXPERTS;
         return snprintf(out->name, sizeof out->name, "blk.0.ffn_up_exps.weight") > 0;

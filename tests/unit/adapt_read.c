@@ -51,7 +51,8 @@ static void refuse_gguf(const recipe *r, weft_status want, const char *says)
     weft_error err = {0};
     assert_true(made_gguf(file, r));
     weft_status st = weft__adapt_open(file, NULL, UINT64_MAX, &a, &err);
-    if (st != want || !strstr(err.message, says)) fail_msg("status %d, \"%s\"; wanted %d with \"%s\"", st, err.message, want, says);
+    if (st != want || !strstr(err.message, says))
+        fail_msg("status %d, \"%s\"; wanted %d with \"%s\"", st, err.message, want, says);
     assert_null(a);
     assert_non_null(strstr(err.message, "a.gguf"));
 }
@@ -196,7 +197,8 @@ static void another_base_is_told_apart(void **state)
 
 #define MODULE "base_model.model.model.layers.0."
 #define CONFIG "{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"none\",\"target_modules\":[\"q_proj\"]"
-static const made PEFT_Q[] = {{MODULE "self_attn.q_proj.lora_A.weight", 2, {K, 4}}, {MODULE "self_attn.q_proj.lora_B.weight", 2, {4, N}}};
+static const made PEFT_Q[] = {{MODULE "self_attn.q_proj.lora_A.weight", 2, {K, 4}},
+                              {MODULE "self_attn.q_proj.lora_B.weight", 2, {4, N}}};
 
 static weft__adapt *open_peft(const char *config, const made *tensors, size_t n)
 {
@@ -213,7 +215,8 @@ static void refuse_peft(const char *config, const made *tensors, size_t n, weft_
     weft_error err = {0};
     assert_true(made_peft(peft, config, tensors, n));
     weft_status st = weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err);
-    if (st != want || !strstr(err.message, says)) fail_msg("%s: status %d, \"%s\"; wanted %d with \"%s\"", config, st, err.message, want, says);
+    if (st != want || !strstr(err.message, says))
+        fail_msg("%s: status %d, \"%s\"; wanted %d with \"%s\"", config, st, err.message, want, says);
     assert_null(a);
 }
 
@@ -242,15 +245,18 @@ static void scales_follow_the_patterns(void **state)
     a = open_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"q_proj\":4}}", PEFT_Q, 2);
     assert_true(a->pairs[0].scale == 2);
     weft__adapt_close(&a);
-    refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2, WEFT_FORMAT, "rank 4, adapter_config.json says 16");
+    refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2, WEFT_FORMAT,
+                "rank 4, adapter_config.json says 16");
 }
 
 #define EXPERT MODULE "block_sparse_moe.experts."
 static void experts_come_together(void **state)
 {
     (void)state;
-    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 2}}, {EXPERT "2.w3.lora_B.weight", 2, {2, N}},
-                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 2}},
+                      {EXPERT "2.w3.lora_B.weight", 2, {2, N}},
+                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}},
+                      {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
     weft__adapt *a = open_peft(CONFIG ",\"rank_pattern\":{\"2.w3\":2}}", t, 4);
     const weft__adapt_pair *p = &a->pairs[0];
     assert_true(a->n_pairs == 1 && p->n_experts == EXPERTS && p->rank == 4 && p->scale == 2); /* expert 0's; 2 has twice that */
@@ -260,7 +266,8 @@ static void experts_come_together(void **state)
         assert_true(p->a[8 * K + i] == (i < 2 * K ? made_value(made_seed(t[0].name), i) : 0));
     }
     for (size_t r = 0; r < N; r++)
-        for (size_t j = 0; j < 4; j++) assert_true(p->b[(2 * N + r) * 4 + j] == (j < 2 ? 2 * made_value(made_seed(t[1].name), r * 2 + j) : 0));
+        for (size_t j = 0; j < 4; j++)
+            assert_true(p->b[(2 * N + r) * 4 + j] == (j < 2 ? 2 * made_value(made_seed(t[1].name), r * 2 + j) : 0));
     weft__adapt_close(&a);
 }
 
@@ -286,9 +293,12 @@ static void room_is_counted_before_it_is_taken(void **state)
 static void experts_scales_stay_finite(void **state)
 {
     (void)state;
-    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "2.w3.lora_B.weight", 2, {4, N}},
-                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}}, {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
-    refuse_peft(CONFIG ",\"alpha_pattern\":{\"0.w3\":1e-30,\"2.w3\":1e30}}", t, 4, WEFT_FORMAT, "experts.2.w3: its scale is 2.5e+29");
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 4}},
+                      {EXPERT "2.w3.lora_B.weight", 2, {4, N}},
+                      {EXPERT "0.w3.lora_A.weight", 2, {K, 4}},
+                      {EXPERT "0.w3.lora_B.weight", 2, {4, N}}};
+    refuse_peft(CONFIG ",\"alpha_pattern\":{\"0.w3\":1e-30,\"2.w3\":1e30}}", t, 4, WEFT_FORMAT,
+                "experts.2.w3: its scale is 2.5e+29");
 }
 
 static void merged_values_stay_finite(void **state)
@@ -323,7 +333,8 @@ static void what_is_written_can_be_read(void **state)
     recipe r = {"adapter", "lora", "llama", 8, t, 3};
     weft__adapt *a = open_made(&r), *again;
     weft_error err = {0};
-    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err)) fail_msg("%s", err.message);
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err))
+        fail_msg("%s", err.message);
     assert_memory_equal(&a->id, &again->id, sizeof a->id);
     weft__adapt_close(&again);
     assert_int_equal(weft__adapt_write_peft(a, &made_names, peft, &err), WEFT_UNSUPPORTED);
@@ -334,7 +345,8 @@ static void what_is_written_can_be_read(void **state)
 static void peft_embeddings_are_turned(void **state)
 {
     (void)state;
-    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {VOCAB, 4}}, {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, K}}};
+    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {VOCAB, 4}},
+                      {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, K}}};
     weft__adapt *a = open_peft(CONFIG "}", t, 2);
     const weft__adapt_pair *p = &a->pairs[0];
     assert_true(p->k == K && p->n == VOCAB && p->rank == 4);
@@ -381,7 +393,8 @@ static void configurations_are_refused_by_name(void **state)
         {"{\"peft_type\":\"LORA\",\"r\":1e300,\"lora_alpha\":8}", "r must be", WEFT_FORMAT},
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":1e39}", "lora_alpha", WEFT_FORMAT},
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":\"8\"}", "lora_alpha", WEFT_FORMAT},
-        {CONFIG ",\"modules_to_save\":[\"lm_head\",\"embed_tokens\"]}", "modules_to_save has lm_head, embed_tokens, trained whole", WEFT_UNSUPPORTED},
+        {CONFIG ",\"modules_to_save\":[\"lm_head\",\"embed_tokens\"]}",
+         "modules_to_save has lm_head, embed_tokens, trained whole", WEFT_UNSUPPORTED},
         {CONFIG ",\"modules_to_save\":[\"lm_head\"]}", "target_modules instead, or merge the adapter", WEFT_UNSUPPORTED},
         {CONFIG ",\"lora_bias\":true}", "lora_bias", WEFT_UNSUPPORTED},
         {CONFIG ",\"layer_replication\":[[0,4]]}", "layer_replication", WEFT_UNSUPPORTED},
@@ -390,7 +403,8 @@ static void configurations_are_refused_by_name(void **state)
         {CONFIG ",\"rank_pattern\":{\"q_proj\":1.5}}", "1.5", WEFT_FORMAT},
         {CONFIG ",\"alpha_pattern\":{\"(q\":1}}", "pattern '(q'", WEFT_FORMAT},
         {CONFIG ",\"alpha_pattern\":[1]}", "alpha_pattern", WEFT_FORMAT},
-        {CONFIG ",\"alpha_pattern\":{\"(?:[a-z0-9._]+)+[!?]\":1}}", "adapter_config.json: alpha_pattern '(?:[a-z0-9._]+)+[!?]': a pattern gave up", WEFT_LIMIT},
+        {CONFIG ",\"alpha_pattern\":{\"(?:[a-z0-9._]+)+[!?]\":1}}",
+         "adapter_config.json: alpha_pattern '(?:[a-z0-9._]+)+[!?]': a pattern gave up", WEFT_LIMIT},
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse_peft(bad[i].config, PEFT_Q, 2, bad[i].status, bad[i].says);

@@ -47,7 +47,9 @@ static const char *write_adapter(const char *name, uint64_t seed, uint32_t rank,
 {
     float *a = made_values(seed, K * rank), *b = made_values(seed + 1, N * rank), *m = made_values(seed + 2, N);
     for (int i = 0; i < N; i++) m[i] += 2;
-    const made t[] = {{"blk.0.attn_q.weight.lora_a", 2, {K, rank}, a}, {"blk.0.attn_q.weight.lora_b", 2, {rank, N}, b}, {"blk.0.attn_q.weight.lora_magnitude", 1, {N}, m}};
+    const made t[] = {{"blk.0.attn_q.weight.lora_a", 2, {K, rank}, a},
+                      {"blk.0.attn_q.weight.lora_b", 2, {rank, N}, b},
+                      {"blk.0.attn_q.weight.lora_magnitude", 1, {N}, m}};
     recipe r = {"adapter", "lora", "llama", alpha, t, dora ? 3 : 2};
     const char *path = place(name);
     assert_true(made_gguf(path, &r));
@@ -86,7 +88,8 @@ static void by_definition(const weft__adapt_use *uses, int n, double *w)
             double row[K], norm = 0, g = 1;
             for (int c = 0; c < K; c++) {
                 row[c] = (double)base_q[r * K + c];
-                for (int j = 0; j < p->rank; j++) row[c] += (double)p->scale * (double)p->b[r * p->rank + j] * (double)p->a[j * K + c];
+                for (int j = 0; j < p->rank; j++)
+                    row[c] += (double)p->scale * (double)p->b[r * p->rank + j] * (double)p->a[j * K + c];
                 norm += row[c] * row[c];
             }
             if (p->magnitude) g = (double)p->magnitude[r] / sqrt(norm);
@@ -109,7 +112,8 @@ static void stacks_are_their_definition(void **state)
 {
     (void)state;
     weft__adapt_base base = base_with_weights();
-    weft__adapt *plain = open_adapter(write_adapter("plain", 3, 4, 8, 0)), *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)),
+    weft__adapt *plain = open_adapter(write_adapter("plain", 3, 4, 8, 0)),
+                *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)),
                 *other = open_adapter(write_adapter("other", 29, 3, 1, 0));
     const weft__adapt_use all[] = {{plain, 1}, {dora, 0.5f}, {other, -1.25f}};
     double want[N * K];
@@ -121,7 +125,8 @@ static void stacks_are_their_definition(void **state)
             if (weft__adapt_weave(all + first, n, &base, &w, &err)) fail_msg("%s", err.message);
             for (int i = 0; i < N * K; i++) {
                 double got = changed(&w.lora[0], i / K, i % K);
-                if (!(fabs(got - want[i]) <= 2e-6)) fail_msg("stack of %d from %d: element %d is %.9g, not %.9g", n, first, i, got, want[i]);
+                if (!(fabs(got - want[i]) <= 2e-6))
+                    fail_msg("stack of %d from %d: element %d is %.9g, not %.9g", n, first, i, got, want[i]);
             }
             for (int i = 1; i < w.n; i++) assert_true(w.lora[i].rank == 0 && !w.lora[i].gain);
             weft__adapt_woven_free(&w);
@@ -160,7 +165,8 @@ static void weaving_says_what_it_cannot(void **state)
 {
     (void)state;
     weft__adapt_base base = made_base(); /* without bytes: a compiled plan */
-    weft__adapt *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)), *wide = open_adapter(write_adapter("wide", 5, 1024, 1, 0));
+    weft__adapt *dora = open_adapter(write_adapter("dora", 11, 2, 3, 1)),
+                *wide = open_adapter(write_adapter("wide", 5, 1024, 1, 0));
     const weft__adapt_use one = {dora, 1}, two[] = {{wide, 1}, {wide, 1}};
     weft__adapt_woven w;
     weft_error err = {0};
@@ -402,7 +408,8 @@ static void names_are_plain(void **state)
     static const char *const bad[] = {"", ".", "..", "../a", "a/b", "a:b", "a b", ".a", "a\n", "\xc3\xa4"};
     weft__adapt_store *s = new_store(1000);
     const char *path = write_adapter("a", 3, 4, 8, 0);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) assert_int_equal(weft__adapt_store_add(s, bad[i], path, 1, 0, NULL), WEFT_ARGUMENT);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(weft__adapt_store_add(s, bad[i], path, 1, 0, NULL), WEFT_ARGUMENT);
     assert_int_equal(weft__adapt_store_add(s, "a", path, NAN, 0, NULL), WEFT_ARGUMENT);
     assert_int_equal(weft__adapt_store_add(s, "a", place("absent"), 1, 0, NULL), WEFT_NOT_FOUND);
     assert_int_equal(weft__adapt_store_remove(s, "a", NULL), WEFT_NOT_FOUND);
@@ -451,7 +458,8 @@ static void *rewrite(void *arg)
     weft__rng_seed(&rng, w->seed);
     for (int i = 0; i < ROUNDS; i++) {
         char name[16];
-        int which = (int)weft__rng_below(&rng, N_NAMES), act = (int)weft__rng_below(&rng, 5), content = (int)weft__rng_below(&rng, 2);
+        int which = (int)weft__rng_below(&rng, N_NAMES), act = (int)weft__rng_below(&rng, 5),
+            content = (int)weft__rng_below(&rng, 2);
         truth *t = &truths[which];
         snprintf(name, sizeof name, "n%d", which);
         atomic_fetch_add(&t->generation, 1);
@@ -461,7 +469,9 @@ static void *rewrite(void *arg)
             t->loaded = ABSENT;
         } else if (act < 4) {
             lazy[which] = act == 1;
-            if (weft__adapt_store_add(w->s, name, path, 1, WEFT__ADAPT_REPLACE | (lazy[which] ? (uint32_t)WEFT__ADAPT_LAZY : 0), NULL)) w->wrong++;
+            if (weft__adapt_store_add(w->s, name, path, 1, WEFT__ADAPT_REPLACE | (lazy[which] ? (uint32_t)WEFT__ADAPT_LAZY : 0),
+                                      NULL))
+                w->wrong++;
             t->loaded = content;
         } else if (lazy[which] && t->loaded != ABSENT) {
             t->loaded = EITHER; /* whether it was read before, nobody says */
@@ -598,7 +608,9 @@ static void *lease_by_number(void *arg)
         weft__adapt_lease *again = weft__adapt_store_share(w->s, l);
         const weft__adapt_id id = weft__adapt_lease_id(l);
         weft__adapt_store_release(w->s, &l);
-        if (memcmp(&id, &content_ids[0][content], sizeof id) || ((const packed *)weft__adapt_lease_packed(again))->b0 != content_b0(0, content)) w->wrong++;
+        if (memcmp(&id, &content_ids[0][content], sizeof id) ||
+            ((const packed *)weft__adapt_lease_packed(again))->b0 != content_b0(0, content))
+            w->wrong++;
         weft__adapt_store_release(w->s, &again);
         w->right++;
     }
@@ -620,7 +632,8 @@ static void a_number_never_means_another(void **state)
     assert_string_equal(err.message, "there is no adapter with number 7");
     rewritten = 0;
     for (int i = 0; i < 3; i++) workers[i] = (worker){.s = s};
-    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, i ? lease_by_number : come_and_go, &workers[i]), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, i ? lease_by_number : come_and_go, &workers[i]), 0);
     for (int i = 0; i < 3; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(workers[i].wrong, 0);
@@ -639,7 +652,8 @@ static int use_all(void *arg)
     const weft__adapt_ask asks[] = {{"a", 1, 0}, {"d", 0.5f, 0}};
     (void)arg;
     if (weft__adapt_store_create(&store_base, &made_names, &packer, 5000, &s, NULL)) return 0;
-    int ok = !weft__adapt_store_add(s, "a", place("a"), 1, 0, NULL) && !weft__adapt_store_add(s, "d", place("d"), 1, WEFT__ADAPT_LAZY, NULL) &&
+    int ok = !weft__adapt_store_add(s, "a", place("a"), 1, 0, NULL) &&
+             !weft__adapt_store_add(s, "d", place("d"), 1, WEFT__ADAPT_LAZY, NULL) &&
              !weft__adapt_store_lease(s, asks, 2, &l, NULL);
     weft__adapt_store_release(s, &l);
     weft__adapt_store_destroy(&s);

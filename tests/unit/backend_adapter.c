@@ -12,8 +12,10 @@ static void model(stage *s)
     stage_open(s, 5);
     weft_weight_id table = stage_weight(s, WEFT_Q8_0, D, V, 0, "token_embd"), norm = stage_vector(s, D, "norm");
     weft_weight_id up = stage_weight(s, WEFT_Q4_0, D, D, 0, "up"), bias = stage_vector(s, D, "bias");
-    weft_weight_id router = stage_weight(s, WEFT_F32, D, EXPERTS, 0, "router"), gates = stage_weight(s, WEFT_Q4_0, D, F, EXPERTS, "gates");
-    weft_weight_id ups = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "ups"), downs = stage_weight(s, WEFT_Q4_0, F, D, EXPERTS, "downs");
+    weft_weight_id router = stage_weight(s, WEFT_F32, D, EXPERTS, 0, "router"),
+                   gates = stage_weight(s, WEFT_Q4_0, D, F, EXPERTS, "gates");
+    weft_weight_id ups = stage_weight(s, WEFT_Q8_0, D, F, EXPERTS, "ups"),
+                   downs = stage_weight(s, WEFT_Q4_0, F, D, EXPERTS, "downs");
     weft_tensor_id x = weft__op_embed(s->b, table, 2);
     weft_tensor_id h = weft__op_norm(s->b, 0, x, norm, 1e-5f, 0);
     x = weft__op_add(s->b, 0, x, weft__op_linear(s->b, 0, h, up, bias));
@@ -71,7 +73,8 @@ static void run_both(store *t, float *out)
 
 static weft_adapter_spec spec_of(const weft_lora *lora)
 {
-    return (weft_adapter_spec){.size = sizeof(weft_adapter_spec), .n_weights = N_WEIGHTS, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
+    return (weft_adapter_spec){
+        .size = sizeof(weft_adapter_spec), .n_weights = N_WEIGHTS, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
 }
 
 static void test_refusals(void **state)
@@ -175,14 +178,25 @@ static void test_bad_steps(void **state)
     int32_t adapter[2] = {0, 1};
     const uint8_t want[2] = {WEFT_WANT_LOGITS, WEFT_WANT_LOGITS};
     float *y = out;
-    weft_rows rows = {.size = sizeof rows, .n_rows = 2, .n_wanted = 2, .n_seqs = 1, .n_adapters = 1, .token = token, .pos = pos, .seq = seq,
-                      .adapter = adapter, .want = want, .seqs = t.views, .adapters = t.adapters};
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = 2,
+                      .n_wanted = 2,
+                      .n_seqs = 1,
+                      .n_adapters = 1,
+                      .token = token,
+                      .pos = pos,
+                      .seq = seq,
+                      .adapter = adapter,
+                      .want = want,
+                      .seqs = t.views,
+                      .adapters = t.adapters};
     assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter 1; the step has 1", weft__plan_run(t.plan, &rows, t.kv, &y, err));
     adapter[1] = -2;
     assert_refused(WEFT_ARGUMENT, "row 1 asks for adapter -2", weft__plan_run(t.plan, &rows, t.kv, &y, err));
     adapter[1] = -1;
     assert_ok(weft__plan_run(t.plan, &rows, t.kv, &y, err));
-    assert_refused(WEFT_ARGUMENT, "adapter 0 of the step was made for another plan", weft__plan_run(other.plan, &rows, other.kv, &y, err));
+    assert_refused(WEFT_ARGUMENT, "adapter 0 of the step was made for another plan",
+                   weft__plan_run(other.plan, &rows, other.kv, &y, err));
     rows.n_adapters = ROWS + 1;
     assert_refused(WEFT_ARGUMENT, "13 adapters; the plan is for 12 rows", weft__plan_run(t.plan, &rows, t.kv, &y, err));
     weft_adapter *none = NULL; /* it changes nothing */
@@ -258,7 +272,8 @@ static void test_image(void **state)
     assert_ok(weft__plan_image(t.plan, &image, &provider, err));
     store_open(&taken, s.g, "cpu", "threads=2", 1, WEFT_F32, N_CTX, ROWS);
     weft__plan_destroy(&taken.plan);
-    weft__plan_options o = {.max_rows = ROWS, .max_wanted = ROWS, .providers = taken.providers, .n_providers = 1, .image = &image};
+    weft__plan_options o = {
+        .max_rows = ROWS, .max_wanted = ROWS, .providers = taken.providers, .n_providers = 1, .image = &image};
     assert_ok(weft__plan_create(s.g, &o, &taken.plan, err));
     store_adapter(&taken, v->lora, WEFT_ADAPTER_AUTO);
     taken.adapter_of[1] = -1;
@@ -332,8 +347,13 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_products_are_finite), cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_image),    cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps),
+        cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,8 @@ static weft_tensor_id norm(stage *s, int layer, weft_tensor_id x, int64_t n, int
 
 static weft_attr_rope random_rope(stage *s, const recipe *r)
 {
-    weft_attr_rope a = {.head_dim = r->dim_k, .n_rot = r->dim_k, .style = stage_below(s, 2), .base = 10000, .freq_scale = 1, .attn_factor = 1};
+    weft_attr_rope a = {
+        .head_dim = r->dim_k, .n_rot = r->dim_k, .style = stage_below(s, 2), .base = 10000, .freq_scale = 1, .attn_factor = 1};
     if (stage_below(s, 3) == 0) a.n_rot = r->dim_k / 2;
     if (stage_below(s, 3) == 0) a.freq_scale = 0.25f;
     if (stage_below(s, 3) == 0) {
@@ -60,7 +61,8 @@ static weft_attr_rope random_rope(stage *s, const recipe *r)
 
 static weft_tensor_id attention(stage *s, const recipe *r, int l, weft_tensor_id x, weft_attr_kv kv, int window)
 {
-    weft_tensor_id q = linear(s, r, l, x, r->d, r->heads * r->dim_k, "q"), k = linear(s, r, l, x, r->d, r->kv_heads * r->dim_k, "k");
+    weft_tensor_id q = linear(s, r, l, x, r->d, r->heads * r->dim_k, "q"),
+                   k = linear(s, r, l, x, r->d, r->kv_heads * r->dim_k, "k");
     weft_tensor_id v = linear(s, r, l, x, r->d, r->kv_heads * r->dim_v, "v");
     if (stage_below(s, 2)) {
         q = norm(s, l, q, r->dim_k, r->dim_k);
@@ -74,8 +76,14 @@ static weft_tensor_id attention(stage *s, const recipe *r, int l, weft_tensor_id
         rope.n_heads = r->kv_heads;
         k = weft__op_rope(s->b, l, k, &rope, factors);
     }
-    weft_attr_attention a = {.kv = kv, .n_heads = r->heads, .n_kv_heads = r->kv_heads, .head_dim_k = r->dim_k, .head_dim_v = r->dim_v,
-                             .scale = 0.3f, .softcap = stage_below(s, 2) ? 20.0f : 0, .window = window};
+    weft_attr_attention a = {.kv = kv,
+                             .n_heads = r->heads,
+                             .n_kv_heads = r->kv_heads,
+                             .head_dim_k = r->dim_k,
+                             .head_dim_v = r->dim_v,
+                             .scale = 0.3f,
+                             .softcap = stage_below(s, 2) ? 20.0f : 0,
+                             .window = window};
     weft_tensor_id y = weft__op_attention(s->b, l, q, weft__op_kv_write(s->b, l, k, v, kv), &a);
     return linear(s, r, l, y, r->heads * r->dim_v, r->d, "out");
 }
@@ -93,7 +101,11 @@ static uint32_t expert_type(stage *s, const recipe *r)
 
 static weft_tensor_id experts(stage *s, const recipe *r, int l, weft_tensor_id x)
 {
-    weft_attr_moe a = {.n_experts = 6, .n_used = 1 + stage_below(s, 3), .gate = stage_below(s, 2), .normalize = stage_below(s, 2), .scale = 1.5f,
+    weft_attr_moe a = {.n_experts = 6,
+                       .n_used = 1 + stage_below(s, 3),
+                       .gate = stage_below(s, 2),
+                       .normalize = stage_below(s, 2),
+                       .scale = 1.5f,
                        .activation = 1 + stage_below(s, 3)};
     /* The router is exact in every tier, so that a near tie is decided alike. */
     weft_weight_id router = stage_weight(s, WEFT_F32, r->d, a.n_experts, 0, "router");
@@ -138,7 +150,8 @@ static void random_graph(stage *s, uint64_t seed, const recipe *kind)
     some.page_tokens = 32;
     int32_t groups[2] = {weft__builder_kv_group(s->b, &full), weft__builder_kv_group(s->b, &some)};
     int first = stage_below(s, 2);
-    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, type_for(s, &r), r.d, VOCAB, 0, "token_embd"), stage_below(s, 2) ? 1.0f : 30.0f);
+    weft_tensor_id x =
+        weft__op_embed(s->b, stage_weight(s, type_for(s, &r), r.d, VOCAB, 0, "token_embd"), stage_below(s, 2) ? 1.0f : 30.0f);
     for (int l = 0; l < 2; l++) {
         int g = l ? 1 - first : first;
         x = layer(s, &r, l, x, (weft_attr_kv){groups[g], 0}, g == 1 ? some.window : 0);
@@ -159,7 +172,8 @@ static void wide_graph(stage *s, uint64_t seed, int exact)
     weft_tensor_id h = norm(s, 0, x, WIDE, 0), y = ffn(s, &r, 0, h);
     weft_attr_moe a = {.n_experts = 2, .n_used = 1, .normalize = 1, .scale = 1, .activation = WEFT_ACT_SILU};
     weft_tensor_id logits = weft__op_linear(s->b, 0, h, stage_weight(s, WEFT_F32, WIDE, 2, 0, "router"), WEFT_NONE);
-    weft_weight_id w[3] = {stage_weight(s, type_for(s, &r), WIDE, 32, 2, "gates"), stage_weight(s, type_for(s, &r), WIDE, 32, 2, "ups"),
+    weft_weight_id w[3] = {stage_weight(s, type_for(s, &r), WIDE, 32, 2, "gates"),
+                           stage_weight(s, type_for(s, &r), WIDE, 32, 2, "ups"),
                            stage_weight(s, type_for(s, &r), 32, WIDE, 2, "downs")};
     y = weft__op_add(s->b, 0, y, weft__op_moe_ffn(s->b, 0, h, weft__op_moe_route(s->b, 0, logits, &a), w[0], w[1], w[2], &a));
     x = weft__op_pick_rows(s->b, weft__op_add(s->b, 0, x, y));
@@ -242,7 +256,8 @@ static void merge_weight(const weft_weight *w, const weft_lora *l)
     int64_t k = w->shape.d[0], n = w->shape.d[1] * w->shape.d[2], per = w->shape.d[1];
     for (int64_t r = 0; r < n; r++) {
         uint8_t *row = (uint8_t *)w->buffer->data + w->offset + (uint64_t)r * w->row_bytes;
-        const float *b = l->rank ? (const float *)l->b + r * l->rank : NULL, *a = l->rank ? (const float *)l->a + r / per * l->rank * k : NULL;
+        const float *b = l->rank ? (const float *)l->b + r * l->rank : NULL,
+                    *a = l->rank ? (const float *)l->a + r / per * l->rank * k : NULL;
         for (int64_t i = 0; i < k; i++) {
             float x;
             memcpy(&x, row + 4 * i, 4);
@@ -296,8 +311,8 @@ static void same_bits(const float *a, const float *b, const char *how, const cha
 }
 
 /* All the ways on one provider; `first` receives the outputs of the first one. */
-static void run_all_ways(const stage *s, const weave *v, const char *provider, const char *options, uint32_t kv_dtype, uint64_t seed,
-                         float *first)
+static void run_all_ways(const stage *s, const weave *v, const char *provider, const char *options, uint32_t kv_dtype,
+                         uint64_t seed, float *first)
 {
     float *out = weft__alloc_zero(OUT, sizeof *out);
     weft__rng rng;
@@ -326,12 +341,14 @@ static void run_all_ways(const stage *s, const weave *v, const char *provider, c
 }
 
 /* One graph on one provider against `expected`. */
-static void check_provider(const stage *s, const weave *v, uint64_t seed, const char *provider, const char *options, const float *expected, double bound)
+static void check_provider(const stage *s, const weave *v, uint64_t seed, const char *provider, const char *options,
+                           const float *expected, double bound)
 {
     float *got = weft__alloc_zero(OUT, sizeof *got);
     run_all_ways(s, v, provider, options, seed % 2 ? WEFT_F32 : WEFT_F16, seed, got);
     double error = nmse(got, expected, OUT);
-    if (!(error <= bound)) fail_msg("graph %llu on %s (%s): NMSE %g, bound %g", (unsigned long long)seed, provider, options, error, bound);
+    if (!(error <= bound))
+        fail_msg("graph %llu on %s (%s): NMSE %g, bound %g", (unsigned long long)seed, provider, options, error, bound);
     print_message("  graph %llu on %s (%s): NMSE %.2g\n", (unsigned long long)seed, provider, options, error);
     weft__free(got);
 }
@@ -343,10 +360,8 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     stage s;
     store t;
     float *expected = weft__alloc_zero(OUT, sizeof *expected);
-    if (kind->wide)
-        wide_graph(&s, seed, kind->exact);
-    else
-        random_graph(&s, seed, kind);
+    if (kind->wide) wide_graph(&s, seed, kind->exact);
+    else random_graph(&s, seed, kind);
     store_open(&t, s.g, "cpu", "threads=1,cpu=ref", 0, seed % 2 ? WEFT_F32 : WEFT_F16, N_CTX, MAX_ROWS);
     run_whole(&t, 0, expected);
     store_close(&t);
@@ -358,7 +373,8 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
     for (int tier = all_tiers ? 0 : 31 - __builtin_clz(weft__cpu_tiers()); tier < WEFT__TIER_COUNT && !provider; tier++) {
         char text[32];
         snprintf(text, sizeof text, "cpu=%s", weft__tier_name((weft__tier)tier));
-        if (weft__cpu_tiers() >> tier & 1) check_provider(&s, NULL, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
+        if (weft__cpu_tiers() >> tier & 1)
+            check_provider(&s, NULL, seed, "cpu", text, expected, tier == WEFT__TIER_REF ? 0 : bound);
     }
     weft__free(expected);
     stage_close(&s);
@@ -499,10 +515,19 @@ static void long_graph(stage *s)
     for (int l = 0; l < 2; l++) {
         weft_kv_group group = {l ? WEFT_KV_WINDOW : WEFT_KV_FULL, l ? 1300 : 0, 1, 1, 16, 16, 64, 0};
         weft_attr_kv kv = {weft__builder_kv_group(s->b, &group), 0};
-        weft_weight_id q = stage_weight(s, WEFT_F32, LONG_D, LONG_HEADS * 16, 0, "q"), k = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "k");
-        weft_weight_id v = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "v"), o = stage_weight(s, WEFT_F32, LONG_HEADS * 16, LONG_D, 0, "o");
-        weft_attr_attention a = {.kv = kv, .n_heads = LONG_HEADS, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = 60, .window = group.window};
-        weft_tensor_id order = weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE), weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
+        weft_weight_id q = stage_weight(s, WEFT_F32, LONG_D, LONG_HEADS * 16, 0, "q"),
+                       k = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "k");
+        weft_weight_id v = stage_weight(s, WEFT_F32, LONG_D, 16, 0, "v"),
+                       o = stage_weight(s, WEFT_F32, LONG_HEADS * 16, LONG_D, 0, "o");
+        weft_attr_attention a = {.kv = kv,
+                                 .n_heads = LONG_HEADS,
+                                 .n_kv_heads = 1,
+                                 .head_dim_k = 16,
+                                 .head_dim_v = 16,
+                                 .scale = 60,
+                                 .window = group.window};
+        weft_tensor_id order =
+            weft__op_kv_write(s->b, l, weft__op_linear(s->b, l, x, k, WEFT_NONE), weft__op_linear(s->b, l, x, v, WEFT_NONE), kv);
         weft_tensor_id y = weft__op_attention(s->b, l, weft__op_linear(s->b, l, x, q, WEFT_NONE), order, &a);
         x = weft__op_scale(s->b, l, weft__op_linear(s->b, l, y, o, WEFT_NONE), 100);
     }
@@ -517,7 +542,8 @@ static void run_long(const stage *s, const char *options, int chunk, int tail, f
     store_open(&t, s->g, "cpu", options, 1, WEFT_F32, LONG_CTX, LONG_CHUNK * 2);
     memset(out, 0, (size_t)STAGE_SEQS * LONG_CTX * LONG_D * sizeof *out);
     int32_t end = tail ? LONG_CTX - 12 : LONG_CTX;
-    for (int32_t at = 0; at < end; at += chunk) store_step(&t, &(span){0, at, end - at < chunk ? end - at : chunk}, 1, VOCAB, LONG_CTX, out);
+    for (int32_t at = 0; at < end; at += chunk)
+        store_step(&t, &(span){0, at, end - at < chunk ? end - at : chunk}, 1, VOCAB, LONG_CTX, out);
     for (int32_t i = 0; i < 12; i++) {
         span both[2] = {{0, LONG_CTX - 12 + i, 1}, {1, i, 1}};
         store_step(&t, both + !tail, 1 + tail, VOCAB, LONG_CTX, out);
@@ -530,7 +556,8 @@ static void test_long(void **state)
     (void)state;
     stage s;
     size_t n = (size_t)STAGE_SEQS * LONG_CTX * LONG_D;
-    float *expected = weft__alloc_array(n, sizeof *expected), *first = weft__alloc_array(n, sizeof *first), *got = weft__alloc_array(n, sizeof *got);
+    float *expected = weft__alloc_array(n, sizeof *expected), *first = weft__alloc_array(n, sizeof *first),
+          *got = weft__alloc_array(n, sizeof *got);
     long_graph(&s);
     run_long(&s, "threads=1,cpu=ref", LONG_CHUNK, 0, expected);
     run_long(&s, "threads=1", LONG_CHUNK, 0, first);

@@ -69,7 +69,8 @@ static weft_tensor_id attention_layer(stage *s, weft_tensor_id x, int window)
 {
     weft_kv_group g = {window ? WEFT_KV_WINDOW : WEFT_KV_FULL, window, 1, HEADS, DIM, DIM, 16, 0};
     weft_attr_kv kv = {weft__builder_kv_group(s->b, &g), 0};
-    weft_attr_attention a = {.kv = kv, .n_heads = HEADS, .n_kv_heads = HEADS, .head_dim_k = DIM, .head_dim_v = DIM, .scale = 1, .window = window};
+    weft_attr_attention a = {
+        .kv = kv, .n_heads = HEADS, .n_kv_heads = HEADS, .head_dim_k = DIM, .head_dim_v = DIM, .scale = 1, .window = window};
     weft_attr_rope rope = {.n_heads = HEADS, .head_dim = DIM, .n_rot = DIM, .base = 10000, .freq_scale = 1, .attn_factor = 1};
     weft_tensor_id k = weft__op_rope(s->b, 0, x, &rope, WEFT_NONE), q = weft__op_rope(s->b, 0, x, &rope, WEFT_NONE);
     weft_tensor_id y = weft__op_attention(s->b, 0, q, weft__op_kv_write(s->b, 0, k, x, kv), &a);
@@ -104,8 +105,16 @@ static void good(step *x)
         x->t.want[i] = i == 2 ? WEFT_WANT_LOGITS : 0;
         x->adapter[i] = -1;
     }
-    x->rows = (weft_rows){.size = sizeof x->rows, .n_rows = 4, .n_wanted = 1, .n_seqs = 2, .token = x->t.token, .pos = x->t.pos, .seq = x->t.seq,
-                          .adapter = x->adapter, .want = x->t.want, .seqs = x->t.views};
+    x->rows = (weft_rows){.size = sizeof x->rows,
+                          .n_rows = 4,
+                          .n_wanted = 1,
+                          .n_seqs = 2,
+                          .token = x->t.token,
+                          .pos = x->t.pos,
+                          .seq = x->t.seq,
+                          .adapter = x->adapter,
+                          .want = x->t.want,
+                          .seqs = x->t.views};
     memcpy(x->kv, x->t.kv, sizeof x->kv);
     x->outputs[0] = x->out;
 }
@@ -209,7 +218,8 @@ static void run_embd(const stage *s, const float *embd, const int32_t *pos, int3
         t.seq[i] = 0;
         t.want[i] = 0;
     }
-    weft_rows rows = {.size = sizeof rows, .n_rows = n, .n_seqs = 1, .pos = pos, .seq = t.seq, .embd = embd, .want = t.want, .seqs = t.views};
+    weft_rows rows = {
+        .size = sizeof rows, .n_rows = n, .n_seqs = 1, .pos = pos, .seq = t.seq, .embd = embd, .want = t.want, .seqs = t.views};
     assert_ok(weft__plan_run(t.plan, &rows, t.kv, outputs, err));
     store_close(&t);
 }
@@ -238,7 +248,12 @@ static void test_rope_formula(void **state)
         stage s;
         float embd[2 * D], out[2 * D], factor[DIM / 2];
         int32_t pos[2] = {3, 1001};
-        weft_attr_rope a = {.n_heads = HEADS, .head_dim = DIM, .n_rot = DIM, .style = WEFT_ROPE_ADJACENT, .base = 10000, .freq_scale = 0.25f,
+        weft_attr_rope a = {.n_heads = HEADS,
+                            .head_dim = DIM,
+                            .n_rot = DIM,
+                            .style = WEFT_ROPE_ADJACENT,
+                            .base = 10000,
+                            .freq_scale = 0.25f,
                             .attn_factor = 1.5f};
         if (yarn) {
             a.ext_factor = 1;
@@ -257,7 +272,8 @@ static void test_rope_formula(void **state)
             for (int i = 0; i < D / 2; i++) {
                 int pair = i % (DIM / 2);
                 double theta = pow(10000, -2.0 * pair / DIM) / factor[pair], mix = 0;
-                double low = floor(DIM * log(4096 / (32 * 2 * pi)) / (2 * log(10000))), high = ceil(DIM * log(4096 / (2 * pi)) / (2 * log(10000)));
+                double low = floor(DIM * log(4096 / (32 * 2 * pi)) / (2 * log(10000))),
+                       high = ceil(DIM * log(4096 / (2 * pi)) / (2 * log(10000)));
                 if (yarn) mix = 1 - fmin(1, fmax(0, (pair - low) / (high - low)));
                 double angle = pos[r] * (0.25 * theta * (1 - mix) + theta * mix);
                 assert_true(fabs(out[r * D + 2 * i] - 1.5 * cos(angle)) < 1e-5);
@@ -278,7 +294,8 @@ static void test_route(void **state)
         int32_t pos = 0;
         weft_attr_moe a = {.n_experts = D, .n_used = 3, .gate = kind & 1, .normalize = kind >> 1, .scale = 2};
         stage_open(&s, 1);
-        weft__builder_output(s.b, weft__op_moe_route(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a));
+        weft__builder_output(s.b,
+                             weft__op_moe_route(s.b, 0, weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), &a));
         stage_finish(&s);
         for (int i = 0; i < D; i++) embd[i] = -1;
         embd[30] = 2;
@@ -307,7 +324,8 @@ static void test_layer_norm(void **state)
     float embd[2 * D], out[2 * D];
     int32_t pos[2] = {0, 1};
     stage_open(&s, 4);
-    weft_tensor_id x = weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1), y = weft__builder_tensor(s.b, D, WEFT_ROWS, "y");
+    weft_tensor_id x = weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "e"), 1),
+                   y = weft__builder_tensor(s.b, D, WEFT_ROWS, "y");
     weft_node n = {.op = WEFT_OP_NORM, .n_in = 1, .n_out = 1, .in = {x}, .out = {y}, .n_w = 2, .layer = 0};
     n.w[0] = stage_vector(&s, D, "w");
     n.w[1] = stage_vector(&s, D, "b");
@@ -324,7 +342,8 @@ static void test_layer_norm(void **state)
         double mean = 0, variance = 0;
         for (int i = 0; i < D; i++) mean += embd[r * D + i] / (double)D;
         for (int i = 0; i < D; i++) variance += (embd[r * D + i] - mean) * (embd[r * D + i] - mean) / D;
-        for (int i = 0; i < D; i++) assert_true(fabs(out[r * D + i] - ((embd[r * D + i] - mean) / sqrt(variance + 1e-5) * w[i] + b[i])) < 1e-5);
+        for (int i = 0; i < D; i++)
+            assert_true(fabs(out[r * D + i] - ((embd[r * D + i] - mean) / sqrt(variance + 1e-5) * w[i] + b[i])) < 1e-5);
     }
     stage_close(&s);
 }
@@ -347,7 +366,8 @@ static void test_cancel(void **state)
     weft__plan *plan;
     model(&s);
     assert_ok(weft__provider_open("cpu", "threads=2", &p, err));
-    weft__plan_options o = {.max_rows = 4, .max_wanted = 4, .providers = &p, .n_providers = 1, .progress = stop_at_once, .progress_arg = &calls};
+    weft__plan_options o = {
+        .max_rows = 4, .max_wanted = 4, .providers = &p, .n_providers = 1, .progress = stop_at_once, .progress_arg = &calls};
     size_t before = weft__alloc_live();
     assert_refused(WEFT_CANCELLED, "cancelled", weft__plan_create(s.g, &o, &plan, err));
     assert_int_equal(calls, 1);
@@ -383,9 +403,9 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),    cmocka_unit_test(test_measure),
-        cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings), cmocka_unit_test(test_rope_formula),
-        cmocka_unit_test(test_route),        cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),           cmocka_unit_test(test_measure),
+        cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings),        cmocka_unit_test(test_rope_formula),
+        cmocka_unit_test(test_route),        cmocka_unit_test(test_layer_norm),        cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,8 @@ static void refused(const char *path, weft_status status, const char *a, const c
     assert_int_equal(weft__provider_open(path, NULL, &p, &err), status);
     assert_null(p);
     print_message("  %s\n", err.message);
-    if (!strstr(err.message, path) || !strstr(err.message, a) || !strstr(err.message, b)) fail_msg("'%s' lacks %s, '%s' or '%s'", err.message, path, a, b);
+    if (!strstr(err.message, path) || !strstr(err.message, a) || !strstr(err.message, b))
+        fail_msg("'%s' lacks %s, '%s' or '%s'", err.message, path, a, b);
 }
 
 static void test_refuses(void **state)
@@ -41,7 +42,8 @@ static void test_refuses(void **state)
     char core[16], theirs[32], bytes[80];
     snprintf(core, sizeof core, "%u.%u", major, minor);
     snprintf(theirs, sizeof theirs, "plugin ABI %u.%u", major + 2, minor + 3);
-    snprintf(bytes, sizeof bytes, "its table has %zu bytes, this core needs %zu", offsetof(weft_backend_api, run), offsetof(weft_backend_api, measure));
+    snprintf(bytes, sizeof bytes, "its table has %zu bytes, this core needs %zu", offsetof(weft_backend_api, run),
+             offsetof(weft_backend_api, measure));
     refused(PLUGIN("-major"), WEFT_ABI, theirs, core);
     refused(PLUGIN("-size"), WEFT_ABI, bytes, core);
     refused(PLUGIN("-null"), WEFT_ABI, "refuses this core", core);

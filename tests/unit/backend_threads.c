@@ -223,8 +223,8 @@ static void pages_lie_near_their_reader(void **state)
         by[reader - 1]++;
         apart += reader != packer[i];
     }
-    print_message("  %zu pages: %zu %zu %zu %zu read by each thread, %zu by another than packed them\n", n_read, by[0], by[1], by[2],
-                  by[3], apart);
+    print_message("  %zu pages: %zu %zu %zu %zu read by each thread, %zu by another than packed them\n", n_read, by[0], by[1],
+                  by[2], by[3], apart);
     assert_true(n_read > n_watched * 9 / 10);
     for (int i = 0; i < THREADS; i++) assert_in_range(by[i], n_read / 5, n_read / 3);
     /* 11 matrices, with experts; where two shares meet, a page belongs to both. */

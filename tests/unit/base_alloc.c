@@ -118,12 +118,9 @@ static void long_errors_are_cut_at_a_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(live_blocks_are_counted),
-        cmocka_unit_test(overflow_is_refused),
-        cmocka_unit_test(growth_keeps_what_was_there),
-        cmocka_unit_test(the_gate_refuses),
-        cmocka_unit_test(errors_are_formatted),
-        cmocka_unit_test(long_errors_are_cut_at_a_character),
+        cmocka_unit_test(live_blocks_are_counted),     cmocka_unit_test(overflow_is_refused),
+        cmocka_unit_test(growth_keeps_what_was_there), cmocka_unit_test(the_gate_refuses),
+        cmocka_unit_test(errors_are_formatted),        cmocka_unit_test(long_errors_are_cut_at_a_character),
     };
     return cmocka_run_group_tests_name("base_alloc", tests, NULL, NULL);
 }

@@ -235,14 +235,10 @@ static void refused_memory_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_thread_runs_every_job),
-        cmocka_unit_test(barriers_order_memory),
-        cmocka_unit_test(teams_start_and_stop),
-        cmocka_unit_test(sleepers_wake),
-        cmocka_unit_test(waiting_threads_sleep_and_wake),
-        cmocka_unit_test(laggards_are_left_out),
-        cmocka_unit_test(bad_sizes_are_refused),
-        cmocka_unit_test(refused_threads_are_an_error),
+        cmocka_unit_test(every_thread_runs_every_job),    cmocka_unit_test(barriers_order_memory),
+        cmocka_unit_test(teams_start_and_stop),           cmocka_unit_test(sleepers_wake),
+        cmocka_unit_test(waiting_threads_sleep_and_wake), cmocka_unit_test(laggards_are_left_out),
+        cmocka_unit_test(bad_sizes_are_refused),          cmocka_unit_test(refused_threads_are_an_error),
         cmocka_unit_test(refused_memory_is_an_error),
     };
     return cmocka_run_group_tests_name("base_pool", tests, NULL, NULL);

@@ -50,7 +50,8 @@ static void taken_cores_are_left(void **state)
         assert_int_equal(t.n, want); /* one thread in each window */
         assert_false(weft__team_calm(&t));
         uint64_t there = simulate(&t, 20000, cases[i].taken, want, &changes);
-        if (there < 19200 * MS) fail_msg("%d threads, %d taken: only %d ms with %d", size, cases[i].taken, (int)(there / MS), want);
+        if (there < 19200 * MS)
+            fail_msg("%d threads, %d taken: only %d ms with %d", size, cases[i].taken, (int)(there / MS), want);
         changes = 0;
         simulate(&t, 5000 + 200 * (uint64_t)cases[i].taken, 0, size, &changes);
         assert_int_equal(t.n, size); /* and they come back */
@@ -115,8 +116,9 @@ static void jobs_of_no_time_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quiet_teams_stay_whole), cmocka_unit_test(taken_cores_are_left), cmocka_unit_test(some_waiting_is_borne),
-        cmocka_unit_test(trials_are_measured), cmocka_unit_test(jobs_of_no_time_do_no_harm),
+        cmocka_unit_test(quiet_teams_stay_whole),     cmocka_unit_test(taken_cores_are_left),
+        cmocka_unit_test(some_waiting_is_borne),      cmocka_unit_test(trials_are_measured),
+        cmocka_unit_test(jobs_of_no_time_do_no_harm),
     };
     return cmocka_run_group_tests_name("base_team", tests, NULL, NULL);
 }

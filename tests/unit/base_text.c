@@ -86,8 +86,23 @@ static void known_malformed_strings_are_refused(void **state)
 {
     (void)state;
     static const char *const refused[] = {
-        "\x80", "\xBF", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF",
-        "\xED\xA0\x80", "\xED\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xFE", "a\xC3", "a\xE2\x82", "\xC3(",
+        "\x80",
+        "\xBF",
+        "\xC0\x80",
+        "\xC1\xBF",
+        "\xE0\x80\x80",
+        "\xE0\x9F\xBF",
+        "\xF0\x80\x80\x80",
+        "\xF0\x8F\xBF\xBF",
+        "\xED\xA0\x80",
+        "\xED\xBF\xBF",
+        "\xF4\x90\x80\x80",
+        "\xF5\x80\x80\x80",
+        "\xFF",
+        "\xFE",
+        "a\xC3",
+        "a\xE2\x82",
+        "\xC3(",
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) assert_false(weft__utf8_valid(refused[i], strlen(refused[i])));
     assert_true(weft__utf8_valid("", 0));

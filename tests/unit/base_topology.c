@@ -78,9 +78,11 @@ static void masks_hold(void **state)
     (void)state;
     expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, 2, 2, 1);
     expect_counts(&(weft__fake_machine){.synthetic = "numa:2 core:4 pu:1", .allowed = "5"}, 1, 1, 1, 1);
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"}, 4, 4, 1, 1);
+    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "1-4"}, 4, 4,
+                  1, 1);
     /* Only slow cores: they are the fastest there are. */
-    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"}, 3, 3, 3, 1);
+    expect_counts(&(weft__fake_machine){.synthetic = "numa:1 core:8 pu:1", .slow = "0-3", .fast = "4-7", .allowed = "0-2"}, 3, 3,
+                  3, 1);
     /* Never beyond the mask, nor beyond a core's own CPUs. */
     expect_places(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 2, "2@0:2-3 7@0:7");
     expect_places(&(weft__fake_machine){.synthetic = "numa:1 core:4 pu:2", .allowed = "2-3,7"}, 3, "2@0:2-3 2@0:2-3 7@0:7");
@@ -259,20 +261,22 @@ static void workers_are_bound_and_callers_are_not(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cores_are_counted),
-        cmocka_unit_test(masks_hold),
-        cmocka_unit_test(one_thread_per_core),
-        cmocka_unit_test(siblings_come_last),
-        cmocka_unit_test(small_teams_leave_the_choice),
-        cmocka_unit_test(fast_cores_first),
-        cmocka_unit_test(nodes_share_the_threads),
-        cmocka_unit_test(bad_machines_are_refused),
-        cmocka_unit_test(refused_memory_is_an_error),
-    }, material[] = {
-        cmocka_unit_test(affinity_masks_count),
-        cmocka_unit_test(workers_are_bound_and_callers_are_not),
-    };
+    const struct CMUnitTest tests[] =
+        {
+            cmocka_unit_test(cores_are_counted),
+            cmocka_unit_test(masks_hold),
+            cmocka_unit_test(one_thread_per_core),
+            cmocka_unit_test(siblings_come_last),
+            cmocka_unit_test(small_teams_leave_the_choice),
+            cmocka_unit_test(fast_cores_first),
+            cmocka_unit_test(nodes_share_the_threads),
+            cmocka_unit_test(bad_machines_are_refused),
+            cmocka_unit_test(refused_memory_is_an_error),
+        },
+                            material[] = {
+                                cmocka_unit_test(affinity_masks_count),
+                                cmocka_unit_test(workers_are_bound_and_callers_are_not),
+                            };
     if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests_name("base_topology", material, NULL, NULL));
     return claims_status(cmocka_run_group_tests_name("base_topology", tests, NULL, NULL));
 }

@@ -162,7 +162,7 @@ static void what_cannot_work_is_refused_by_name(void **state)
     assert_int_equal(submit(e, &q, &a, NULL), WEFT_OK);
     wait_all();
     assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
-    assert_int_equal(a.n, 57); /* 256 positions; the last token needs none */
+    assert_int_equal(a.n, 57);    /* 256 positions; the last token needs none */
     for (int i = 0; i < 2; i++) { /* the same for one who asks for more than pages, or even the context, hold */
         simple(&q, 200, i ? 100000 : 100);
         q.p.ignore_end = q.p.cut_to_fit = 1;

@@ -115,7 +115,8 @@ static void preempted(const course *c, const ask *all, const answer *first, answ
     weft_engine_params p = small();
     p.n_kv_tokens = c->n_kv_tokens;
     weft_engine *e = open_engine(c->model, &p);
-    for (int round = 0; round < 8 && (round == 0 || stats_of(e).n_preempted < c->preempted); round++) { /* who meets whom is chance */
+    for (int round = 0; round < 8 && (round == 0 || stats_of(e).n_preempted < c->preempted);
+         round++) { /* who meets whom is chance */
         run_together(e, all, again, c->n);
         compare("after preemption", all, first, again, c->n);
     }

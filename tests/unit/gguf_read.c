@@ -373,8 +373,8 @@ static void a_million_names(void **state)
         if (weft__gguf_u32(g, name, &u, NULL) != WEFT_OK || u != (uint32_t)i) fail_msg("%s is %u", name, u);
     }
     uint64_t found = weft__clock_ns();
-    print_message("%d keys and as many tensors: opened in %.2f s, every key found in %.2f s\n", n, (double)(opened - before) / 1e9,
-                  (double)(found - opened) / 1e9);
+    print_message("%d keys and as many tensors: opened in %.2f s, every key found in %.2f s\n", n,
+                  (double)(opened - before) / 1e9, (double)(found - opened) / 1e9);
     assert_true(found - before < 60000000000u); /* quadratic work would take hours */
     weft__gguf_close(&g);
     free(b.p);
@@ -468,18 +468,20 @@ static void missing_file(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_value),
-        cmocka_unit_test(refused_conversions),
-        cmocka_unit_test(lists),
-        cmocka_unit_test(tensors),
-        cmocka_unit_test(a_million_names),
-        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(missing_file),
-    }, material[] = {
-        cmocka_unit_test(reference_files),
-        cmocka_unit_test(reference_values),
-    };
+    const struct CMUnitTest tests[] =
+        {
+            cmocka_unit_test(every_kind_of_value),
+            cmocka_unit_test(refused_conversions),
+            cmocka_unit_test(lists),
+            cmocka_unit_test(tensors),
+            cmocka_unit_test(a_million_names),
+            cmocka_unit_test(failing_allocations),
+            cmocka_unit_test(missing_file),
+        },
+                            material[] = {
+                                cmocka_unit_test(reference_files),
+                                cmocka_unit_test(reference_values),
+                            };
     if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, NULL, NULL));
     return claims_status(cmocka_run_group_tests(tests, NULL, NULL));
 }

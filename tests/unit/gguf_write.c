@@ -376,12 +376,13 @@ static void failing_allocations(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),          cmocka_unit_test(sample_copy),
-        cmocka_unit_test(misuse),              cmocka_unit_test(abandoned),
-        cmocka_unit_test(full_disk),           cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(in_memory),
-    }, material[] = {cmocka_unit_test(reference_copies)};
+    const struct CMUnitTest tests[] =
+        {
+            cmocka_unit_test(round_trip), cmocka_unit_test(sample_copy), cmocka_unit_test(misuse),
+            cmocka_unit_test(abandoned),  cmocka_unit_test(full_disk),   cmocka_unit_test(failing_allocations),
+            cmocka_unit_test(in_memory),
+        },
+                            material[] = {cmocka_unit_test(reference_copies)};
     if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, make_folder, remove_folder));
     return claims_status(cmocka_run_group_tests(tests, make_folder, remove_folder));
 }

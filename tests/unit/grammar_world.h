@@ -76,7 +76,8 @@ static inline void vocab_close(vocab *v)
 /* Bytes only, or with random tokens made of what the random grammars are made of, cut anywhere. */
 static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
 {
-    static const char parts[] = "aabbc\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80""abca";
+    static const char parts[] = "aabbc\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80"
+                                "abca";
     weft__rng rng;
     weft__rng_seed(&rng, seed);
     v->n = FIRST;

@@ -134,7 +134,8 @@ static void test_pages(void **state)
     x = begin(&s);
     kv.group = weft__builder_kv_group(s.b, &g);
     weft_tensor_id k = weft__op_linear(s.b, 0, x, matrix(&s, D, 16), WEFT_NONE);
-    weft_attr_attention a = {.kv = kv, .n_heads = 2, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = 1, .window = 9};
+    weft_attr_attention a = {
+        .kv = kv, .n_heads = 2, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = 1, .window = 9};
     weft__op_attention(s.b, 0, x, weft__op_kv_write(s.b, 0, k, k, kv), &a);
     refused(&s, "attention", "window 9 is more than the 8");
 
@@ -157,7 +158,12 @@ static void test_weights(void **state)
     stage s;
     uint8_t bytes[64] = {0};
     weft_buffer small = {.size = sizeof small, .n_bytes = sizeof bytes, .data = bytes};
-    weft_weight w = {.name = "w", .dtype = WEFT_F32, .shape = {.n_dims = 2, .d = {4, 4, 1, 1}}, .buffer = &small, .offset = 4, .row_bytes = 16};
+    weft_weight w = {.name = "w",
+                     .dtype = WEFT_F32,
+                     .shape = {.n_dims = 2, .d = {4, 4, 1, 1}},
+                     .buffer = &small,
+                     .offset = 4,
+                     .row_bytes = 16};
     begin(&s);
     weft__builder_weight(s.b, &w);
     refused(&s, "weight w", "do not lie inside");
@@ -255,7 +261,10 @@ static void test_failing_allocator(void **state)
     (void)state;
     static float table[D * D];
     weft_buffer buffer = {.size = sizeof buffer, .n_bytes = sizeof table, .data = table};
-    weft_weight w = {.name = "token_embd.weight", .dtype = WEFT_F32, .shape = {.n_dims = 2, .d = {D, D, 1, 1}}, .buffer = &buffer,
+    weft_weight w = {.name = "token_embd.weight",
+                     .dtype = WEFT_F32,
+                     .shape = {.n_dims = 2, .d = {D, D, 1, 1}},
+                     .buffer = &buffer,
                      .row_bytes = D * 4};
     size_t n = fail_each(build_small, &w);
     print_message("  %zu allocations refused in turn\n", n);
@@ -265,10 +274,11 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_undefined), cmocka_unit_test(test_made_twice), cmocka_unit_test(test_cycle),
-        cmocka_unit_test(test_shapes),    cmocka_unit_test(test_pages),      cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_bad_nodes), cmocka_unit_test(test_order),      cmocka_unit_test(test_op_names),
-        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_undefined), cmocka_unit_test(test_made_twice),
+        cmocka_unit_test(test_cycle),     cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_pages),     cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_bad_nodes), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_op_names),  cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

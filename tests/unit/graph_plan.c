@@ -8,8 +8,8 @@ enum { D = 32, V = 40, F = 64 };
 /* ---- a provider that records ---- */
 
 typedef struct witness {
-    uint32_t refuse;     /* bit per op that it does not support */
-    int refuse_fused;    /* no linear with anything fused in, no rope_kv */
+    uint32_t refuse;  /* bit per op that it does not support */
+    int refuse_fused; /* no linear with anything fused in, no rope_kv */
     int rank;
     int n_compiled, n_run;
     weft_segment seen[8];
@@ -54,8 +54,12 @@ static weft_status witness_run(weft_program *p, const weft_rows *rows, const wef
     return WEFT_OK;
 }
 
-static const weft_backend_api witness_api = {.size = sizeof witness_api, .abi_version = WEFT_ABI_VERSION, .name = "witness",
-                                             .supports = witness_supports, .compile = witness_compile, .program_free = witness_free,
+static const weft_backend_api witness_api = {.size = sizeof witness_api,
+                                             .abi_version = WEFT_ABI_VERSION,
+                                             .name = "witness",
+                                             .supports = witness_supports,
+                                             .compile = witness_compile,
+                                             .program_free = witness_free,
                                              .run = witness_run};
 
 /* ---- a model in miniature ---- */
@@ -143,7 +147,8 @@ static void test_fuse_model(void **state)
     const weft_node *qkv = &f->nodes[1], *out = &f->nodes[4], *gate_up = &f->nodes[5];
     assert_int_equal(qkv->attr.linear.n_mat, 3);
     assert_int_equal(qkv->n_out, 3);
-    assert_true(qkv->attr.linear.norm_weight != WEFT_NONE && qkv->attr.linear.bias[0] != WEFT_NONE && qkv->attr.linear.bias[1] == WEFT_NONE);
+    assert_true(qkv->attr.linear.norm_weight != WEFT_NONE && qkv->attr.linear.bias[0] != WEFT_NONE &&
+                qkv->attr.linear.bias[1] == WEFT_NONE);
     assert_int_equal(f->nodes[2].op, WEFT_OP_ROPE_KV);
     assert_int_equal(f->nodes[2].attr.rope_kv.q.n_heads, 2);
     assert_int_equal(f->nodes[2].attr.rope_kv.k.n_heads, 1);
@@ -190,14 +195,15 @@ static void test_fuse_keeps(void **state)
     weft_tensor_id x = weft__op_embed(s.b, stage_weight(&s, WEFT_F32, D, V, 0, "token_embd"), 1);
     weft_tensor_id h = weft__op_norm(s.b, 0, x, stage_vector(&s, D, "norm"), 1e-5f, 0);
     weft_tensor_id y = weft__op_linear(s.b, 0, h, stage_weight(&s, WEFT_F32, D, D, 0, "w"), WEFT_NONE);
-    weft_tensor_id z = weft__op_add(s.b, 0, y, h);                                       /* the norm has another user */
+    weft_tensor_id z = weft__op_add(s.b, 0, y, h); /* the norm has another user */
     weft_tensor_id g = weft__op_linear(s.b, 1, z, stage_weight(&s, WEFT_F32, D, D, 0, "g"), WEFT_NONE);
     weft_tensor_id u = weft__op_linear(s.b, 1, z, stage_weight(&s, WEFT_F32, D, D, 0, "u"), WEFT_NONE);
     weft__builder_output(s.b, weft__op_glu(s.b, 1, g, u, WEFT_ACT_SILU));
-    weft__builder_output(s.b, g);                                                        /* the gate is an output too */
+    weft__builder_output(s.b, g);                                                          /* the gate is an output too */
     weft_tensor_id t = weft__op_norm(s.b, 2, z, stage_vector(&s, 16, "heads"), 1e-5f, 16); /* per head: no prologue */
     weft__builder_output(s.b, weft__op_linear(s.b, 2, t, stage_weight(&s, WEFT_F32, D, D, 0, "t"), WEFT_NONE));
-    weft_tensor_id e = weft__op_norm(s.b, 3, z, stage_vector(&s, D, "embedding"), 1e-5f, 0); /* used by one linear, and an output */
+    weft_tensor_id e =
+        weft__op_norm(s.b, 3, z, stage_vector(&s, D, "embedding"), 1e-5f, 0); /* used by one linear, and an output */
     weft__builder_output(s.b, e);
     weft__builder_output(s.b, weft__op_linear(s.b, 3, e, stage_weight(&s, WEFT_F32, D, D, 0, "e"), WEFT_NONE));
     weft__builder_output(s.b, weft__op_norm(s.b, 4, z, stage_vector(&s, D, "last"), 1e-5f, 0)); /* used by nobody */
@@ -205,7 +211,7 @@ static void test_fuse_keeps(void **state)
     weft_graph *f = fuse(s.g, yes, NULL);
     assert_int_equal(count(f, WEFT_OP_NORM), 4);
     assert_int_equal(count(f, WEFT_OP_GLU), 1);
-    assert_int_equal(count(f, WEFT_OP_ADD), 0); /* y is used once: z = w h + h */
+    assert_int_equal(count(f, WEFT_OP_ADD), 0);    /* y is used once: z = w h + h */
     assert_int_equal(count(f, WEFT_OP_LINEAR), 4); /* w, g with u, t, e */
     weft__graph_destroy(&f);
     stage_close(&s);
@@ -232,8 +238,9 @@ static void test_memory_random(void **state)
             assert_true(items[i].offset + items[i].n_bytes <= total);
             for (int j = 0; j < i; j++) {
                 if (items[i].begin > items[j].end || items[j].begin > items[i].end) continue;
-                assert_true(items[i].offset + items[i].n_bytes <= items[j].offset || items[j].offset + items[j].n_bytes <= items[i].offset ||
-                            items[i].n_bytes == 0 || items[j].n_bytes == 0);
+                assert_true(items[i].offset + items[i].n_bytes <= items[j].offset ||
+                            items[j].offset + items[j].n_bytes <= items[i].offset || items[i].n_bytes == 0 ||
+                            items[j].n_bytes == 0);
             }
         }
         for (int32_t time = 0; time < 48; time++) {
@@ -271,7 +278,8 @@ static int life_in(const weft_graph *g, const weft_segment *s, weft_tensor_id t,
 
 static uint64_t bytes_of(const weft_graph *g, const weft_segment *s, weft_tensor_id t)
 {
-    return (uint64_t)g->tensors[t].shape.d[0] * 4 * (uint64_t)(g->tensors[t].shape.d[1] == WEFT_ROWS ? s->max_rows : s->max_wanted);
+    return (uint64_t)g->tensors[t].shape.d[0] * 4 *
+           (uint64_t)(g->tensors[t].shape.d[1] == WEFT_ROWS ? s->max_rows : s->max_wanted);
 }
 
 /* Brute force: in a segment, every tensor with data is either bound or in the arena, and no two that live at once overlap. */
@@ -318,7 +326,8 @@ static void test_plan_one_provider(void **state)
         check_segment(w.graph, &w.seen[0]);
         for (weft_tensor_id t = 0; t < w.graph->n_tensors; t++)
             if (w.seen[0].arena_offset[t] != UINT64_MAX) sum += bytes_of(w.graph, &w.seen[0], t);
-        print_message("  %s: arena %llu of %llu bytes\n", fused ? "fused" : "unfused", (unsigned long long)w.seen[0].arena_bytes, (unsigned long long)sum);
+        print_message("  %s: arena %llu of %llu bytes\n", fused ? "fused" : "unfused", (unsigned long long)w.seen[0].arena_bytes,
+                      (unsigned long long)sum);
         assert_true(w.seen[0].arena_bytes * 4 < sum);
         char *text = weft__plan_describe(plan);
         assert_non_null(strstr(text, "1 segment;"));
@@ -449,10 +458,11 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fuse_model),        cmocka_unit_test(test_fuse_refused),    cmocka_unit_test(test_fuse_keeps),
-        cmocka_unit_test(test_memory_random),     cmocka_unit_test(test_memory_overflow), cmocka_unit_test(test_plan_one_provider),
-        cmocka_unit_test(test_plan_two_providers), cmocka_unit_test(test_plan_places),    cmocka_unit_test(test_plan_no_fused_forms),
-        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_fuse_model),          cmocka_unit_test(test_fuse_refused),
+        cmocka_unit_test(test_fuse_keeps),          cmocka_unit_test(test_memory_random),
+        cmocka_unit_test(test_memory_overflow),     cmocka_unit_test(test_plan_one_provider),
+        cmocka_unit_test(test_plan_two_providers),  cmocka_unit_test(test_plan_places),
+        cmocka_unit_test(test_plan_no_fused_forms), cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,10 +9,10 @@
 #include "base/alloc.h"
 #include "kv/kv.h"
 
-static const weft_kv_group FULL = {.kind = WEFT_KV_FULL, .n_layers = 2, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8,
-                                   .page_tokens = 16};
-static const weft_kv_group WINDOW = {.kind = WEFT_KV_WINDOW, .window = 20, .n_layers = 1, .n_kv_heads = 2, .head_dim_k = 8,
-                                     .head_dim_v = 8, .page_tokens = 16};
+static const weft_kv_group FULL = {
+    .kind = WEFT_KV_FULL, .n_layers = 2, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8, .page_tokens = 16};
+static const weft_kv_group WINDOW = {
+    .kind = WEFT_KV_WINDOW, .window = 20, .n_layers = 1, .n_kv_heads = 2, .head_dim_k = 8, .head_dim_v = 8, .page_tokens = 16};
 
 static void grows_and_returns_pages(void **state)
 {

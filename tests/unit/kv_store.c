@@ -94,11 +94,13 @@ static void a_copy_in_pieces_is_the_copy(void **state)
     begin(&e->w, &r, ROOT);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
     assert_int_equal(weft__snapshot_take(&layout, ROOT, e->t, 61, r.seq, &whole, NULL), WEFT_OK);
-    uint64_t body = whole->n_bytes - weft__snapshot_body_at(61), page = layout.page_bytes[0], budgets[] = {1, page - 1, page, page + 7, body};
+    uint64_t body = whole->n_bytes - weft__snapshot_body_at(61), page = layout.page_bytes[0],
+             budgets[] = {1, page - 1, page, page + 7, body};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         uint64_t at = 0, n_pieces = 1, before = 0;
         assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 61, r.seq, &s, NULL), WEFT_OK);
-        for (; !weft__snapshot_copy(s, &layout, r.seq, &at, budgets[i]); n_pieces++, before = at) assert_true(at - before <= budgets[i]);
+        for (; !weft__snapshot_copy(s, &layout, r.seq, &at, budgets[i]); n_pieces++, before = at)
+            assert_true(at - before <= budgets[i]);
         assert_true(at == body);
         assert_true(n_pieces >= body / budgets[i]);
         assert_true(s->n_bytes == whole->n_bytes);

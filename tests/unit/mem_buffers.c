@@ -326,9 +326,13 @@ static void failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_sizes_and_alignments), cmocka_unit_test(refused_specs), cmocka_unit_test(mapped_file_and_advice),
-        cmocka_unit_test(dontneed_keeps_neighbours), cmocka_unit_test(refused_advice),
-        cmocka_unit_test(refused_files), cmocka_unit_test(shared_between_processes),
+        cmocka_unit_test(host_sizes_and_alignments),
+        cmocka_unit_test(refused_specs),
+        cmocka_unit_test(mapped_file_and_advice),
+        cmocka_unit_test(dontneed_keeps_neighbours),
+        cmocka_unit_test(refused_advice),
+        cmocka_unit_test(refused_files),
+        cmocka_unit_test(shared_between_processes),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,7 +292,8 @@ static void the_nearest_code_at_the_ends(void **state)
         weft__quant_decode_row(WEFT_Q8_0, &b, y, 32);
         double d = weft__f16_to_f32(b.d);
         for (int i = 0; i < 32; i++)
-            if (!(fabs((double)y[i] - x[i]) <= 0.5001 * d) || !(d <= 1.001 * most / 127 + 0x1p-24)) fail_msg("%g became %g", (double)x[i], (double)y[i]);
+            if (!(fabs((double)y[i] - x[i]) <= 0.5001 * d) || !(d <= 1.001 * most / 127 + 0x1p-24))
+                fail_msg("%g became %g", (double)x[i], (double)y[i]);
     }
     for (int i = 0; i < 32; i++) x[i] = i % 2 ? FLT_MAX : -FLT_MAX;
     weft__quant_nearest_q8_0(x, &b, 32);
@@ -303,10 +304,14 @@ static void the_nearest_code_at_the_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(better_than_a_plain_encoder),   cmocka_unit_test(importance_moves_the_error),
-        cmocka_unit_test(rows_are_independent),          cmocka_unit_test(exact_and_extreme_rows),
-        cmocka_unit_test(floats_are_nearest_and_finite), cmocka_unit_test(bad_input_is_refused),
-        cmocka_unit_test(the_nearest_code_without_a_search), cmocka_unit_test(the_nearest_code_at_the_ends),
+        cmocka_unit_test(better_than_a_plain_encoder),
+        cmocka_unit_test(importance_moves_the_error),
+        cmocka_unit_test(rows_are_independent),
+        cmocka_unit_test(exact_and_extreme_rows),
+        cmocka_unit_test(floats_are_nearest_and_finite),
+        cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(the_nearest_code_without_a_search),
+        cmocka_unit_test(the_nearest_code_at_the_ends),
     };
     return cmocka_run_group_tests_name("quant_encode", tests, NULL, NULL);
 }

@@ -56,8 +56,8 @@ static void filters_equal_a_plain_sort(void **state)
         int n = 1 + (int)weft__rng_below(&rng, N);
         for (int i = 0; i < n; i++) {
             logits[i] = (float)((round % 4 == 1 ? 40 : 4) * weft__rng_normal(&rng)); /* some too far away to matter */
-            if (round % 3 == 0) logits[i] = floorf(logits[i]);                        /* many equals */
-            if (round % 7 == 6) logits[i] += 1e6f;                                    /* coarse */
+            if (round % 3 == 0) logits[i] = floorf(logits[i]);                       /* many equals */
+            if (round % 7 == 6) logits[i] += 1e6f;                                   /* coarse */
             sorted[i] = (weft__candidate){logits[i], i};
         }
         qsort(sorted, (size_t)n, sizeof *sorted, by_rank);
@@ -179,7 +179,10 @@ static void refuses_what_makes_no_sense(void **state)
 {
     (void)state;
     weft_logit_bias outside = {3, 1}, nan = {0, NAN};
-    struct { const char *expect; weft_sampler_params p; } cases[12];
+    struct {
+        const char *expect;
+        weft_sampler_params p;
+    } cases[12];
     int n = 0;
 #define CASE(text, field, value) cases[n].expect = text, cases[n].p = plain(), cases[n++].p.field = value
     CASE("temperature", temperature, -1);
@@ -294,10 +297,14 @@ static void every_failing_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filters_equal_a_plain_sort),      cmocka_unit_test(greedy_takes_the_first_of_equals),
-        cmocka_unit_test(draws_follow_the_distribution),   cmocka_unit_test(penalties_see_the_window_only),
-        cmocka_unit_test(bias_forbids_and_lifts),          cmocka_unit_test(refuses_what_makes_no_sense),
-        cmocka_unit_test(every_failing_allocation_is_an_error), cmocka_unit_test(infinities_and_nothing_else),
+        cmocka_unit_test(filters_equal_a_plain_sort),
+        cmocka_unit_test(greedy_takes_the_first_of_equals),
+        cmocka_unit_test(draws_follow_the_distribution),
+        cmocka_unit_test(penalties_see_the_window_only),
+        cmocka_unit_test(bias_forbids_and_lifts),
+        cmocka_unit_test(refuses_what_makes_no_sense),
+        cmocka_unit_test(every_failing_allocation_is_an_error),
+        cmocka_unit_test(infinities_and_nothing_else),
 #if CLAIMS_OF_SPEED
         cmocka_unit_test(a_large_vocabulary_takes_less_than_a_millisecond),
 #endif

@@ -12,8 +12,10 @@ static void refuses_what_can_never_run(void **state)
         weft_status status;
         const char *says;
     } bad[] = {
-        {0, 5, WEFT_ARGUMENT, "0 tokens"},          {5, -1, WEFT_ARGUMENT, "max_tokens is -1"},
-        {400, 113, WEFT_LIMIT, "context of 512"},   {INT32_MAX, INT32_MAX, WEFT_LIMIT, "context of 512"},
+        {0, 5, WEFT_ARGUMENT, "0 tokens"},
+        {5, -1, WEFT_ARGUMENT, "max_tokens is -1"},
+        {400, 113, WEFT_LIMIT, "context of 512"},
+        {INT32_MAX, INT32_MAX, WEFT_LIMIT, "context of 512"},
         {100, 62, WEFT_LIMIT, "11 KV pages of group 0, which has 10"},
     };
     world w;

@@ -26,7 +26,11 @@ static void random_memory(world *w)
 {
     w->n_groups = between(w, 1, MAX_GROUPS);
     for (int32_t g = 0; g < w->n_groups; g++) {
-        w->groups[g] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
+        w->groups[g] = (weft_kv_group){.kind = WEFT_KV_FULL,
+                                       .n_layers = 1,
+                                       .n_kv_heads = 1,
+                                       .head_dim_k = 4,
+                                       .head_dim_v = 4,
                                        .page_tokens = 1 << between(w, 0, 5)};
         if (g > 0 && weft__rng_below(&w->rng, 2)) w->groups[g].kind = WEFT_KV_WINDOW, w->groups[g].window = between(w, 1, 100);
         int32_t one = weft__kv_pages_needed(&w->groups[g], w->limits.n_ctx, w->limits.step_rows);
@@ -409,7 +413,7 @@ static void promises_end_with_their_request(void **state)
     w.total[0] = 40;
     w.limits.chunk = 1;
     world_open(&w);
-    world_add(&w, 1, 0, 10, 100); /* decodes, so that prompts are read slowly */
+    world_add(&w, 1, 0, 10, 100);                /* decodes, so that prompts are read slowly */
     world_add(&w, 1, 0, 100, 1)->arrival_us = 1; /* is being read */
     client *promised = world_add(&w, 1, 0, 300, 1), *next = world_add(&w, 1, 0, 300, 1);
     promised->arrival_us = next->arrival_us = 2;

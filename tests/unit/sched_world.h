@@ -48,7 +48,7 @@ typedef struct world {
     int32_t n_clients, n_accepted, n_finished, n_preemptions;
     int32_t step_preemptions; /* during one weft__sched_next */
     int in_next;
-    double served[8]; /* by tenant, weighted */
+    double served[8];             /* by tenant, weighted */
     int (*tick)(struct world *w); /* before each step: more clients; 0: enough, stop */
 } world;
 
@@ -263,7 +263,7 @@ static int32_t store_restore(void *arg, void *user, int32_t n_max)
     CHECK(w, c->swapped > 0 || c->n_preempted > 0);
     c->swapped = 0;
     if (n <= c->length || weft__rng_below(&w->rng, 8) == 0) return c->length; /* the disk failed: computed again */
-    for (int32_t g = 0; g < w->n_groups; g++) /* of a window, what later tokens see */
+    for (int32_t g = 0; g < w->n_groups; g++)                                 /* of a window, what later tokens see */
         if (w->groups[g].window > 0 && n > w->groups[g].window)
             c->own[g] = c->gone[g] = (n - w->groups[g].window + 1) / w->groups[g].page_tokens;
     if (store_reserve(w, c, n, NULL)) return c->length;
@@ -338,8 +338,8 @@ static void finished(void *arg, void *user, weft__sched_why why, const weft_erro
 
 static inline void world_open(world *w)
 {
-    weft__sched_store store = {w, w->n_groups, store_capacity, store_available, store_pages, store_more,
-                               store_match, store_reserve, store_release, store_restore};
+    weft__sched_store store = {w,          w->n_groups, store_capacity, store_available, store_pages,
+                               store_more, store_match, store_reserve,  store_release,   store_restore};
     weft__sched_hooks hooks = {w, began, finished};
     for (int32_t g = 0; g < w->n_groups; g++) w->unused[g] = w->total[g];
     w->clients = weft__alloc_zero(MAX_CLIENTS, sizeof *w->clients);
@@ -371,7 +371,11 @@ static inline client *world_add(world *w, uint64_t tenant, int32_t priority, int
 {
     CHECK(w, w->n_clients < MAX_CLIENTS);
     client *c = &w->clients[w->n_clients++];
-    *c = (client){.tenant = tenant, .priority = priority, .n_prompt = n_prompt, .max_new = max_new, .n_real = max_new,
+    *c = (client){.tenant = tenant,
+                  .priority = priority,
+                  .n_prompt = n_prompt,
+                  .max_new = max_new,
+                  .n_real = max_new,
                   .arrival_us = w->now_us};
     if (w->pool) assert_int_equal(weft__kv_seq_create(w->pool, w->limits.n_ctx, &c->seq, NULL), WEFT_OK);
     return c;
@@ -432,7 +436,7 @@ static inline void check_plan(world *w, const weft__sched_plan *plan)
         if (!c->accepted || c->finished) continue;
         if (c->waiting && runs(w, c)) resumed += c->waiting--;
         decoding += c->decoding;
-        CHECK(w, plan->n_items > 0); /* else it would never be served */
+        CHECK(w, plan->n_items > 0);                                                /* else it would never be served */
         CHECK(w, !c->cancelled || (w->hook_cancels && c->cancel_step == w->steps)); /* within one step */
         CHECK(w, c->deadline_us == 0 || c->deadline_us > w->now_us);
     }
@@ -503,10 +507,16 @@ static inline void plain_world(world *w, int32_t n_slots, int32_t n_ctx)
 {
     *w = (world){.n_groups = 1};
     weft__rng_seed(&w->rng, 7);
-    w->limits = (weft__sched_limits){.n_slots = n_slots, .step_rows = 256, .chunk = 64, .max_queue = 200, .n_ctx = n_ctx,
-                                     .reserve = 32, .decode_cost = 2, .age_us = 1000000};
-    w->groups[0] = (weft_kv_group){.kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4,
-                                   .page_tokens = 16};
+    w->limits = (weft__sched_limits){.n_slots = n_slots,
+                                     .step_rows = 256,
+                                     .chunk = 64,
+                                     .max_queue = 200,
+                                     .n_ctx = n_ctx,
+                                     .reserve = 32,
+                                     .decode_cost = 2,
+                                     .age_us = 1000000};
+    w->groups[0] = (weft_kv_group){
+        .kind = WEFT_KV_FULL, .n_layers = 1, .n_kv_heads = 1, .head_dim_k = 4, .head_dim_v = 4, .page_tokens = 16};
     w->total[0] = (int64_t)n_slots * (n_ctx / 16 + 1);
 }
 

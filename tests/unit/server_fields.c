@@ -7,7 +7,8 @@ static const struct {
     const weft__form *form;
     const char *body;
 } REQUESTS[] = {
-    {&weft__form_chat, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
+    {&weft__form_chat,
+     "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
     {&weft__form_completions, "{\"prompt\":[[1,2],[3]],\"echo\":true}"},
     {&weft__form_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
     {&weft__form_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},

@@ -10,7 +10,8 @@ static size_t expected(const char *text, size_t n, const char *const *stops, con
     for (size_t end = 1; end <= n; end++) {
         size_t longest = 0;
         for (int k = 0; k < n_stops; k++)
-            if (lengths[k] <= end && !memcmp(text + end - lengths[k], stops[k], lengths[k]) && lengths[k] > longest) longest = lengths[k];
+            if (lengths[k] <= end && !memcmp(text + end - lengths[k], stops[k], lengths[k]) && lengths[k] > longest)
+                longest = lengths[k];
         *found = longest > 0;
         if (longest) return end - longest;
     }

@@ -13,10 +13,12 @@ static void gbnf_reads_what_it_says(void **state)
     (void)state;
     static const struct {
         const char *source;
-        const char *whole[4], *not[6];
+        const char *whole[4], *not [6];
     } cases[] = {
         {"root ::= \"yes\" | \"no\"", {"yes", "no"}, {"y", "yesno", "No", "", "noo"}},
-        {"# list\nroot ::= item (\",\" item)* # items\nitem ::=\n  [a-z]+ |\n  [0-9]{2,3}\n", {"a", "ab,12,c", "123"}, {"1", "1234", "a,", ",a", "A"}},
+        {"# list\nroot ::= item (\",\" item)* # items\nitem ::=\n  [a-z]+ |\n  [0-9]{2,3}\n",
+         {"a", "ab,12,c", "123"},
+         {"1", "1234", "a,", ",a", "A"}},
         {"root ::= (\n \"a\"\n | \"b\"\n){2} end\nend ::= \"!\"?", {"ab", "ba!", "aa"}, {"a", "aba", "ab!!"}},
         {"root ::= \"a\"\n  | \"b\"\n\nother ::= \"c\"", {"a", "b"}, {"c", "ab"}},
         {"root ::= \"\\x41\\u00e9\\U0001F600\\n\\t\\\\\\\"\\[\\]\"", {"A\xC3\xA9\xF0\x9F\x98\x80\n\t\\\"[]"}, {"A", "a"}},
@@ -29,16 +31,20 @@ static void gbnf_reads_what_it_says(void **state)
         {"root ::= paren\nparen ::= \"(\" paren* \")\"", {"()", "(()())"}, {"(", "())", "()()"}},
         {"root::=x\r\nx::=\"1\"\r\n", {"1"}, {"2"}},
         {"root ::= | \"a\"", {"", "a"}, {"aa"}},
-        {"root ::= r \"b\"\nr ::= (\"a\" r \"c\")?", {"b", "acb", "aaccb"}, {"", "a", "ab", "aacb"}}, /* a call that may be empty */
+        {"root ::= r \"b\"\nr ::= (\"a\" r \"c\")?",
+         {"b", "acb", "aaccb"},
+         {"", "a", "ab", "aacb"}}, /* a call that may be empty */
     };
     static vocab v;
     vocab_make(&v, 1, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__grammar *g = grammar(cases[i].source, &v);
         for (int k = 0; k < 4 && cases[i].whole[k]; k++)
-            if (follow(g, cases[i].whole[k], strlen(cases[i].whole[k])) < 1) fail_msg("%s\nmust allow '%s'", cases[i].source, cases[i].whole[k]);
-        for (int k = 0; k < 6 && cases[i].not[k]; k++)
-            if (follow(g, cases[i].not[k], strlen(cases[i].not[k])) > 0) fail_msg("%s\nmust not allow '%s'", cases[i].source, cases[i].not[k]);
+            if (follow(g, cases[i].whole[k], strlen(cases[i].whole[k])) < 1)
+                fail_msg("%s\nmust allow '%s'", cases[i].source, cases[i].whole[k]);
+        for (int k = 0; k < 6 && cases[i].not [k]; k++)
+            if (follow(g, cases[i].not [k], strlen(cases[i].not [k])) > 0)
+                fail_msg("%s\nmust not allow '%s'", cases[i].source, cases[i].not [k]);
         weft__grammar_release(&g);
     }
     vocab_close(&v);
@@ -88,7 +94,8 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
         assert_null(a);
         if (st != cases[i].status) fail_msg("%s\n%d: %s", cases[i].source, st, err.message);
         for (int k = 0; k < 3 && cases[i].message[k]; k++)
-            if (!strstr(err.message, cases[i].message[k])) fail_msg("%s\n'%s' lacks '%s'", cases[i].source, err.message, cases[i].message[k]);
+            if (!strstr(err.message, cases[i].message[k]))
+                fail_msg("%s\n'%s' lacks '%s'", cases[i].source, err.message, cases[i].message[k]);
     }
 }
 
@@ -97,16 +104,53 @@ static void what_cannot_work_is_refused_by_name_and_line(void **state)
 static void json_takes_what_the_standard_allows(void **state)
 {
     (void)state;
-    static const char *const yes[] = {
-        "{}", " \n\t\r{ }", "{\"a\":1}", "{ \"a\" : [ ] , \"b\" : { } }", "{\"\":-0.5e+10}", "{\"a\":[1,2.25,-3,0,1E5,true,false,null,\"x\"]}",
-        "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}", "{\"a\":[[[{\"b\":{}}]]]}", "{\"a\":\"\\ud7FF\\uE000\"}",
-        "{\"a\":12345678901234567890.12345678901234567890e-123}"};
-    static const char *const no[] = {
-        "[]", "1", "\"a\"", "{} ", "{", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{,}", "{a:1}", "{'a':1}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":.5}",
-        "{\"a\":+1}", "{\"a\":1e}", "{\"a\":-}", "{\"a\":NaN}", "{\"a\":tru}", "{\"a\":[1,]}", "{\"a\":[}", "{\"a\":\"\n\"}", "{\"a\":\"\t\"}",
-        "{\"a\":\"\\x\"}", "{\"a\":\"\\u12\"}", "{\"a\":\"\\uD800\"}", "{\"a\":\"\\uDC00\"}", "{\"a\":\"\\uD83D\\u0041\"}", "{\"a\":\"\\uDC00\\uDC00\"}",
-        "{\"a\":\"\\uD83Dx\"}", "{\"a\":\"\xED\xA0\x80\"}", "{\"a\":\"\xC0\x80\"}", "{\"a\":\"\xFF\"}", "{\"a\":1}}", "{\"a\" 1}", "{\"a\":1 \"b\":2}",
-        "{\"a\":12345678901234567890123}"};
+    static const char *const yes[] = {"{}",
+                                      " \n\t\r{ }",
+                                      "{\"a\":1}",
+                                      "{ \"a\" : [ ] , \"b\" : { } }",
+                                      "{\"\":-0.5e+10}",
+                                      "{\"a\":[1,2.25,-3,0,1E5,true,false,null,\"x\"]}",
+                                      "{\"\\u00e9\\uD83D\\uDE00\\n\\/\\\"\\\\\":\"\xC3\xA9\xE4\xB8\xAD\xF0\x9F\x98\x80\x7F\"}",
+                                      "{\"a\":[[[{\"b\":{}}]]]}",
+                                      "{\"a\":\"\\ud7FF\\uE000\"}",
+                                      "{\"a\":12345678901234567890.12345678901234567890e-123}"};
+    static const char *const no[] = {"[]",
+                                     "1",
+                                     "\"a\"",
+                                     "{} ",
+                                     "{",
+                                     "{\"a\"}",
+                                     "{\"a\":}",
+                                     "{\"a\":1,}",
+                                     "{,}",
+                                     "{a:1}",
+                                     "{'a':1}",
+                                     "{\"a\":01}",
+                                     "{\"a\":1.}",
+                                     "{\"a\":.5}",
+                                     "{\"a\":+1}",
+                                     "{\"a\":1e}",
+                                     "{\"a\":-}",
+                                     "{\"a\":NaN}",
+                                     "{\"a\":tru}",
+                                     "{\"a\":[1,]}",
+                                     "{\"a\":[}",
+                                     "{\"a\":\"\n\"}",
+                                     "{\"a\":\"\t\"}",
+                                     "{\"a\":\"\\x\"}",
+                                     "{\"a\":\"\\u12\"}",
+                                     "{\"a\":\"\\uD800\"}",
+                                     "{\"a\":\"\\uDC00\"}",
+                                     "{\"a\":\"\\uD83D\\u0041\"}",
+                                     "{\"a\":\"\\uDC00\\uDC00\"}",
+                                     "{\"a\":\"\\uD83Dx\"}",
+                                     "{\"a\":\"\xED\xA0\x80\"}",
+                                     "{\"a\":\"\xC0\x80\"}",
+                                     "{\"a\":\"\xFF\"}",
+                                     "{\"a\":1}}",
+                                     "{\"a\" 1}",
+                                     "{\"a\":1 \"b\":2}",
+                                     "{\"a\":12345678901234567890123}"};
     static vocab v;
     vocab_make(&v, 1, 0);
     weft__grammar *g = json_grammar(&v);
@@ -122,7 +166,8 @@ static void json_takes_what_the_standard_allows(void **state)
 static void json_agrees_with_the_reader(void **state)
 {
     (void)state;
-    static const char seed_text[] = "{\"a\\u10e9\": [1, -2.5e3, true, null, \"\xC3\xA9\\n\"], \"b\": {\"c\": {}, \"d\": [[], false]}, \"e\": 0}";
+    static const char seed_text[] =
+        "{\"a\\u10e9\": [1, -2.5e3, true, null, \"\xC3\xA9\\n\"], \"b\": {\"c\": {}, \"d\": [[], false]}, \"e\": 0}";
     static const char spice[] = "{}[]\",:\\u0123456789.eE+-tfn \n\xC3\xA9";
     static vocab v;
     weft__rng rng;
@@ -149,7 +194,9 @@ static void json_agrees_with_the_reader(void **state)
         weft_error err = {0};
         int expected = !weft__json_parse(s, n, &doc, &err) && s[n - 1] == '}' && memchr("{ \n", s[0], 3);
         /* Beyond the grammar: keys that occur twice or contain NUL, numbers that are too large. */
-        if (strstr(err.message, "duplicate") || strstr(err.message, "overflow") || strstr(err.message, "too big") || strstr(err.message, "NUL")) continue;
+        if (strstr(err.message, "duplicate") || strstr(err.message, "overflow") || strstr(err.message, "too big") ||
+            strstr(err.message, "NUL"))
+            continue;
         if (expected != (follow(g, s, n) == 2)) fail_msg("%.*s: the reader says %d", (int)n, s, expected);
         n_good += expected;
         weft__json_free(&doc);

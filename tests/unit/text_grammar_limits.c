@@ -51,7 +51,8 @@ static weft_status attack(const char *name, const weft__text *source, const char
     weft__grammar_release(&g);
     weft__alloc_set_gate(NULL, NULL);
     print_message("  %s: %.2f s\n", name, seconds() - start);
-    if (seconds() - start > (CLAIMS_OF_SPEED ? 0.5 : 20) || largest_block > (size_t)128 << 20) fail_msg("%s: %.1f s, a block of %zu bytes", name, seconds() - start, largest_block);
+    if (seconds() - start > (CLAIMS_OF_SPEED ? 0.5 : 20) || largest_block > (size_t)128 << 20)
+        fail_msg("%s: %.1f s, a block of %zu bytes", name, seconds() - start, largest_block);
     return st;
 }
 
@@ -159,7 +160,8 @@ static void what_grows_is_refused_at_once(void **state)
         {"root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"a\"", WEFT_OK},
         {"root ::= [ab]* \"a\" [ab]{40}", WEFT_OK},
         {"root ::= [a-z ]{1,4000}", WEFT_OK},
-        {"root ::= e\ne ::= t ([-+] t)*\nt ::= f ([*/] f)*\nf ::= [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\" | \"(\" e \")\"", WEFT_OK},
+        {"root ::= e\ne ::= t ([-+] t)*\nt ::= f ([*/] f)*\nf ::= [0-9]+ | [a-z]+ \"(\" (e (\",\" e)*)? \")\" | \"(\" e \")\"",
+         WEFT_OK},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__automaton *a;
@@ -202,7 +204,8 @@ static void a_text_has_a_budget(void **state)
 static void long_texts_need_no_more_memory(void **state)
 {
     (void)state;
-    static const char *const sources[] = {"root ::= \"a\" root | \"b\" root | \"!\"", "root ::= (\"a\" | \"b\" | x)* \"!\"\nx ::= \"(\" x* \")\"",
+    static const char *const sources[] = {"root ::= \"a\" root | \"b\" root | \"!\"",
+                                          "root ::= (\"a\" | \"b\" | x)* \"!\"\nx ::= \"(\" x* \")\"",
                                           "root ::= x root | \"!\"\nx ::= \"a\" | \"b\" | \"(\" x x \")\""};
     static vocab v;
     enum { EARLY = 1000, LAST = CLAIMS_REPEATED(99999, 99999, 9999) };
@@ -240,7 +243,8 @@ struct everything {
 
 static int use_everything(void *arg)
 {
-    static const char source[] = "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | [^a-c\\n\xE4\xB8\xAD]+ \"b\"";
+    static const char source[] =
+        "root ::= (item | \"x\"{2,40})* (\"[\" root \"]\")? # c\nitem ::= \"(\" item* \")\" | [^a-c\\n\xE4\xB8\xAD]+ \"b\"";
     const struct everything *e = arg;
     weft__token_trie *trie = NULL;
     weft__automaton *a = NULL;

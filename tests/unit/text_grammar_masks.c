@@ -203,9 +203,11 @@ static int could_begin(const node *x, const char *s, int n)
     char want[4];
     if (length <= n) return 0;
     uint32_t base = 0;
-    for (int i = 0; i < length; i++) base = base << (i ? 6 : 0) | (i >= n ? 0 : (unsigned char)s[i] & (i ? 0x3F : 0xFF >> (length + 1)));
+    for (int i = 0; i < length; i++)
+        base = base << (i ? 6 : 0) | (i >= n ? 0 : (unsigned char)s[i] & (i ? 0x3F : 0xFF >> (length + 1)));
     for (uint32_t rest = 0; rest < (uint32_t)1 << (6 * (length - n)); rest++)
-        if (in_class(x, base + rest) && weft__utf8_encode(base + rest, want) == (size_t)length && !memcmp(want, s, (size_t)n)) return 1;
+        if (in_class(x, base + rest) && weft__utf8_encode(base + rest, want) == (size_t)length && !memcmp(want, s, (size_t)n))
+            return 1;
     return 0;
 }
 
@@ -285,7 +287,8 @@ static int compare_masks(const tree *t, const char *source, weft__grammar *g, co
             if (expected < 0) goto done;
             expected = id == END ? expected : expected & 1;
             if (bit(bits, id) != expected)
-                fail_msg("%s\nafter '%.*s' token %d '%.*s': %d, expected %d", source, n, text, id, (int)len, piece, bit(bits, id), expected);
+                fail_msg("%s\nafter '%.*s' token %d '%.*s': %d, expected %d", source, n, text, id, (int)len, piece, bit(bits, id),
+                         expected);
             compared++;
             if (id != END && expected && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
         }

@@ -13,7 +13,11 @@
 #include "model/vocab.h"
 #include "text/tokenizer.h"
 
-enum { N_TOKENS = 128000, N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20, N_HOSTILE = CLAIMS_OF_SPEED ? 200000 : CLAIMS_REPEATED(40000, 40000, 8000) };
+enum {
+    N_TOKENS = 128000,
+    N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20,
+    N_HOSTILE = CLAIMS_OF_SPEED ? 200000 : CLAIMS_REPEATED(40000, 40000, 8000)
+};
 
 static weft__gguf *open_file(const char *name)
 {
@@ -220,14 +224,17 @@ static void check_linear(const weft__tokenizer *tok, const char *name, const cha
         /* Eight times the text in eight times the time, with room for caches that it no longer fits; squares would take 64. */
         fine = all <= limit && (all <= 0.02 || all / eighth < 24);
     }
-    if (!fine) fail_msg("%s, %s: %.4f s for %d kB, %.4f s for %d kB", name, what, eighth, N_HOSTILE / 8000, all, N_HOSTILE / 1000);
+    if (!fine)
+        fail_msg("%s, %s: %.4f s for %d kB, %.4f s for %d kB", name, what, eighth, N_HOSTILE / 8000, all, N_HOSTILE / 1000);
 }
 
 static void hostile_texts_take_linear_time(void **state)
 {
     (void)state;
-    static const char *const names[] = {"llama-spm", "phi-3", "gpt-2", "falcon", "starcoder", "deepseek-llm", "deepseek-coder", "bert-bge"};
-    static const char *const units[] = {" ", "a", "=", "-", "\n", "ab", "the", " the", "aaaaaaab", "0", "_", "<s>", "<", "中", "\xE2\x96\x81", "\xC3", "e\xCC\x81", "\t "};
+    static const char *const names[] = {"llama-spm", "phi-3",        "gpt-2",          "falcon",
+                                        "starcoder", "deepseek-llm", "deepseek-coder", "bert-bge"};
+    static const char *const units[] = {" ", "a", "=",   "-", "\n", "ab",           "the",  " the",      "aaaaaaab",
+                                        "0", "_", "<s>", "<", "中", "\xE2\x96\x81", "\xC3", "e\xCC\x81", "\t "};
     char *text = weft__alloc(N_HOSTILE);
     assert_non_null(text);
     for (size_t v = 0; v < sizeof names / sizeof *names; v++) {
@@ -243,7 +250,8 @@ static void hostile_texts_take_linear_time(void **state)
         }
         weft__rng rng;
         weft__rng_seed(&rng, 3);
-        for (size_t i = 0; i < N_HOSTILE; i++) { /* broken UTF-8, of bytes that are usual in it: some vocabularies lack the others */
+        for (size_t i = 0; i < N_HOSTILE;
+             i++) { /* broken UTF-8, of bytes that are usual in it: some vocabularies lack the others */
             int byte = (int)weft__rng_below(&rng, 256);
             text[i] = (char)(byte < ' ' || byte == 127 || byte == 0xC0 || byte == 0xC1 || byte > 0xEF ? 'x' : byte);
         }

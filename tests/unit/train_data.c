@@ -499,7 +499,8 @@ static void turns_that_do_not_fit_are_not_rendered(void **state)
     weft__data_counts c;
     (void)state;
     weft__text_puts(&line, "{\"messages\": [");
-    for (int i = 0; i < 2000; i++) weft__text_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
+    for (int i = 0; i < 2000; i++)
+        weft__text_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
     weft__text_puts(&line, "]}\n");
     open_world(&w, few, o);
     add(&w, WEFT__DATA_JSONL, line.data);

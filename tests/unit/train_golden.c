@@ -9,10 +9,11 @@
 #include "model/shared.h"
 #include "train/train.h"
 
-static const char *const NAMES[] = {"tiny-llama.f16", "tiny-llama3.f16", "tiny-qwen2.f16", "tiny-qwen3.f16", "tiny-phi3.f16", "tiny-gemma2.f16",
-                                    "tiny-gemma3.f16", "tiny-llama.BF16", "tiny-llama.IQ4_NL", "tiny-llama.IQ4_XS", "tiny-llama.Q2_K", "tiny-llama.Q3_K_S",
-                                    "tiny-llama.Q4_0", "tiny-llama.Q4_1", "tiny-llama.Q4_K_S", "tiny-llama.Q5_0", "tiny-llama.Q5_1", "tiny-llama.Q5_K_S",
-                                    "tiny-llama.Q6_K", "tiny-llama.Q8_0", "stories260K"};
+static const char *const NAMES[] = {
+    "tiny-llama.f16",  "tiny-llama3.f16", "tiny-qwen2.f16",    "tiny-qwen3.f16",    "tiny-phi3.f16",   "tiny-gemma2.f16",
+    "tiny-gemma3.f16", "tiny-llama.BF16", "tiny-llama.IQ4_NL", "tiny-llama.IQ4_XS", "tiny-llama.Q2_K", "tiny-llama.Q3_K_S",
+    "tiny-llama.Q4_0", "tiny-llama.Q4_1", "tiny-llama.Q4_K_S", "tiny-llama.Q5_0",   "tiny-llama.Q5_1", "tiny-llama.Q5_K_S",
+    "tiny-llama.Q6_K", "tiny-llama.Q8_0", "stories260K"};
 
 /* log p of each next token of the prompt, as the reference has it. */
 static double reference(const struct golden *g, int r)
@@ -24,7 +25,8 @@ static double reference(const struct golden *g, int r)
     return (double)x[g->prompt[r + 1]] - most - log(sum);
 }
 
-static weft__trainer *open_trainer(const char *path, int32_t rank, float alpha, const char *targets, weft__gguf **g, weft_status want)
+static weft__trainer *open_trainer(const char *path, int32_t rank, float alpha, const char *targets, weft__gguf **g,
+                                   weft_status want)
 {
     weft__train_options o;
     weft__source src;
@@ -53,7 +55,8 @@ static void compare(weft__trainer *t, const char *name, struct golden *g)
     weft__train_batch b = {n, g->prompt, segment, target, NULL};
     assert_int_equal(weft__trainer_loss(t, &b, 1, logp, NULL, NULL), WEFT_OK);
     for (int r = 0; r + 1 < n; r++)
-        if (!(fabs((double)logp[r] - reference(g, r)) <= 2e-4)) fail_msg("%s, row %d: log p %.6f, the reference has %.6f", name, r, (double)logp[r], reference(g, r));
+        if (!(fabs((double)logp[r] - reference(g, r)) <= 2e-4))
+            fail_msg("%s, row %d: log p %.6f, the reference has %.6f", name, r, (double)logp[r], reference(g, r));
     free(g->logits);
 }
 
@@ -75,7 +78,11 @@ static void models(void **state)
 /* The adapters' pairs are put where the trainer's are. */
 static void adapters(void **state)
 {
-    static const struct { const char *name; int32_t rank; const char *targets; } all[] = {{"tiny-llama.lora-a", 8, "attn_q,attn_v"}, {"tiny-llama.lora-b", 16, NULL}};
+    static const struct {
+        const char *name;
+        int32_t rank;
+        const char *targets;
+    } all[] = {{"tiny-llama.lora-a", 8, "attn_q,attn_v"}, {"tiny-llama.lora-b", 16, NULL}};
     (void)state;
     for (int i = 0; i < 2; i++) {
         const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", all[i].name);

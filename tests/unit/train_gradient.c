@@ -134,7 +134,8 @@ static void lora_case(const tiny_kind *kind, uint32_t dtype, int32_t width, int3
     if (pairs) assert_int_equal(weft__trainer_add_pairs(t, &b.b, (float)BETA, &pl, NULL), WEFT_OK);
     else assert_int_equal(weft__trainer_add(t, &b.b, &l, NULL), WEFT_OK);
     double want = pairs ? pair_loss(&exact) : oracle_loss(&exact), got = pairs ? pl.loss : l.loss;
-    if (!(fabs(got - want) <= 2e-5 * fabs(want))) fail_msg("%s over %s: loss %.9g, in double %.9g", kind->arch, weft_dtype_describe(dtype).name, got, want);
+    if (!(fabs(got - want) <= 2e-5 * fabs(want)))
+        fail_msg("%s over %s: loss %.9g, in double %.9g", kind->arch, weft_dtype_describe(dtype).name, got, want);
     compare(t, &exact, pairs ? pair_loss : plain_loss, &rng);
     oracle_free(&exact);
     weft__trainer_destroy(&t);

@@ -23,8 +23,13 @@ typedef struct tiny_kind {
 } tiny_kind;
 
 static const tiny_kind TINY_KINDS[] = {
-    {"llama", 0, 0, 0, 0, 0, 0, 0},  {"llama", 0, 0, 0, 0, 1, TINY_WINDOW, 0}, {"qwen2", 1, 0, 0, 0, 1, 0, 0},           {"qwen3", 0, 1, 0, 0, 0, 0, 0},
-    {"phi3", 0, 0, 0, 1, 0, TINY_WINDOW, 0}, {"gemma2", 0, 0, 1, 0, 1, TINY_WINDOW, 1}, {"gemma3", 0, 1, 1, 0, 1, TINY_WINDOW, 0},
+    {"llama", 0, 0, 0, 0, 0, 0, 0},
+    {"llama", 0, 0, 0, 0, 1, TINY_WINDOW, 0},
+    {"qwen2", 1, 0, 0, 0, 1, 0, 0},
+    {"qwen3", 0, 1, 0, 0, 0, 0, 0},
+    {"phi3", 0, 0, 0, 1, 0, TINY_WINDOW, 0},
+    {"gemma2", 0, 0, 1, 0, 1, TINY_WINDOW, 1},
+    {"gemma3", 0, 1, 1, 0, 1, TINY_WINDOW, 0},
 };
 enum { N_TINY_KINDS = sizeof TINY_KINDS / sizeof TINY_KINDS[0] };
 
@@ -53,14 +58,18 @@ static void tiny_add(tiny *m, int64_t k, int64_t n, const char *format, int laye
     uint32_t existing;
     assert_true(i < TINY_TENSORS);
     snprintf(m->names[i], WEFT_NAME_MAX, format, layer);
-    weft__tensor_desc t = {.name = m->names[i], .dtype = n ? m->dtype : WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
+    weft__tensor_desc t = {.name = m->names[i],
+                           .dtype = n ? m->dtype : WEFT_F32,
+                           .n_dims = n ? 2 : 1,
+                           .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
     assert_int_equal(weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, NULL), WEFT_OK);
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t.n_bytes, 64, 0};
     assert_int_equal(weft__mem_create(&spec, &m->buffers[i], NULL), WEFT_OK);
     t.buffer = m->buffers[i];
     float *x = weft__alloc_array(t.n_elems, sizeof *x);
     assert_non_null(x);
-    for (uint64_t j = 0; j < t.n_elems; j++) x[j] = (float)(n ? weft__rng_normal(&m->rng) * 1.2 / sqrt((double)k) : 1 + 0.3 * weft__rng_normal(&m->rng));
+    for (uint64_t j = 0; j < t.n_elems; j++)
+        x[j] = (float)(n ? weft__rng_normal(&m->rng) * 1.2 / sqrt((double)k) : 1 + 0.3 * weft__rng_normal(&m->rng));
     assert_int_equal(weft__quant_encode_rows(t.dtype, x, t.buffer->data, n ? n : 1, k, NULL, NULL), WEFT_OK);
     weft__free(x);
     assert_int_equal(weft__tensor_set_add(&m->set, &t, &existing), 1);
@@ -106,7 +115,8 @@ static void tiny_number(const tiny *m, weft__gguf_writer *w, const char *key, do
 {
     char full[96];
     snprintf(full, sizeof full, "%s.%s", m->kind->arch, key);
-    assert_int_equal(whole ? weft__gguf_put_u32(w, full, (uint32_t)value, NULL) : weft__gguf_put_f32(w, full, (float)value, NULL), WEFT_OK);
+    assert_int_equal(whole ? weft__gguf_put_u32(w, full, (uint32_t)value, NULL) : weft__gguf_put_f32(w, full, (float)value, NULL),
+                     WEFT_OK);
 }
 
 static void tiny_meta(tiny *m)

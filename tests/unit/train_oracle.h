@@ -10,9 +10,9 @@
 typedef struct oracle {
     const weft__trainer *t;
     const weft__train_batch *b;
-    double **param;   /* [n_params] values, which a test moves */
-    double **frozen;  /* [n_weights] of the graph: those that do not learn, else NULL */
-    double **value;   /* [n_tensors] */
+    double **param;  /* [n_params] values, which a test moves */
+    double **frozen; /* [n_weights] of the graph: those that do not learn, else NULL */
+    double **value;  /* [n_tensors] */
     int64_t *wanted, n_wanted;
     int64_t *pos;
     int adapter_on;
@@ -75,7 +75,8 @@ static const double *oracle_weight(const oracle *o, weft_weight_id w)
 {
     if (w == WEFT_NONE) return NULL;
     if (o->frozen[w]) return o->frozen[w];
-    return o->param[weft__param_find(o->t, o->t->graph->weights[w].name)] + weft__param_row(o->t, w) * o->t->graph->weights[w].shape.d[0];
+    return o->param[weft__param_find(o->t, o->t->graph->weights[w].name)] +
+           weft__param_row(o->t, w) * o->t->graph->weights[w].shape.d[0];
 }
 
 static void oracle_linear(const oracle *o, const weft_node *n, int64_t rows)
@@ -123,8 +124,10 @@ static void oracle_rope(const oracle *o, const weft_node *n, int64_t rows)
         for (int h = 0; h < a->n_heads; h++) {
             double *x = o->value[n->out[0]] + r * width + h * a->head_dim;
             for (int i = 0; i < a->n_rot / 2; i++) {
-                int p = a->style == WEFT_ROPE_ADJACENT ? 2 * i : i, q = a->style == WEFT_ROPE_ADJACENT ? 2 * i + 1 : i + a->n_rot / 2;
-                double angle = (double)o->pos[r] * (double)a->freq_scale * pow((double)a->base, -2.0 * i / a->n_rot), c = cos(angle), s = sin(angle);
+                int p = a->style == WEFT_ROPE_ADJACENT ? 2 * i : i,
+                    q = a->style == WEFT_ROPE_ADJACENT ? 2 * i + 1 : i + a->n_rot / 2;
+                double angle = (double)o->pos[r] * (double)a->freq_scale * pow((double)a->base, -2.0 * i / a->n_rot),
+                       c = cos(angle), s = sin(angle);
                 double u = x[p], v = x[q];
                 x[p] = u * c - v * s;
                 x[q] = u * s + v * c;
@@ -147,7 +150,8 @@ static void oracle_attention(const oracle *o, const weft_node *n)
             if (a->window > 0 && r - a->window + 1 > first) first = r - a->window + 1;
             memset(y, 0, (size_t)dim * sizeof *y);
             for (int64_t c = first; c <= r; c++) {
-                const double *q = o->value[n->in[0]] + (r * a->n_heads + h) * dim, *k = o->value[kv->in[0]] + (c * a->n_kv_heads + h / shared) * dim;
+                const double *q = o->value[n->in[0]] + (r * a->n_heads + h) * dim,
+                             *k = o->value[kv->in[0]] + (c * a->n_kv_heads + h / shared) * dim;
                 double dot = 0;
                 for (int64_t i = 0; i < dim; i++) dot += q[i] * k[i];
                 dot *= (double)a->scale;
@@ -156,7 +160,8 @@ static void oracle_attention(const oracle *o, const weft_node *n)
                 sum += s[c - first];
             }
             for (int64_t c = first; c <= r; c++)
-                for (int64_t i = 0; i < dim; i++) y[i] += s[c - first] / sum * o->value[kv->in[1]][(c * a->n_kv_heads + h / shared) * dim + i];
+                for (int64_t i = 0; i < dim; i++)
+                    y[i] += s[c - first] / sum * o->value[kv->in[1]][(c * a->n_kv_heads + h / shared) * dim + i];
         }
     }
 }
@@ -174,7 +179,8 @@ static void oracle_simple(const oracle *o, const weft_node *n, int64_t rows)
     const double *x = n->n_in > 0 ? o->value[n->in[0]] : NULL, *z = n->n_in > 1 ? o->value[n->in[1]] : NULL;
     for (int64_t i = 0; i < rows * width; i++) {
         double *y = &o->value[n->out[0]][i];
-        if (n->op == WEFT_OP_EMBED) *y = oracle_weight(o, n->w[0])[o->b->token[i / width] * width + i % width] * (double)n->attr.embed.scale;
+        if (n->op == WEFT_OP_EMBED)
+            *y = oracle_weight(o, n->w[0])[o->b->token[i / width] * width + i % width] * (double)n->attr.embed.scale;
         if (n->op == WEFT_OP_GLU) *y = oracle_act(n->attr.glu.activation, x[i]) * z[i];
         if (n->op == WEFT_OP_ADD) *y = x[i] + z[i];
         if (n->op == WEFT_OP_SCALE) *y = x[i] * (double)n->attr.scale.factor;

@@ -36,8 +36,9 @@ static struct fix *fix_new(void)
     assert_non_null(f);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(weft__pool_create(i + 1, &f->pool[i], NULL), WEFT_OK);
-        assert_int_equal(weft__multiplier_create(f->pool[i], weft__cpu_tiers(), (MOST + WEFT__GEMM_MAX_MR) * MOST, (MOST + WEFT__GEMM_MAX_MR) * MOST,
-                                                 &f->x[i], NULL), WEFT_OK);
+        assert_int_equal(weft__multiplier_create(f->pool[i], weft__cpu_tiers(), (MOST + WEFT__GEMM_MAX_MR) * MOST,
+                                                 (MOST + WEFT__GEMM_MAX_MR) * MOST, &f->x[i], NULL),
+                         WEFT_OK);
         f->c[i] = floats(MOST * MOST);
     }
     f->a = floats(MOST * MOST);
@@ -84,7 +85,8 @@ static double error_of(const struct fix *f, const weft__product *p, const float 
         for (int64_t j = 0; j < p->n; j++) {
             double sum = p->add ? (double)before[i * p->ldc + j] : 0;
             for (int64_t q = 0; q < p->k; q++)
-                sum += (double)(p->a_across ? p->a[q * p->lda + i] : p->a[i * p->lda + q]) * (p->b_across ? f->b[q * p->n + j] : f->b[j * p->k + q]);
+                sum += (double)(p->a_across ? p->a[q * p->lda + i] : p->a[i * p->lda + q]) *
+                       (p->b_across ? f->b[q * p->n + j] : f->b[j * p->k + q]);
             double d = (double)p->c[i * p->ldc + j] - sum;
             error += d * d;
             size += sum * sum;
@@ -99,18 +101,22 @@ static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_
     float *before = floats((size_t)n_c);
     for (int64_t i = 0; i < (a_across ? k : m) * lda; i++) f->a[i] = (float)weft__rng_normal(&f->rng);
     for (int64_t i = 0; i < n_c; i++) before[i] = (float)weft__rng_normal(&f->rng);
-    weft__product p = {.m = m, .n = n, .k = k, .a = f->a, .lda = lda, .a_across = a_across, .b_across = b_across, .ldc = ldc, .add = add};
+    weft__product p = {
+        .m = m, .n = n, .k = k, .a = f->a, .lda = lda, .a_across = a_across, .b_across = b_across, .ldc = ldc, .add = add};
     p.b = right(f, dtype, b_across ? k : n, b_across ? n : k);
     for (int i = 0; i < 3; i++) {
         p.c = memcpy(f->c[i], before, (size_t)n_c * sizeof *before);
         weft__multiply(f->x[i], &p);
-        if (memcmp(f->c[i], f->c[0], (size_t)n_c * sizeof *before)) fail_msg("%lld x %lld x %lld: other bits with %d threads", (long long)m, (long long)n, (long long)k, i + 1);
+        if (memcmp(f->c[i], f->c[0], (size_t)n_c * sizeof *before))
+            fail_msg("%lld x %lld x %lld: other bits with %d threads", (long long)m, (long long)n, (long long)k, i + 1);
     }
     double error = error_of(f, &p, before);
-    if (!(error <= 1e-11)) fail_msg("%lld x %lld x %lld, %s, across %d %d, add %d: error %g", (long long)m, (long long)n, (long long)k,
-                                    weft_dtype_describe(dtype).name, a_across, b_across, add, error);
+    if (!(error <= 1e-11))
+        fail_msg("%lld x %lld x %lld, %s, across %d %d, add %d: error %g", (long long)m, (long long)n, (long long)k,
+                 weft_dtype_describe(dtype).name, a_across, b_across, add, error);
     for (int64_t i = 0; i < m; i++) /* between the rows is somebody else's */
-        if (memcmp(f->c[0] + i * ldc + n, before + i * ldc + n, 2 * sizeof *before)) fail_msg("wrote beyond column %lld", (long long)n);
+        if (memcmp(f->c[0] + i * ldc + n, before + i * ldc + n, 2 * sizeof *before))
+            fail_msg("wrote beyond column %lld", (long long)n);
     p.c = memcpy(f->c[1], before, (size_t)n_c * sizeof *before);
     p.same_a = 1; /* the left factor is still there */
     weft__multiply(f->x[0], &p);
@@ -147,8 +153,8 @@ static void shapes(void **state)
 
 static void formats(void **state)
 {
-    static const uint32_t all[] = {WEFT_F16, WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0, WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K, WEFT_Q3_K,
-                                   WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
+    static const uint32_t all[] = {WEFT_F16,  WEFT_BF16, WEFT_Q4_0, WEFT_Q4_1, WEFT_Q5_0, WEFT_Q5_1,   WEFT_Q8_0,
+                                   WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K, WEFT_Q5_K, WEFT_Q6_K, WEFT_IQ4_NL, WEFT_IQ4_XS};
     struct fix *f = *state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         int64_t block = weft_dtype_describe(all[i]).block_elems, wide = block > 32 ? 512 : block > 1 ? 320 : 77;

@@ -52,8 +52,14 @@ static void assert_same_params(const weft__trainer *a, const weft__trainer *b, c
 
 static void same_bits(void **state)
 {
-    static const struct { const char *what; int32_t threads, max_rows; int recompute; } ways[] = {
-        {"one thread", 1, TINY_ROWS, 0}, {"three threads", 3, TINY_ROWS, 0}, {"recomputed", 2, TINY_ROWS, 1}, {"more room", 2, TINY_ROWS + 70, 1}};
+    static const struct {
+        const char *what;
+        int32_t threads, max_rows;
+        int recompute;
+    } ways[] = {{"one thread", 1, TINY_ROWS, 0},
+                {"three threads", 3, TINY_ROWS, 0},
+                {"recomputed", 2, TINY_ROWS, 1},
+                {"more room", 2, TINY_ROWS + 70, 1}};
     (void)state;
     for (int i = 0; i < 2 * N_TINY_KINDS; i += EVERY) {
         tiny *m = tiny_new(&TINY_KINDS[i % N_TINY_KINDS], WEFT_F32, 24, 40);
@@ -129,7 +135,8 @@ static void optimizer_case(int kind, float clip)
             weft__train_param q = weft__trainer_param(t, i);
             for (uint64_t j = 0; j < q.d[0] * q.d[1]; j++) sum += (double)q.gradient[j] * (double)q.gradient[j];
         }
-        double norm = sqrt(sum) / weight, by = (clip > 0 && norm > (double)clip ? (double)clip / norm : 1) / weight, lr = (double)o.lr;
+        double norm = sqrt(sum) / weight, by = (clip > 0 && norm > (double)clip ? (double)clip / norm : 1) / weight,
+               lr = (double)o.lr;
         for (size_t i = 0; i < n; i++) {
             double g = (double)p.gradient[i] * by;
             if (kind == WEFT__SGD) {
@@ -146,7 +153,8 @@ static void optimizer_case(int kind, float clip)
         assert_int_equal(info.step, step);
         assert_true(fabs(info.grad_norm - norm) <= 1e-6 * norm && info.lr == lr);
         for (size_t i = 0; i < n; i++)
-            if (!(fabs((double)p.data[i] - x[i]) <= 2e-6 * (fabs(x[i]) + lr))) fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i], x[i]);
+            if (!(fabs((double)p.data[i] - x[i]) <= 2e-6 * (fabs(x[i]) + lr)))
+                fail_msg("optimizer %d, step %d, element %zu: %.9g, in double %.9g", kind, step, i, (double)p.data[i], x[i]);
     }
     weft__free(x);
     weft__trainer_destroy(&t);
@@ -166,14 +174,19 @@ static void schedules(void **state)
 {
     (void)state;
     weft__train_options o = {.lr = 2, .schedule = WEFT__LR_COSINE, .n_warmup = 10, .n_steps = 110, .lr_floor = 0.25f};
-    const struct { int32_t schedule; int64_t step; double lr; } known[] = {
-        {WEFT__LR_COSINE, 1, 0.2}, {WEFT__LR_COSINE, 10, 2}, {WEFT__LR_COSINE, 60, 1.25}, {WEFT__LR_COSINE, 110, 0.5}, {WEFT__LR_COSINE, 500, 0.5},
-        {WEFT__LR_CONSTANT, 5, 1}, {WEFT__LR_CONSTANT, 11, 2}, {WEFT__LR_CONSTANT, 1000, 2},
-        {WEFT__LR_ONE_CYCLE, 33, 2}, {WEFT__LR_ONE_CYCLE, 110, 2e-4}, {WEFT__LR_ONE_CYCLE, 0, 0.08}};
+    const struct {
+        int32_t schedule;
+        int64_t step;
+        double lr;
+    } known[] = {{WEFT__LR_COSINE, 1, 0.2},       {WEFT__LR_COSINE, 10, 2},     {WEFT__LR_COSINE, 60, 1.25},
+                 {WEFT__LR_COSINE, 110, 0.5},     {WEFT__LR_COSINE, 500, 0.5},  {WEFT__LR_CONSTANT, 5, 1},
+                 {WEFT__LR_CONSTANT, 11, 2},      {WEFT__LR_CONSTANT, 1000, 2}, {WEFT__LR_ONE_CYCLE, 33, 2},
+                 {WEFT__LR_ONE_CYCLE, 110, 2e-4}, {WEFT__LR_ONE_CYCLE, 0, 0.08}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         o.schedule = known[i].schedule;
         double lr = weft__train_lr(&o, known[i].step);
-        if (!(fabs(lr - known[i].lr) <= 1e-6)) fail_msg("schedule %d, step %d: %g instead of %g", known[i].schedule, (int)known[i].step, lr, known[i].lr);
+        if (!(fabs(lr - known[i].lr) <= 1e-6))
+            fail_msg("schedule %d, step %d: %g instead of %g", known[i].schedule, (int)known[i].step, lr, known[i].lr);
     }
     o.n_steps = 1; /* the only step is one at the highest rate */
     assert_true(weft__train_lr(&o, 1) == 2);
@@ -205,7 +218,8 @@ static void learning(void **state)
             assert_int_equal(weft__trainer_step(t, NULL, NULL), WEFT_OK);
         }
         double after = mean_loss(t, &b);
-        if (!(after < 0.7 * before)) fail_msg("over %s the loss went from %.3f to %.3f", weft_dtype_describe(formats[i]).name, before, after);
+        if (!(after < 0.7 * before))
+            fail_msg("over %s the loss went from %.3f to %.3f", weft_dtype_describe(formats[i]).name, before, after);
         assert_int_equal(weft__trainer_loss(t, &b.b, 0, NULL, &base, NULL), WEFT_OK); /* the base is as it was */
         assert_true(base.loss / base.weight == before);
         weft__trainer_destroy(&t);
@@ -241,7 +255,8 @@ static void head_in_chunks(void **state)
                     most = fmax(most, fabs((double)one.gradient[k]));
                     off = fmax(off, fabs((double)one.gradient[k] - (double)many.gradient[k]));
                 }
-                if (off > 1e-5 * most + 1e-7) fail_msg("%s: off by %g of %g with %d rows at a time", one.name, off, most, chunks[c]);
+                if (off > 1e-5 * most + 1e-7)
+                    fail_msg("%s: off by %g of %g with %d rows at a time", one.name, off, most, chunks[c]);
             }
         }
         for (int c = 0; c < 4; c++) weft__trainer_destroy(&t[c]);
@@ -379,13 +394,22 @@ static void damaged(void **state)
 static void other_training(void **state)
 {
     (void)state;
-    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40), *wider = tiny_new(&TINY_KINDS[0], WEFT_F32, 32, 40), *qwen = tiny_new(&TINY_KINDS[3], WEFT_F32, 24, 40);
+    tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40), *wider = tiny_new(&TINY_KINDS[0], WEFT_F32, 32, 40),
+         *qwen = tiny_new(&TINY_KINDS[3], WEFT_F32, 24, 40);
     weft__train_options o = lora_options();
     weft__trainer *t = tiny_trainer(m, &o);
     assert_int_equal(weft__trainer_save(t, path, NULL, 0, NULL), WEFT_OK);
-    const struct { const tiny *m; int32_t rank; float alpha; const char *targets; int optimizer; const char *says; } others[] = {
-        {m, 5, 8, NULL, 0, "rank"}, {m, 4, 9, NULL, 0, "scale"}, {m, 4, 8, "attn_q", 0, "targets"}, {m, 4, 8, NULL, WEFT__SGD, "optimizer"},
-        {m, 0, 8, NULL, 0, "rank"}, {wider, 4, 8, NULL, 0, "shape"}, {qwen, 4, 8, NULL, 0, "architecture"}};
+    const struct {
+        const tiny *m;
+        int32_t rank;
+        float alpha;
+        const char *targets;
+        int optimizer;
+        const char *says;
+    } others[] = {{m, 5, 8, NULL, 0, "rank"},           {m, 4, 9, NULL, 0, "scale"},
+                  {m, 4, 8, "attn_q", 0, "targets"},    {m, 4, 8, NULL, WEFT__SGD, "optimizer"},
+                  {m, 0, 8, NULL, 0, "rank"},           {wider, 4, 8, NULL, 0, "shape"},
+                  {qwen, 4, 8, NULL, 0, "architecture"}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         weft_error err = {0};
         void *back;
@@ -496,7 +520,10 @@ static void adapter_file(void **state)
 /* What a reader makes of the file is the scale that was trained with, to the bit, for any rank. */
 static void adapter_scale(void **state)
 {
-    static const struct { int32_t rank; float alpha; } odd[] = {{17, 32}, {3, 16}, {7, 0.3f}, {4, 8}, {4, 0}};
+    static const struct {
+        int32_t rank;
+        float alpha;
+    } odd[] = {{17, 32}, {3, 16}, {7, 0.3f}, {4, 8}, {4, 0}};
     (void)state;
     tiny *m = tiny_new(&TINY_KINDS[0], WEFT_F32, 24, 40);
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -510,7 +537,8 @@ static void adapter_scale(void **state)
         assert_int_equal(weft__adapt_open(path, NULL, UINT64_MAX, &a, NULL), WEFT_OK);
         assert_int_equal(a->n_pairs, 7 * TINY_LAYERS);
         for (int32_t j = 0; j < a->n_pairs; j++)
-            if (a->pairs[j].scale != o.lora_alpha / sqrtf((float)o.lora_rank)) fail_msg("rank %d: %.9g", o.lora_rank, (double)a->pairs[j].scale);
+            if (a->pairs[j].scale != o.lora_alpha / sqrtf((float)o.lora_rank))
+                fail_msg("rank %d: %.9g", o.lora_rank, (double)a->pairs[j].scale);
         weft__adapt_close(&a);
         weft__trainer_destroy(&t);
     }
@@ -521,7 +549,15 @@ static void adapter_scale(void **state)
 static void model_file(void **state)
 {
     (void)state;
-    weft__fresh_shape shape = {.n_vocab = TINY_VOCAB, .n_ctx = TINY_CTX, .n_layers = 2, .d_model = 32, .d_ff = 48, .n_heads = 4, .n_kv_heads = 2, .head_dim = 8, .seed = 3};
+    weft__fresh_shape shape = {.n_vocab = TINY_VOCAB,
+                               .n_ctx = TINY_CTX,
+                               .n_layers = 2,
+                               .d_model = 32,
+                               .d_ff = 48,
+                               .n_heads = 4,
+                               .n_kv_heads = 2,
+                               .head_dim = 8,
+                               .seed = 3};
     for (shape.tied = 0; shape.tied < 2; shape.tied++) {
         weft__fresh *f;
         weft__source src;
@@ -600,7 +636,8 @@ static void not_finite(void **state)
     tiny_batch b;
     tiny_fill(&b, 1);
     weft__train_param p = weft__trainer_param(t, 2);
-    float *keep = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep), *spoiled = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep);
+    float *keep = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep),
+          *spoiled = weft__alloc_array((size_t)(p.d[0] * p.d[1]), sizeof *keep);
     memcpy(keep, p.data, (size_t)(p.d[0] * p.d[1]) * sizeof *keep);
     memcpy(spoiled, keep, (size_t)(p.d[0] * p.d[1]) * sizeof *keep);
     spoiled[3] = NAN;
@@ -696,24 +733,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed), /* first: it forks, before there are threads */
-        cmocka_unit_test(same_bits),
-        cmocka_unit_test(packing),
-        cmocka_unit_test(optimizers),
-        cmocka_unit_test(schedules),
-        cmocka_unit_test(learning),
-        cmocka_unit_test(head_in_chunks),
-        cmocka_unit_test(flops_of_pairs),
-        cmocka_unit_test(preferring),
-        cmocka_unit_test(resuming),
-        cmocka_unit_test(damaged),
-        cmocka_unit_test(other_training),
-        cmocka_unit_test(adapter_file),
-        cmocka_unit_test(adapter_scale),
-        cmocka_unit_test(model_file),
-        cmocka_unit_test(refused_batches),
-        cmocka_unit_test(not_finite),
-        cmocka_unit_test(refused_options),
-        cmocka_unit_test(allocations),
+        cmocka_unit_test(same_bits),      cmocka_unit_test(packing),         cmocka_unit_test(optimizers),
+        cmocka_unit_test(schedules),      cmocka_unit_test(learning),        cmocka_unit_test(head_in_chunks),
+        cmocka_unit_test(flops_of_pairs), cmocka_unit_test(preferring),      cmocka_unit_test(resuming),
+        cmocka_unit_test(damaged),        cmocka_unit_test(other_training),  cmocka_unit_test(adapter_file),
+        cmocka_unit_test(adapter_scale),  cmocka_unit_test(model_file),      cmocka_unit_test(refused_batches),
+        cmocka_unit_test(not_finite),     cmocka_unit_test(refused_options), cmocka_unit_test(allocations),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

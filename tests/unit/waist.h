@@ -28,12 +28,12 @@ enum { STAGE_BUFFERS = 128, STAGE_SEQS = 3, STAGE_GROUPS = 2 };
     } while (0)
 
 /* The call (which names its error `err`) fails with `expected`, and the message contains `text`. */
-#define assert_refused(expected, text, call)                                                                                      \
+#define assert_refused(expected, text, call)                                                                                     \
     do {                                                                                                                         \
         weft_error e_ = {0};                                                                                                     \
         weft_error *err = &e_;                                                                                                   \
-        assert_int_equal((call), (expected));                                                                                     \
-        assert_int_equal(e_.status, (expected));                                                                                  \
+        assert_int_equal((call), (expected));                                                                                    \
+        assert_int_equal(e_.status, (expected));                                                                                 \
         if (!strstr(e_.message, (text))) fail_msg("%s: message '%s' lacks '%s'", #call, e_.message, (text));                     \
     } while (0)
 
@@ -115,8 +115,8 @@ typedef struct store {
     int32_t *token, *pos, *seq, *adapter;
     uint8_t *want;
     weft_adapter *adapters[STAGE_SEQS];
-    int32_t n_adapters;                 /* 0: steps have none */
-    int32_t adapter_of[STAGE_SEQS];     /* of each sequence, or -1 */
+    int32_t n_adapters;             /* 0: steps have none */
+    int32_t adapter_of[STAGE_SEQS]; /* of each sequence, or -1 */
 } store;
 
 /* Pages for STAGE_SEQS sequences of n_ctx positions each, handed out in a scattered order; filled with noise, which must not be
@@ -140,8 +140,8 @@ static inline void store_pages(store *t, const weft_graph *g, uint32_t dtype, in
 
 /* provider "cpu", or a plugin, which is opened with WEFT_TEST_OPTIONS and has the CPU beside it for what it cannot run; `options`
  * are the CPU's. */
-static inline void store_open(store *t, const weft_graph *g, const char *provider, const char *options, int fused, uint32_t kv_dtype,
-                              int32_t n_ctx, int32_t max_rows)
+static inline void store_open(store *t, const weft_graph *g, const char *provider, const char *options, int fused,
+                              uint32_t kv_dtype, int32_t n_ctx, int32_t max_rows)
 {
     memset(t, 0, sizeof *t);
     t->g = g;
@@ -149,7 +149,8 @@ static inline void store_open(store *t, const weft_graph *g, const char *provide
     int n = 0;
     if (strcmp(provider, "cpu")) assert_ok(weft__provider_open(provider, getenv("WEFT_TEST_OPTIONS"), &t->providers[n++], err));
     assert_ok(weft__provider_open("cpu", options, &t->providers[n++], err));
-    weft__plan_options o = {.max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = t->providers, .n_providers = n};
+    weft__plan_options o = {
+        .max_rows = max_rows, .max_wanted = max_rows, .no_fusion = !fused, .providers = t->providers, .n_providers = n};
     assert_ok(weft__plan_create(g, &o, &t->plan, err));
     store_pages(t, g, kv_dtype, n_ctx);
     t->token = weft__alloc_array((size_t)max_rows, sizeof *t->token);
@@ -208,8 +209,17 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
             t->want[n] = WEFT_WANT_LOGITS;
         }
     }
-    weft_rows rows = {.size = sizeof rows, .n_rows = n, .n_wanted = n, .n_seqs = STAGE_SEQS, .token = t->token, .pos = t->pos,
-                      .seq = t->seq, .want = t->want, .seqs = t->views, .adapter = t->n_adapters ? t->adapter : NULL, .n_adapters = t->n_adapters,
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = n,
+                      .n_wanted = n,
+                      .n_seqs = STAGE_SEQS,
+                      .token = t->token,
+                      .pos = t->pos,
+                      .seq = t->seq,
+                      .want = t->want,
+                      .seqs = t->views,
+                      .adapter = t->n_adapters ? t->adapter : NULL,
+                      .n_adapters = t->n_adapters,
                       .adapters = t->adapters};
     float *y = weft__alloc_array((size_t)(n * width), sizeof *y);
     assert_ok(weft__plan_run(t->plan, &rows, t->kv, &y, err));

@@ -136,8 +136,8 @@ static void fill_b(const weft__expand *x, const float *b, int64_t n, int64_t ran
 }
 
 /* B's rows by token, scale included; A transposed, a panel at a time: `rows` has room for one. */
-static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, float *rows,
-                                  weft_error *err)
+static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair,
+                                  float *rows, weft_error *err)
 {
     int64_t d = w->shape.d[0], rank = pair->rank;
     uint8_t *to = (uint8_t *)pair->columns;
@@ -173,16 +173,19 @@ static float most_of(uint32_t dtype, int blocks)
 }
 
 /* Are A and B, with the scale that packing multiplies B by, numbers that their types have? */
-static weft_status check_values(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, weft_error *err)
+static weft_status check_values(const weft_adapter *a, const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair,
+                                weft_error *err)
 {
     int64_t n_a = w->shape.d[2] * w->shape.d[0] * lora->rank, n_b = w->shape.d[2] * w->shape.d[1] * lora->rank;
     float most_a = pair->mm ? most_of(pair->mm->dtype, 1) : most_of(a->expand->dtype, 0), most_b = most_of(a->expand->dtype, 0);
     if (!all_within(lora->a, n_a, 1, FLT_MAX) || !all_within(lora->b, n_b, 1, FLT_MAX))
         return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s holds values that are no finite numbers", w->name);
     if (!all_within(lora->a, n_a, 1, most_a))
-        return weft_fail(err, WEFT_ARGUMENT, "A of the adapter for %s holds values beyond %g, which its type does not have", w->name, (double)most_a);
+        return weft_fail(err, WEFT_ARGUMENT, "A of the adapter for %s holds values beyond %g, which its type does not have",
+                         w->name, (double)most_a);
     if (!all_within(lora->b, n_b, lora->scale, most_b))
-        return weft_fail(err, WEFT_ARGUMENT, "B of the adapter for %s, times its scale of %g, is beyond %g; give a smaller scale", w->name, (double)lora->scale, (double)most_b);
+        return weft_fail(err, WEFT_ARGUMENT, "B of the adapter for %s, times its scale of %g, is beyond %g; give a smaller scale",
+                         w->name, (double)lora->scale, (double)most_b);
     return WEFT_OK;
 }
 
@@ -225,7 +228,8 @@ static weft_status check(const weft_program *p, const weft_adapter_spec *spec, w
     if (spec->n_weights != p->graph->n_weights || !spec->lora)
         return weft_fail(err, WEFT_ARGUMENT, "an adapter for %d weights; the graph has %d", spec->n_weights, p->graph->n_weights);
     if (!weft__expand_find(type_of(p->backend, spec->dtype), p->backend->tiers))
-        return weft_fail(err, WEFT_ARGUMENT, "adapters are kept as F32, BF16, Q8_0 or Q4_0, not as %s", weft_dtype_describe(spec->dtype).name);
+        return weft_fail(err, WEFT_ARGUMENT, "adapters are kept as F32, BF16, Q8_0 or Q4_0, not as %s",
+                         weft_dtype_describe(spec->dtype).name);
     for (int32_t i = 0; i < spec->n_weights; i++) {
         const weft_lora *l = &spec->lora[i];
         if (l->rank < 0 || l->rank > WEFT_ADAPTER_RANK_MAX || (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32)))

@@ -11,19 +11,19 @@
 #include "backend/cpu/cpu.h"
 
 enum {
-    WEFT__CPU_H_MATS = WEFT_LINEAR_MAX,                 /* matrices of a node that have an h: also an expert's gate, up and down */
+    WEFT__CPU_H_MATS = WEFT_LINEAR_MAX, /* matrices of a node that have an h: also an expert's gate, up and down */
     WEFT__CPU_H_BYTES = 64 + 4 * WEFT_ADAPTER_RANK_MAX, /* of one */
     WEFT__CPU_FEW = 16                                  /* rows of a group that are taken together */
 };
 
 /* What an adapter changes about one weight. */
 typedef struct weft__cpu_pair {
-    int32_t rank;           /* 0: no A and B */
-    const weft__matmul *mm; /* that runs A */
-    const uint8_t *a, *b;   /* expert after expert; NULL where the weight is only looked up */
+    int32_t rank;                        /* 0: no A and B */
+    const weft__matmul *mm;              /* that runs A */
+    const uint8_t *a, *b;                /* expert after expert; NULL where the weight is only looked up */
     size_t a_stride, a_expert, b_expert; /* bytes from panel to panel, from expert to expert */
-    const float *gain;      /* [n] or NULL */
-    const uint8_t *rows;    /* of an embedding: B, row by row; NULL where it is none */
+    const float *gain;                   /* [n] or NULL */
+    const uint8_t *rows;                 /* of an embedding: B, row by row; NULL where it is none */
     size_t row_bytes;
     const uint8_t *columns; /* ... and A, transposed and packed as a B */
 } weft__cpu_pair;
@@ -70,13 +70,13 @@ typedef struct weft__cpu_prepared {
 
 /* h of the rows [first, last), which lie within `at`, for the matrices of a linear node. split: this thread's part of the matrices
  * and groups, instead of all. */
-void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
-                             int split);
+void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
+                             int64_t last, int split);
 /* Asks for what weft__cpu_shrink_linear will read first of its part. */
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
-void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert, const float *x,
-                          int64_t h_row, int mat);
+void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
+                          const float *x, int64_t h_row, int mat);
 
 /* Whose B is added to which rows of a block of outputs. */
 struct weft__cpu_delta {
@@ -85,7 +85,7 @@ struct weft__cpu_delta {
     const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
     int64_t row, n;      /* the block has rows [row, row + n) */
     int32_t expert;
-    uint32_t after;      /* h is there when so many shares of it were made (weft__cpu_await) */
+    uint32_t after; /* h is there when so many shares of it were made (weft__cpu_await) */
 };
 
 /* This thread's share of h is made. Returns what to wait for: by then it most likely has happened. */
@@ -94,9 +94,10 @@ uint32_t weft__cpu_arrive(weft_program *p, int thread);
 /* The groups of all rows of step s; rows [row, row + n) of them. */
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
-void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first, int64_t last,
-                      float *out, int64_t ldo);
+void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
+                      int64_t last, float *out, int64_t ldo);
 /* y [D] += what the row's adapter changes about row `token` of embedding w. */
-void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d, float *y);
+void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d,
+                                float *y);
 
 #endif

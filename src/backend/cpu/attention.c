@@ -36,7 +36,8 @@ static weft_status add_tile(weft_program *p, weft__cpu_tiling *t, int32_t row, i
     tile->first_split = first;
     tile->n_splits = last - first + 1;
     if (tile->n_splits > WEFT__CPU_MAX_SPLITS)
-        return weft_fail(err, WEFT_LIMIT, "row %d attends to more than %d positions", row, WEFT__CPU_MAX_SPLITS * WEFT__ATTN_SPLIT_TOKENS);
+        return weft_fail(err, WEFT_LIMIT, "row %d attends to more than %d positions", row,
+                         WEFT__CPU_MAX_SPLITS * WEFT__ATTN_SPLIT_TOKENS);
     for (int32_t i = 0; i < n; i++) cost += (uint64_t)(pos[i] + 1 - begin_of(t->window, pos[i]));
     tile[1].pair = tile->pair + tile->n_splits;
     tile[1].state = tile->state + (int64_t)tile->n_splits * n * t->heads;
@@ -73,8 +74,8 @@ weft_status weft__cpu_tile_rows(weft_program *p, weft_error *err)
 
 /* ---- one tile and key/value head ---- */
 
-static void describe_queries(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, weft__cpu_thread *th,
-                             weft__attn *q)
+static void describe_queries(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head,
+                             weft__cpu_thread *th, weft__attn *q)
 {
     int32_t heads = a->tiling->heads, dim = a->attr.head_dim_k;
     int64_t row_width = (int64_t)a->attr.n_heads * dim, group_width = (int64_t)heads * dim;
@@ -99,7 +100,8 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
     const weft_kv_group *g = a->group;
     const weft_kv_binding *b = &p->kv[a->attr.kv.group];
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)a->attr.kv.layer;
-    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k, v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
+    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
+             v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
     q->head_dim_k = g->head_dim_k;
     q->head_dim_v = g->head_dim_v;
     q->data = b->data;
@@ -133,10 +135,8 @@ static int32_t tile_at_cost(const weft__cpu_tiling *t, uint64_t cost)
     int32_t low = 0, high = t->n_tiles;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (t->tiles[middle].cost < cost)
-            low = middle + 1;
-        else
-            high = middle;
+        if (t->tiles[middle].cost < cost) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -172,10 +172,8 @@ static const weft__cpu_tile *tile_of_pair(const weft__cpu_tiling *t, int32_t pai
     int32_t low = 0, high = t->n_tiles - 1;
     while (low < high) {
         int32_t middle = low + (high - low + 1) / 2;
-        if (t->tiles[middle].pair <= pair)
-            low = middle;
-        else
-            high = middle - 1;
+        if (t->tiles[middle].pair <= pair) low = middle;
+        else high = middle - 1;
     }
     return &t->tiles[low];
 }
@@ -216,10 +214,8 @@ static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread
 static void run_attention(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_attention *a = s->data;
-    if (a->tiling->shared)
-        run_shared(p, a, thread);
-    else
-        run_whole(p, a, thread);
+    if (a->tiling->shared) run_shared(p, a, thread);
+    else run_whole(p, a, thread);
 }
 
 /* ---- building ---- */
@@ -235,7 +231,10 @@ static weft__cpu_tiling *tiling_of(weft_program *p, const weft_attr_attention *a
     weft__cpu_tile *tiles = weft__cpu_own(p, (size_t)p->segment->max_rows + 1, sizeof *tiles);
     if (!tiles) return NULL;
     weft__cpu_tiling *t = &p->tilings[p->n_tilings++];
-    *t = (weft__cpu_tiling){.window = a->window, .tile_rows = max32(1, TILE_QUERIES / heads), .heads = heads, .n_kv_heads = a->n_kv_heads,
+    *t = (weft__cpu_tiling){.window = a->window,
+                            .tile_rows = max32(1, TILE_QUERIES / heads),
+                            .heads = heads,
+                            .n_kv_heads = a->n_kv_heads,
                             .tiles = tiles};
     return t;
 }
@@ -249,13 +248,15 @@ weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_e
     int32_t group = attr->kv.group;
     *a = (weft__cpu_attention){*attr, &p->graph->kv_groups[group], t, s->node->in[0], s->node->out[0]};
     size_t n_q = (size_t)t->tile_rows * (size_t)t->heads, one = 2 + (size_t)attr->head_dim_v;
-    weft__cpu_need(&p->needs.attn, weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) * sizeof(float));
+    weft__cpu_need(&p->needs.attn,
+                   weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) * sizeof(float));
     weft__cpu_need(&p->needs.q, n_q * (size_t)attr->head_dim_k * sizeof(float));
     weft__cpu_need(&p->needs.state, WEFT__CPU_MAX_SPLITS * n_q * one * sizeof(float));
     weft__cpu_need(&p->needs.range, 2 * n_q * sizeof(int32_t));
     weft__cpu_need(&p->needs.shared, WEFT__CPU_SHARED_STATES * one * sizeof(float));
     /* The widest window that a layer of the group reads decides which pages must be there. */
-    if (!(p->uses_group[group] & 2) || (p->group_window[group] > 0 && (attr->window == 0 || attr->window > p->group_window[group])))
+    if (!(p->uses_group[group] & 2) ||
+        (p->group_window[group] > 0 && (attr->window == 0 || attr->window > p->group_window[group])))
         p->group_window[group] = attr->window;
     p->uses_group[group] |= 2;
     s->run = run_attention;

@@ -37,10 +37,8 @@ const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
     const weft_weight *w = &p->graph->weights[id];
     if (!p->vector[id]) {
         p->vector[id] = weft__cpu_own(p, (size_t)w->shape.d[0], sizeof(float));
-        if (p->vector[id])
-            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
-        else
-            *failed = 1;
+        if (p->vector[id]) p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
+        else *failed = 1;
     }
     return p->vector[id];
 }
@@ -84,8 +82,8 @@ static weft_status make_tables(weft_program *p, weft_error *err)
     p->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->seq_seen);
     p->threads = weft__cpu_own(p, (size_t)p->n_threads, sizeof *p->threads);
     p->scratch = weft__cpu_own(p, (size_t)p->n_threads, sizeof(weft_buffer *));
-    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group && p->group_window && p->wanted &&
-        p->seq_seen && p->threads && p->scratch)
+    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group && p->group_window &&
+        p->wanted && p->seq_seen && p->threads && p->scratch)
         return WEFT_OK;
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
 }
@@ -101,7 +99,8 @@ static weft_status make_packed(weft_program *p, const weft_image *image, weft_er
     }
     if ((st = weft__cpu_packed_bytes(p, &n, err))) return st;
     if (limit && n > limit)
-        return weft_fail(err, WEFT_NO_MEMORY, "the packed weights need %.1f GB and this machine has %.1f GB; use a smaller model or format",
+        return weft_fail(err, WEFT_NO_MEMORY,
+                         "the packed weights need %.1f GB and this machine has %.1f GB; use a smaller model or format",
                          (double)n / 1e9, (double)limit / 1e9);
     if ((st = new_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err))) return weft_fail_within(err, st, "packed weights");
     return WEFT_OK;
@@ -110,7 +109,8 @@ static weft_status make_packed(weft_program *p, const weft_image *image, weft_er
 static weft_status make_memory(weft_program *p, const weft_image *image, weft_error *err)
 {
     weft_status st;
-    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err))) return weft_fail_within(err, st, "activations");
+    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err)))
+        return weft_fail_within(err, st, "activations");
     for (int32_t t = 0; t < p->graph->n_tensors; t++) {
         uint64_t offset = p->segment->arena_offset[t];
         if (offset != UINT64_MAX) p->data[t] = (float *)((uint8_t *)p->arena->data + offset);
@@ -155,8 +155,8 @@ static weft_status build_steps(weft_program *p, weft_error *err)
     int any = 0;
     for (int32_t i = 0; i < segment->n_nodes; i++) any |= rotates(nodes[segment->nodes[i]].op);
     if (any)
-        p->steps[p->n_steps++] = (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS,
-                                                  .barrier = rotates(nodes[segment->nodes[0]].op)};
+        p->steps[p->n_steps++] =
+            (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
     for (int32_t i = 0; i < segment->n_nodes; i++) {
         weft__cpu_step *s = &p->steps[p->n_steps++];
         s->node = &nodes[segment->nodes[i]];
@@ -352,8 +352,10 @@ static weft_status describe(weft_program *p, weft_error *err)
 {
     weft__text t = {0};
     describe_matrices(p, &t);
-    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables\n", weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes);
-    weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6, (double)p->shared->n_bytes / 1e6);
+    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables\n", weft__tier_name(p->k->tier), p->n_threads,
+                      p->n_steps, p->n_ropes);
+    weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
+                      (double)p->shared->n_bytes / 1e6);
     if (t.failed) {
         weft__text_free(&t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory to describe a program");
@@ -373,7 +375,8 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     weft_status st;
     *out = NULL;
     if (g->size < sizeof *g || s->size < sizeof *s || o->size < offsetof(weft_compile_options, image))
-        return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version", g->size, s->size, o->size);
+        return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version", g->size,
+                         s->size, o->size);
     weft_program *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program");
     p->backend = b;
@@ -382,9 +385,9 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     p->segment = s;
     p->n_threads = b->n_threads;
     const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
-    if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) || (st = make_scratch(p, err)) ||
-        (st = weft__cpu_adapter_memory(p, err)) ||
-        (st = pack_weights(p, o, err)) || (st = describe(p, err))) {
+    if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) ||
+        (st = make_scratch(p, err)) || (st = weft__cpu_adapter_memory(p, err)) || (st = pack_weights(p, o, err)) ||
+        (st = describe(p, err))) {
         weft__cpu_program_free(&p);
         return st;
     }

@@ -55,10 +55,10 @@ typedef struct weft__cpu_input {
     int64_t k;
     int n_acts;
     const weft__act *act[WEFT_LINEAR_MAX];
-    int tile;                                  /* rows that one thread prepares: a multiple of every act's tile */
-    int64_t chunk;                             /* rows that run together, a multiple of tile: their prepared form fits the cache */
-    size_t tile_offset[WEFT_LINEAR_MAX];       /* of each form in the bytes of one tile */
-    size_t chunk_offset[WEFT_LINEAR_MAX];      /* ... of one chunk */
+    int tile;                             /* rows that one thread prepares: a multiple of every act's tile */
+    int64_t chunk;                        /* rows that run together, a multiple of tile: their prepared form fits the cache */
+    size_t tile_offset[WEFT_LINEAR_MAX];  /* of each form in the bytes of one tile */
+    size_t chunk_offset[WEFT_LINEAR_MAX]; /* ... of one chunk */
     size_t tile_bytes, chunk_bytes;
 } weft__cpu_input;
 
@@ -77,9 +77,9 @@ typedef struct weft__cpu_moe {
     weft_attr_moe attr;
     weft__cpu_input in_x, in_h;
     weft__cpu_matrix gate, up, down;
-    weft_tensor_id x, route, out, out_hidden; /* the last: WEFT_NONE unless asked for */
-    int64_t *split_f, *split_d;     /* [n_threads + 1]: of the F hidden values, and of the D outputs */
-    size_t act_x, hidden, act_h, y; /* offsets in the shared scratch */
+    weft_tensor_id x, route, out, out_hidden;         /* the last: WEFT_NONE unless asked for */
+    int64_t *split_f, *split_d;                       /* [n_threads + 1]: of the F hidden values, and of the D outputs */
+    size_t act_x, hidden, act_h, y;                   /* offsets in the shared scratch */
     size_t x_offset[WEFT_LINEAR_MAX], tile_x, tile_h; /* where each form of x begins in act_x; bytes of a tile */
 } weft__cpu_moe;
 
@@ -100,9 +100,9 @@ typedef struct weft__cpu_rope {
 /* Rows [row, row + n) of one sequence that are attended to together. */
 typedef struct weft__cpu_tile {
     int32_t row, n, seq, first_split, n_splits;
-    int32_t pair;     /* splits of all tiles before this one */
-    int64_t state;    /* (query, split) pairs of all tiles before this one, of one key/value head */
-    uint64_t cost;    /* query-position pairs of all tiles before this one, of one key/value head */
+    int32_t pair;  /* splits of all tiles before this one */
+    int64_t state; /* (query, split) pairs of all tiles before this one, of one key/value head */
+    uint64_t cost; /* query-position pairs of all tiles before this one, of one key/value head */
 } weft__cpu_tile;
 
 /* How the rows of a step are tiled, for all layers with the same window and number of heads per key/value head. */
@@ -154,18 +154,18 @@ typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
 
 /* One thread's scratch; each pointer has the room that the largest step needs. */
 typedef struct weft__cpu_thread {
-    float *row;    /* a normed row, a head */
-    uint8_t *act;  /* prepared rows of its own */
-    float *glu;    /* [WEFT__CPU_GLU_FLOATS] */
-    float *attn;   /* of the attention kernel */
-    float *q;      /* gathered queries */
-    float *state;  /* [WEFT__CPU_MAX_SPLITS][queries][2 + V] */
-    int32_t *range; /* [2][queries] begin and end of each query */
+    float *row;                  /* a normed row, a head */
+    uint8_t *act;                /* prepared rows of its own */
+    float *glu;                  /* [WEFT__CPU_GLU_FLOATS] */
+    float *attn;                 /* of the attention kernel */
+    float *q;                    /* gathered queries */
+    float *state;                /* [WEFT__CPU_MAX_SPLITS][queries][2 + V] */
+    int32_t *range;              /* [2][queries] begin and end of each query */
     int32_t *slot_row, *slot_of; /* [max_slots] row of a slot; slot of (row, rank) */
     int32_t *expert_n;           /* [n_experts + 1] */
     weft__cpu_block *blocks;
-    uint8_t *taken; /* forms of a few rows of one adapter */
-    float *h;       /* their A x */
+    uint8_t *taken;               /* forms of a few rows of one adapter */
+    float *h;                     /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
     uint32_t n_shrunk;            /* what p->n_shrunk is when all threads have made as many shares as this one */
 } weft__cpu_thread;
@@ -196,22 +196,22 @@ struct weft_program {
     const weft__kernels *k;
     const weft_graph *graph;
     const weft_segment *segment;
-    int n_threads;         /* of this step: backend->n_threads, or fewer while cores are taken away by others */
+    int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
     weft__cpu_step *steps;
     int32_t n_steps;
     float **data; /* [n_tensors] */
     weft_buffer *arena, *packed, *shared, *h_buffer;
-    uint8_t *h;                 /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
+    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
     const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft_buffer **scratch;     /* [backend->n_threads] */
     weft__cpu_thread *threads; /* [backend->n_threads] */
     weft__cpu_claim *claims;   /* [needs.chunks][backend->n_threads] */
     weft__cpu_needs needs;
-    void *owned;           /* head of a list of blocks that live as long as the program */
+    void *owned;             /* head of a list of blocks that live as long as the program */
     uint8_t **weight_panels; /* [n_weights] where a packed weight lies, or NULL */
-    uint64_t n_packed;     /* bytes given out of `packed` */
-    float **vector;        /* [n_weights] the weight as floats, or NULL */
-    weft__cpu_rope *ropes; /* [n_nodes] room */
+    uint64_t n_packed;       /* bytes given out of `packed` */
+    float **vector;          /* [n_weights] the weight as floats, or NULL */
+    weft__cpu_rope *ropes;   /* [n_nodes] room */
     weft__cpu_tiling *tilings;
     int32_t n_ropes, n_tilings;
     uint8_t *uses_group;   /* [n_kv_groups] bits: 1 written, 2 read */
@@ -221,13 +221,13 @@ struct weft_program {
     /* this step */
     const weft_rows *rows;
     const weft_kv_binding *kv;
-    int32_t *wanted;       /* [max_wanted] */
-    uint32_t *seq_seen;    /* [max_rows] number of the step in which a sequence was seen */
+    int32_t *wanted;    /* [max_wanted] */
+    uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
     int32_t *group_start;       /* [max_rows + 1] */
     atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
-    weft_profile_log *profile; /* NULL: steps are not timed */
+    weft_profile_log *profile;  /* NULL: steps are not timed */
 };
 
 /* n * size bytes, zeroed and aligned to 64, that are freed with the program; NULL when memory runs out. */
@@ -286,7 +286,8 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
 /* Packs the outputs [first, last) of every expert. */
 void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last);
 /* Prepares row `row` of n rows, which begin at `acts`, in every form; x [k]. offset: tile_offset or chunk_offset. */
-static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset, const float *x, int64_t row, int64_t n, uint8_t *acts)
+static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset, const float *x, int64_t row, int64_t n,
+                                 uint8_t *acts)
 {
     for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
 }
@@ -300,9 +301,9 @@ static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert,
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
 /* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first]. Biases included, and what adapters add. */
-void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up, int activation,
-                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n,
-                     const weft__cpu_delta *delta, float *out, int64_t ldo);
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
+                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
+                     int64_t n, const weft__cpu_delta *delta, float *out, int64_t ldo);
 
 /* ---- whole provider ---- */
 

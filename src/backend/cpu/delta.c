@@ -44,13 +44,15 @@ weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_er
     p->groups[0].n = p->groups[1].n = 0;
     if (!rows->adapter) return WEFT_OK;
     if (rows->n_adapters < 0 || rows->n_adapters > p->segment->max_rows || (rows->n_adapters && !rows->adapters))
-        return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters, p->segment->max_rows);
+        return weft_fail(err, WEFT_ARGUMENT, "a step with %d adapters; the plan is for %d rows", rows->n_adapters,
+                         p->segment->max_rows);
     for (int32_t i = 0; i < rows->n_adapters; i++)
         if (rows->adapters[i] && rows->adapters[i]->program != p)
             return weft_fail(err, WEFT_ARGUMENT, "adapter %d of the step was made for another program", i);
     for (int32_t r = 0; r < rows->n_rows; r++)
         if (rows->adapter[r] < -1 || rows->adapter[r] >= rows->n_adapters)
-            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r], rows->n_adapters);
+            return weft_fail(err, WEFT_ARGUMENT, "row %d asks for adapter %d; the step has %d", r, rows->adapter[r],
+                             rows->n_adapters);
     atomic_store_explicit(&p->n_shrunk, 0, memory_order_relaxed);
     for (int t = 0; t < p->n_threads; t++) p->threads[t].n_shrunk = 0;
     group(rows, NULL, rows->n_rows, p->group_start, &p->groups[0]);
@@ -80,11 +82,13 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
 {
     size_t max_rows = (size_t)p->segment->max_rows, max_wanted = (size_t)p->segment->max_wanted;
     size_t n_rows = p->needs.slots / sizeof(int32_t) > max_rows ? p->needs.slots / sizeof(int32_t) : max_rows;
-    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_rows * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES};
+    weft_buffer_spec spec = {
+        .size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_rows * WEFT__CPU_H_MATS * WEFT__CPU_H_BYTES};
     for (int i = 0; i < 2; i++) {
         p->groups[i].list = weft__cpu_own(p, max_rows, sizeof(weft__cpu_group));
         p->groups[i].rows = weft__cpu_own(p, i ? max_wanted : max_rows, sizeof(int32_t));
-        if (!p->groups[i].list || !p->groups[i].rows) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
+        if (!p->groups[i].list || !p->groups[i].rows)
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
     }
     p->group_start = weft__cpu_own(p, max_rows + 1, sizeof(int32_t));
     if (!p->group_start) return weft_fail(err, WEFT_NO_MEMORY, "no memory to group %zu rows", max_rows);
@@ -113,8 +117,8 @@ static void fetch_a(const weft_adapter *a, const weft__cpu_linear *l, int from)
 /* ---- A ---- */
 
 /* h of n prepared rows of one adapter; h_rows: whose. */
-static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k, int32_t expert,
-                   const void *acts, int64_t n, const int32_t *h_rows, int mat)
+static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k,
+                   int32_t expert, const void *acts, int64_t n, const int32_t *h_rows, int mat)
 {
     pair->mm->run(pair->a + (size_t)expert * pair->a_expert, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
     for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
@@ -157,8 +161,8 @@ void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int 
     if (groups->n) fetch_a(groups->list[begin / l->n_mat].adapter, l, (int)(begin % l->n_mat));
 }
 
-void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first, int64_t last,
-                             int split)
+void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
+                             int64_t last, int split)
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = groups_of(p, s->rows);
@@ -182,8 +186,8 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
     }
 }
 
-void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert, const float *x,
-                          int64_t h_row, int mat)
+void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
+                          const float *x, int64_t h_row, int mat)
 {
     weft__cpu_thread *th = &p->threads[thread];
     const weft__cpu_pair *pair = &a->pair[m->id];
@@ -220,8 +224,8 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
 }
 
 /* n rows of one group. */
-static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat, int64_t first,
-                        int64_t last, const int64_t *rows, int n, float *const *y)
+static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat,
+                        int64_t first, int64_t last, const int64_t *rows, int n, float *const *y)
 {
     const void *h[WEFT__CPU_FEW];
     for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
@@ -230,8 +234,8 @@ static void expand_rows(const weft_program *p, const weft_adapter *a, const weft
     a->expand->run(b_of(a, pair, expert, first), last - first, pair->rank, h, n, y);
 }
 
-void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first, int64_t last,
-                      float *out, int64_t ldo)
+void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
+                      int64_t last, float *out, int64_t ldo)
 {
     if (d->n_groups) await(p, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
@@ -258,7 +262,8 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
     }
 }
 
-void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d, float *y)
+void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d,
+                                float *y)
 {
     const weft__cpu_pair *pair = &a->pair[w];
     weft__cpu_thread *th = &p->threads[thread];

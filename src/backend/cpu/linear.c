@@ -15,8 +15,8 @@ const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, we
     return th->row;
 }
 
-static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset, int64_t row_in_step,
-                        int64_t row, int64_t n, uint8_t *acts)
+static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset,
+                        int64_t row_in_step, int64_t row, int64_t n, uint8_t *acts)
 {
     weft__cpu_put(&l->input, offset, weft__cpu_linear_row(p, l, th, row_in_step), row, n, acts);
 }
@@ -165,7 +165,8 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows, weft__cpu_delta_of(p, s->rows, begin, rows)});
+        multiply_blocks(p, l, thread, claims,
+                        (rows_at){acts, in->chunk_offset, begin, rows, weft__cpu_delta_of(p, s->rows, begin, rows)});
     }
 }
 

@@ -5,8 +5,9 @@
 #include "base/check.h"
 
 enum {
-    CHUNK_BYTES = 320 << 10,   /* of prepared rows: they stay in the second-level cache while the weights stream past */
-    MIN_CHUNK = 32, MAX_CHUNK = 256
+    CHUNK_BYTES = 320 << 10, /* of prepared rows: they stay in the second-level cache while the weights stream past */
+    MIN_CHUNK = 32,
+    MAX_CHUNK = 256
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -96,7 +97,8 @@ void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last)
         /* A range begins with a panel, or behind the last one of a matrix that is smaller than a panel. */
         for (int64_t panel = (first + rows - 1) / rows; panel * rows < last; panel++) {
             int64_t row = panel * rows, n = m->n - row < rows ? m->n - row : rows;
-            m->mm->pack(source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k, panels + (size_t)panel * m->stride);
+            m->mm->pack(source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k,
+                        panels + (size_t)panel * m->stride);
         }
     }
 }
@@ -160,11 +162,12 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
     }
 }
 
-void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up, int activation,
-                     int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset, int64_t n,
-                     const weft__cpu_delta *delta, float *out, int64_t ldo)
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
+                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
+                     int64_t n, const weft__cpu_delta *delta, float *out, int64_t ldo)
 {
-    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), WEFT__EXPAND_ROWS), block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
+    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), WEFT__EXPAND_ROWS),
+            block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
     if (block < unit) block = unit;
     for (int64_t o = first, end; o < last; o = end) {
         end = o + block < last ? o + block : last;

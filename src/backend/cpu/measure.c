@@ -16,7 +16,7 @@ typedef struct job {
     double (*spin)(int ms);
     uint64_t (*read)(const void *p, size_t n_bytes);
     const uint8_t *data;
-    double rate[1024]; /* per thread */
+    double rate[1024];        /* per thread */
     atomic_uint_fast64_t sum; /* so that the reads have a use */
 } job;
 
@@ -92,7 +92,8 @@ static weft_status measure_read(job *j, double *gb_s, weft_error *err)
 
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
 {
-    if (out->size < sizeof *out) return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, sizeof *out);
+    if (out->size < sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, sizeof *out);
     weft__peak_kernels peaks;
     weft__peak_kernels_get(b->tiers, &peaks);
     job j = {.b = b, .read = peaks.read};

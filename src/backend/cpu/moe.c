@@ -124,13 +124,15 @@ static void shrink_hidden(weft_program *p, const weft__cpu_step *s, int64_t n_ro
     int64_t used = m->attr.n_used, last = weft__cpu_share(n_rows * used, thread + 1, p->n_threads);
     for (int64_t i = weft__cpu_share(n_rows * used, thread, p->n_threads); i < last; i++) {
         const weft_adapter *a = weft__cpu_adapter_of(p, s->rows, i / used);
-        int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)), slot = p->threads[thread].slot_of[i];
+        int32_t expert = expert_of(&m->attr, p->data[m->route], i / used, (int32_t)(i % used)),
+                slot = p->threads[thread].slot_of[i];
         if (a) weft__cpu_shrink_row(p, thread, a, &m->down, expert, hidden + slot * m->down.k, slot, 2);
     }
 }
 
 /* The groups of a block: runs of slots with one adapter. */
-static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_step *s, const weft__cpu_block *k, weft__cpu_thread *th)
+static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_step *s, const weft__cpu_block *k,
+                                      weft__cpu_thread *th)
 {
     weft__cpu_delta d = {.group = th->slot_groups, .row = k->slot, .n = k->n, .expert = k->expert};
     if (p->groups[0].n == 0) return d;
@@ -148,8 +150,8 @@ static weft__cpu_delta delta_of_block(const weft_program *p, const weft__cpu_ste
 
 /* Prepares this thread's share of the tiles of all blocks. Row i of a block is row `slot_row[slot + i]` of x; slot_row NULL: row
  * slot + i itself, and the tiles are those of h. */
-static void prepare(const weft__cpu_input *in, const size_t *offset, size_t tile_bytes, const weft__cpu_thread *th, int32_t n_blocks,
-                    const float *x, const int32_t *slot_row, uint8_t *acts, int thread, int n_threads)
+static void prepare(const weft__cpu_input *in, const size_t *offset, size_t tile_bytes, const weft__cpu_thread *th,
+                    int32_t n_blocks, const float *x, const int32_t *slot_row, uint8_t *acts, int thread, int n_threads)
 {
     const weft__cpu_block *end = &th->blocks[n_blocks - 1];
     int32_t n_tiles = (slot_row ? end->tile_x : end->tile_h) + (end->n + in->tile - 1) / in->tile;
@@ -211,7 +213,8 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
 }
 
 /* The hidden values to whoever asked for them: this thread's share of the rows, each row's in order of rank. */
-static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden, int64_t n_rows, int thread)
+static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden, int64_t n_rows,
+                        int thread)
 {
     int64_t f = m->gate.n, used = m->attr.n_used, last = weft__cpu_share(n_rows, thread + 1, p->n_threads) * used;
     float *out = p->data[m->out_hidden];
@@ -265,7 +268,8 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
     size_t blocks = (experts < slots ? experts : slots) + slots / chunk + 1;
     weft_status st;
     if ((st = tile_bytes(&m->in_x, &m->tile_x, err)) || (st = tile_bytes(&m->in_h, &m->tile_h, err))) return st;
-    size_t form_x = (slots / (size_t)m->in_x.tile + blocks) * m->tile_x, form_h = (slots / (size_t)m->in_h.tile + blocks) * m->tile_h;
+    size_t form_x = (slots / (size_t)m->in_x.tile + blocks) * m->tile_x,
+           form_h = (slots / (size_t)m->in_h.tile + blocks) * m->tile_h;
     for (int a = 0; a < m->in_x.n_acts; a++) m->x_offset[a] = (size_t)a * form_x;
     m->hidden = m->act_x + (size_t)m->in_x.n_acts * form_x;
     m->act_h = m->hidden + weft__cpu_round(slots * (size_t)m->gate.n * sizeof(float));

@@ -27,7 +27,8 @@ static weft_status set_option(settings *s, const char *text, size_t n, weft_erro
         char *end;
         long threads = strtol(option + 8, &end, 10);
         if (end == option + 8 || *end || threads < 0 || threads > WEFT__MAX_THREADS)
-            return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen", option, WEFT__MAX_THREADS);
+            return weft_fail(err, WEFT_ARGUMENT, "option %s: give a number of threads from 1 to %d, or 0 to have it chosen",
+                             option, WEFT__MAX_THREADS);
         s->n_threads = (int)threads;
         return WEFT_OK;
     }
@@ -95,10 +96,12 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
 {
     if (out->size < sizeof *out)
         return weft_fail(err, WEFT_ABI, "weft_backend_info has %u bytes; this provider fills %zu", out->size, sizeof *out);
-    weft_backend_info info = {.size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__cpu_memory_bytes()};
+    weft_backend_info info = {
+        .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__cpu_memory_bytes()};
     size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s", weft__cpu_name());
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {
-        if (b->tiers >> t & 1) n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));
+        if (b->tiers >> t & 1)
+            n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));
     }
     info.domains = 1u << WEFT_DOMAIN_HOST | 1u << WEFT_DOMAIN_MAPPED | 1u << WEFT_DOMAIN_PINNED | 1u << WEFT_DOMAIN_SHARED |
                    1u << WEFT_DOMAIN_IMPORTED;

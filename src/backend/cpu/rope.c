@@ -12,7 +12,8 @@
 static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 {
     return a->n_rot == b->n_rot && a->base == b->base && a->freq_scale == b->freq_scale && a->ext_factor == b->ext_factor &&
-           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow && a->n_ctx_orig == b->n_ctx_orig;
+           a->attn_factor == b->attn_factor && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow &&
+           a->n_ctx_orig == b->n_ctx_orig;
 }
 
 /* The program's entry for a configuration; NULL when memory runs out. */
@@ -51,8 +52,8 @@ void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread)
 }
 
 /* y = heads [first, last) of row r of x [R][n_heads * head_dim], rotated; y and x begin at those heads. */
-static void rotate(const weft_program *p, const weft__cpu_rope *rope, const weft_attr_rope *a, int64_t r, int64_t first, int64_t last,
-                   const float *x, float *y)
+static void rotate(const weft_program *p, const weft__cpu_rope *rope, const weft_attr_rope *a, int64_t r, int64_t first,
+                   int64_t last, const float *x, float *y)
 {
     memcpy(y, x, (size_t)((last - first) * a->head_dim) * sizeof *y);
     p->k->rope(y, (int)(last - first), a->head_dim, a->n_rot, a->style, rope->cs + r * a->n_rot);
@@ -65,7 +66,8 @@ static void run_rope(weft_program *p, const weft__cpu_step *s, int thread)
     int64_t u = weft__cpu_share(n, thread, p->n_threads), last = weft__cpu_share(n, thread + 1, p->n_threads);
     while (u < last) {
         int64_t r = u / heads, first = u % heads, end = last - r * heads < heads ? last - r * heads : heads;
-        rotate(p, s->data, a, r, first, end, p->data[s->node->in[0]] + u * a->head_dim, p->data[s->node->out[0]] + u * a->head_dim);
+        rotate(p, s->data, a, r, first, end, p->data[s->node->in[0]] + u * a->head_dim,
+               p->data[s->node->out[0]] + u * a->head_dim);
         u += end - first;
     }
 }
@@ -81,7 +83,8 @@ static void put_head(weft_program *p, const weft__cpu_step *s, weft__cpu_thread 
     int32_t pos = p->rows->pos[r], slot = pos & (g->page_tokens - 1);
     int32_t page = p->rows->seqs[p->rows->seq[r]].pages[kv->kv.group][pos / g->page_tokens];
     uint64_t size = b->dtype == WEFT_F32 ? 4 : 2, layer = weft_kv_layer_elems(g) * (uint64_t)kv->kv.layer;
-    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k, v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
+    uint64_t k_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_k,
+             v_part = (uint64_t)g->page_tokens * (uint64_t)g->head_dim_v;
     uint8_t *base = (uint8_t *)b->data + (uint64_t)page * b->page_bytes + layer * size;
     const float *k = p->data[kv->k] + (r * g->n_kv_heads + h) * g->head_dim_k;
     const float *v = p->data[kv->v] + (r * g->n_kv_heads + h) * g->head_dim_v;

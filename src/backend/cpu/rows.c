@@ -33,7 +33,8 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
         float *y = out(p, s) + r * d;
         if (rows->token && rows->token[r] != WEFT_NONE) {
             const weft_adapter *a = weft__cpu_adapter_of(p, WEFT_ROWS, r);
-            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d, y);
+            p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset + (uint64_t)rows->token[r] * w->row_bytes, d,
+                             y);
             if (a) weft__cpu_expand_embedding(p, thread, a, s->node->w[0], rows->token[r], d, y);
         } else {
             memcpy(y, rows->embd + r * d, (size_t)d * sizeof *y);
@@ -70,10 +71,8 @@ static void run_norm(weft_program *p, const weft__cpu_step *s, int thread)
     for (int64_t i = weft__cpu_share(n, thread, p->n_threads); i < last; i++) {
         const float *x = in(p, s, 0) + i * w->group;
         float *y = out(p, s) + i * w->group;
-        if (a->kind == WEFT_NORM_LAYER)
-            norm_layer(x, w, a->eps, w->group, y);
-        else
-            p->k->norm_rms(x, w->w, a->eps, w->group, y);
+        if (a->kind == WEFT_NORM_LAYER) norm_layer(x, w, a->eps, w->group, y);
+        else p->k->norm_rms(x, w->w, a->eps, w->group, y);
     }
 }
 

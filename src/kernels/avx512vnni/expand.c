@@ -7,9 +7,9 @@
 #include "kernels/simd/unroll.h"
 
 enum {
-    TOGETHER = 4,     /* rows that share a register of codes */
-    AHEAD = 2048,     /* bytes that are asked for early */
-    HEAD = 8,         /* of a prepared h: f32 scale, int32 that sums start from */
+    TOGETHER = 4, /* rows that share a register of codes */
+    AHEAD = 2048, /* bytes that are asked for early */
+    HEAD = 8,     /* of a prepared h: f32 scale, int32 that sums start from */
     REG = 4 * WEFT__EXPAND_ROWS
 };
 
@@ -68,8 +68,8 @@ static void h_put(uint32_t f, const float *h, int64_t rank, uint8_t *to)
 }
 
 /* One panel times n_rows rows, all 16 outputs or n. */
-MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h, float *const *y, int64_t at,
-                         int n)
+MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h, float *const *y,
+                         int64_t at, int n)
 {
     vi low[TOGETHER], high[TOGETHER];
     UNROLL for (int t = 0; t < n_rows; t++)
@@ -103,7 +103,8 @@ MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n
     }
 }
 
-MM_INLINE void rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, float *const *y)
+MM_INLINE void rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h,
+                    float *const *y)
 {
     const int64_t n_regs = ex_groups(rank, reg_ranks(f));
     const size_t bytes = panel_bytes(f, rank);

@@ -58,8 +58,8 @@ static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, c
     {                                                                                                                            \
         add(WEFT_##type, panels, n_out, rank, h, m, y);                                                                          \
     }                                                                                                                            \
-    const weft__expand weft__expand_##id##_ref = {                                                                               \
-        "expand_" #id "_ref", WEFT_##type, WEFT__TIER_REF, id##_bytes, id##_pack, ex_h_bytes, id##_put, id##_run};
+    const weft__expand weft__expand_##id##_ref = {"expand_" #id "_ref", WEFT_##type, WEFT__TIER_REF, id##_bytes, id##_pack,      \
+                                                  ex_h_bytes,           id##_put,    id##_run};
 
 EXPAND(F32, f32)
 EXPAND(BF16, bf16)

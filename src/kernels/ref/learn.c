@@ -25,7 +25,8 @@ static double activation(int act, double x, double *slope)
 {
     if (act == WEFT_ACT_SILU || act == WEFT_ACT_GELU_TANH) {
         double c = act == WEFT_ACT_SILU ? 0 : 1.59576912160573071176, z = x * x;
-        double u = c == 0 ? x : c * (x + 0.044715 * x * z), by = c == 0 ? 1 : c * (1 + 0.134145 * z), s = sigmoid(u), tail = s * (1 - s);
+        double u = c == 0 ? x : c * (x + 0.044715 * x * z), by = c == 0 ? 1 : c * (1 + 0.134145 * z), s = sigmoid(u),
+               tail = s * (1 - s);
         *slope = tail == 0 ? s : s + x * tail * by;
         return x * s;
     }

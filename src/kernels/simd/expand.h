@@ -53,7 +53,8 @@ MM_INLINE int ex_offset(uint32_t f, int r)
     return f == WEFT_F32 ? 4 * r : f == WEFT_BF16 ? 2 * r : r;
 }
 
-MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, float *const *y)
+MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h,
+                       float *const *y)
 {
     const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {

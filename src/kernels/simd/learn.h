@@ -55,8 +55,8 @@ static inline vf gelu_erf_slope(vf x)
 }
 
 /* One loop for all activations; `act` is a constant where this is called. */
-static inline __attribute__((always_inline)) void glu_back_with(int act, const float *gate, const float *up, const float *dy, int64_t n,
-                                                                float *dgate, float *dup)
+static inline __attribute__((always_inline)) void glu_back_with(int act, const float *gate, const float *up, const float *dy,
+                                                                int64_t n, float *dgate, float *dup)
 {
     for (int64_t i = 0; i < n; i += VF_N) {
         vf x = vf_get(gate + i, n - i), u = vf_get(up + i, n - i), g = vf_get(dy + i, n - i), y = x, slope = vf_set(1.0f);

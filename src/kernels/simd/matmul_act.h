@@ -102,7 +102,8 @@ MM_INLINE void mm_act8_step(int dot32, const float *x, int64_t left, int t, int 
 static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
 {
     const int64_t first = row / MM_TILE * MM_TILE, to_first = to_row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
-    const int n = mm_tile_rows(first, m), t = (int)(row - first), to_n = mm_tile_rows(to_first, to_m), u = (int)(to_row - to_first);
+    const int n = mm_tile_rows(first, m), t = (int)(row - first), to_n = mm_tile_rows(to_first, to_m),
+              u = (int)(to_row - to_first);
     const uint8_t *s = (const uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
     uint8_t *d = (uint8_t *)to + (size_t)to_first * (size_t)steps * MM_ROW_STEP;
     for (int64_t i = 0; i < steps; i++, s += (size_t)n * MM_ROW_STEP, d += (size_t)to_n * MM_ROW_STEP) {

@@ -101,7 +101,8 @@ static inline void mm_float_act_put(const float *x, int64_t k, int64_t row, int6
 static inline void mm_float_act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
 {
     enum { STEP = MM_UNITS * 4 };
-    const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE, to_first = to_row / MM_FLOAT_TILE * MM_FLOAT_TILE, steps = mm_unit_steps(k);
+    const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE, to_first = to_row / MM_FLOAT_TILE * MM_FLOAT_TILE,
+                  steps = mm_unit_steps(k);
     const int n_rows = mm_float_tile_rows(first, m), to_n = mm_float_tile_rows(to_first, to_m);
     const uint8_t *s = (const uint8_t *)act + (first * steps + (row - first)) * STEP;
     uint8_t *d = (uint8_t *)to + (to_first * steps + (to_row - to_first)) * STEP;

@@ -358,8 +358,8 @@ MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], con
 
 /* Two neighbouring panels times one tile of MM_TILE rows, all outputs there. Meanwhile `lines` lines per step from `next` on are
  * fetched: the tiles of a chunk share the fetching of the pair that comes next. */
-MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next, int lines,
-                            float *out, int64_t ldo)
+MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next,
+                            int lines, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
@@ -416,7 +416,7 @@ MM_INLINE int mm_is_wide(int f)
     static int64_t name##_pairs(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,             \
                                 int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)                              \
     {                                                                                                                            \
-        if (mm_is_wide(f)) return wide_run(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                       \
+        if (mm_is_wide(f)) return wide_run(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                      \
         return mm_run_pairs(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                                     \
     }
 #define MM_PAIRS(f, name) (mm_in_pairs(f) || mm_is_wide(f) ? name##_pairs : NULL)

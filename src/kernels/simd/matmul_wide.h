@@ -11,11 +11,11 @@
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_H
 
 enum {
-    WIDE_STEPS = 8,              /* a multiple of every mm_steps */
-    WIDE_OUTS = 2 * MM_R,        /* outputs of a pair of panels */
-    WIDE_ROWS = 4,               /* rows side by side: 8 sums hide the latency of the multipliers */
-    WIDE_ENOUGH = 3 * MM_TILE,   /* rows that repay it: with fewer, what is fetched comes in too large lumps */
-    WIDE_CODES = 8 * 2 * MM_REG, /* bytes of the codes of half a step: registers [8 groups][2 panels] */
+    WIDE_STEPS = 8,                         /* a multiple of every mm_steps */
+    WIDE_OUTS = 2 * MM_R,                   /* outputs of a pair of panels */
+    WIDE_ROWS = 4,                          /* rows side by side: 8 sums hide the latency of the multipliers */
+    WIDE_ENOUGH = 3 * MM_TILE,              /* rows that repay it: with fewer, what is fetched comes in too large lumps */
+    WIDE_CODES = 8 * 2 * MM_REG,            /* bytes of the codes of half a step: registers [8 groups][2 panels] */
     WIDE_HALF = WIDE_CODES + 2 * 2 * MM_REG /* and behind them its scales: floats [2 quarters][2 panels] */
 };
 
@@ -123,7 +123,8 @@ MM_INLINE int64_t wide_run(int f, const uint8_t *w, size_t stride, int64_t n_out
         for (int64_t p = 0; p < n_parts; p++) {
             const int64_t first = p * at_once, spans = n_spans - first < at_once ? n_spans - first : at_once;
             const int last = p == n_parts - 1;
-            for (int i = 0; i < 2; i++) wide_unpack(f, w + (size_t)i * stride + first * mm_span_bytes(f, MM_R), (int)spans, i, codes);
+            for (int i = 0; i < 2; i++)
+                wide_unpack(f, w + (size_t)i * stride + first * mm_span_bytes(f, MM_R), (int)spans, i, codes);
             const uint8_t *a = act + c * row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             float *sum = sums;
             for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * row_bytes, sum += MM_TILE * WIDE_OUTS) {

@@ -25,7 +25,8 @@ static void build(weft__build *m)
         attn.rope_factors = factors;
         x = weft__op_add(m->b, l, x, weft__build_attention(m, l, weft__build_norm(m, l, x, "attn_norm"), &attn));
         weft_tensor_id h = weft__build_norm(m, l, x, "ffn_norm");
-        h = hp->n_experts > 0 ? weft__build_moe(m, l, h, WEFT_MOE_SOFTMAX, 1, WEFT_ACT_SILU) : weft__build_ffn(m, l, h, WEFT_ACT_SILU);
+        h = hp->n_experts > 0 ? weft__build_moe(m, l, h, WEFT_MOE_SOFTMAX, 1, WEFT_ACT_SILU)
+                              : weft__build_ffn(m, l, h, WEFT_ACT_SILU);
         x = weft__op_add(m->b, l, x, h);
     }
     weft__build_head(m, x);

@@ -18,7 +18,8 @@ static weft_weight_id rope_factors(weft__build *m)
 {
     const weft__hparams *hp = m->hp;
     int long_context = hp->n_ctx > hp->rope.n_ctx_orig;
-    return weft__build_weight(m, WEFT__OPTIONAL, hp->rope.n_rot / 2, 0, "%s", long_context ? "rope_factors_long.weight" : "rope_factors_short.weight");
+    return weft__build_weight(m, WEFT__OPTIONAL, hp->rope.n_rot / 2, 0, "%s",
+                              long_context ? "rope_factors_long.weight" : "rope_factors_short.weight");
 }
 
 static weft__attn_block attention_block(weft__build *m, int l)
@@ -26,8 +27,14 @@ static weft__attn_block attention_block(weft__build *m, int l)
     const weft__hparams *hp = m->hp;
     int64_t d = hp->d_model, n_q = (int64_t)hp->n_heads * hp->head_dim_k, n_k = (int64_t)hp->n_kv_heads * hp->head_dim_k;
     int64_t n_v = (int64_t)hp->n_kv_heads * hp->head_dim_v, all = n_q + n_k + n_v;
-    weft__attn_block a = {.q_bias = WEFT_NONE, .k_bias = WEFT_NONE, .v_bias = WEFT_NONE, .out_bias = WEFT_NONE, .q_norm = WEFT_NONE,
-                          .k_norm = WEFT_NONE, .rope = hp->rope, .scale = 1.0f / sqrtf((float)hp->head_dim_k)};
+    weft__attn_block a = {.q_bias = WEFT_NONE,
+                          .k_bias = WEFT_NONE,
+                          .v_bias = WEFT_NONE,
+                          .out_bias = WEFT_NONE,
+                          .q_norm = WEFT_NONE,
+                          .k_norm = WEFT_NONE,
+                          .rope = hp->rope,
+                          .scale = 1.0f / sqrtf((float)hp->head_dim_k)};
     a.q = weft__build_rows(m, d, all, 0, n_q, "blk.%d.attn_qkv.weight", l);
     a.k = weft__build_rows(m, d, all, n_q, n_k, "blk.%d.attn_qkv.weight", l);
     a.v = weft__build_rows(m, d, all, n_q + n_k, n_v, "blk.%d.attn_qkv.weight", l);
