@@ -137,7 +137,7 @@ static void an_embedding_has_length_one_and_depends_on_its_text(void **state)
 
 typedef struct witness {
     answer a;
-    atomic_int n, *reading, *asked;
+    atomic_int n, *reading, *submitted;
     int n_meanwhile;
 } witness;
 
@@ -146,8 +146,9 @@ static int count_tokens(void *arg, const weft_event *e)
     witness *w = arg;
     if (e->kind == WEFT_EVENT_FINISHED) return on_event(&w->a, e);
     if (e->kind != WEFT_EVENT_TOKEN) return 0;
-    if (atomic_fetch_add(&w->n, 1) >= 3)
-        while (!atomic_load(w->asked)) usleep(200); /* nobody ends before the long one is there */
+    int n = atomic_fetch_add(&w->n, 1),
+        wanted = n >= 3 ? 4 : 3; /* the three begin together; nobody ends before the long one is there */
+    while (atomic_load(w->submitted) < wanted) usleep(200);
     w->n_meanwhile += atomic_load(w->reading);
     return 0;
 }
@@ -171,11 +172,11 @@ static void a_long_prompt_delays_others_by_a_chunk_at_most(void **state)
     p.chunk = CHUNK;
     weft_engine *e = open_engine(model, &p);
     static int32_t tokens[8000];
-    atomic_int reading = 0, asked = 0;
+    atomic_int reading = 0, submitted = 0;
     static witness w[4];
     uint64_t id[4];
     for (int i = 0; i < 4; i++) {
-        w[i] = (witness){.a = {.hall = &the_hall}, .reading = &reading, .asked = &asked};
+        w[i] = (witness){.a = {.hall = &the_hall}, .reading = &reading, .submitted = &submitted};
         ask q;
         simple(&q, 20, 400);
         q.p.tokens = q.tokens;
@@ -183,7 +184,7 @@ static void a_long_prompt_delays_others_by_a_chunk_at_most(void **state)
         q.p.event = i < 3 ? count_tokens : note_reading;
         q.p.arg = &w[i];
         if (i == 3) {
-            while (atomic_load(&w[2].n) < 3) usleep(200);
+            while (atomic_load(&w[0].n) < 3) usleep(200);
             for (int k = 0; k < LONG; k++) tokens[k] = 3 + k % 500;
             q.p.tokens = tokens;
             q.p.n_tokens = LONG;
@@ -193,8 +194,8 @@ static void a_long_prompt_delays_others_by_a_chunk_at_most(void **state)
         the_hall.n_left++;
         pthread_mutex_unlock(&the_hall.lock);
         assert_int_equal(weft_engine_submit(e, &q.p, &id[i], NULL, NULL), WEFT_OK);
+        atomic_fetch_add(&submitted, 1);
     }
-    atomic_store(&asked, 1);
     wait_all();
     /* Each step had a token of each for at most CHUNK tokens of the prompt. */
     for (int i = 0; i < 3; i++) assert_true(w[i].n_meanwhile >= LONG / CHUNK);
