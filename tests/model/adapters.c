@@ -398,8 +398,8 @@ static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
 static void prefixes_are_of_one_content(void **state)
 {
     (void)state;
-    check_prefixes(CLAIMS_REPEATED(100, 10, 2), 1, 200000);
-    check_prefixes(CLAIMS_REPEATED(150, 10, 2), 6, 1500000);
+    check_prefixes(CLAIMS_REPEATED(100, 10, 2), 1, 500000);
+    check_prefixes(CLAIMS_REPEATED(150, 10, 2), 6, 4000000);
 }
 
 /* Requests that run while their adapter is replaced and removed end with what they began with. */
