@@ -7,6 +7,7 @@ with `leave_out` and is not run, nor counted."""
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
@@ -72,6 +73,21 @@ def leave_out(condition, why):
             test.left_out = why
         return test
     return mark
+
+
+class InFolder(unittest.TestCase):
+    """Tests that share a folder, which is gone behind them."""
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
 
 
 def marked(test, name):

@@ -7,13 +7,11 @@ import shutil
 import signal
 import struct
 import subprocess
-import tempfile
 import time
-import unittest
 import xml.dom.minidom
 
 import gguf_maker
-from common import EMULATED, WEFT, leave_out, main, repeated, weft
+from common import EMULATED, WEFT, InFolder, leave_out, main, repeated, weft
 
 STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
 TALK = "<|im_start|>user\nWas it the {}?<|im_end|>\n<|im_start|>assistant\nYes, the {}!<|im_end|><|endoftext|>\n"
@@ -24,24 +22,16 @@ of_files = leave_out(EMULATED, "files and messages are the same for every proces
 SHAPE = ("--layers", "2", "--width", "32", "--ff", "64", "--heads", "2", "--kv-heads", "1", "-c", "48", "-b", "96")
 
 
-class Training(unittest.TestCase):
+class Training(InFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        super().setUpClass()
         cls.text, template = cls.write("text.txt", TEXT), cls.write("chat.jinja", TEMPLATE)
         cls.chats = cls.write("chats.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {w}?", "completion": "The owl!"}) + "\n" for w in ("mill", "fox", "cat", "toad")))
         cls.vocab = cls.path("vocab.gguf")
         p = weft("train-tokenizer", cls.text, "-o", cls.vocab, "--vocab", "320", "--chat-template", template)
         assert p.returncode == 0, p.stderr
         cls.model = cls.train("base", "--steps", "120", "--lr", "1e-2")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.folder.name, name)
 
     @classmethod
     def write(cls, name, text):

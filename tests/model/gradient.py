@@ -7,7 +7,6 @@ import os
 import pathlib
 import struct
 import sys
-import tempfile
 import unittest
 
 try:
@@ -127,10 +126,10 @@ class Llama:
         return loss, self.grads
 
 
-class Gradient(unittest.TestCase):
+class Gradient(common.InFolder):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
+        super().setUpClass()
         text = cls.path("text.txt")
         pathlib.Path(text).write_text(TEXT, encoding="utf-8")
         cls.ok("train-tokenizer", text, "-o", cls.path("vocab.gguf"), "--vocab", "300")
@@ -139,14 +138,6 @@ class Gradient(unittest.TestCase):
         rng = np.random.default_rng(3)
         cls.tokens = rng.integers(5, 290, 40)
         pathlib.Path(cls.path("ids.u16")).write_bytes(struct.pack("<40H", *cls.tokens))
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    @classmethod
-    def path(cls, name):
-        return os.path.join(cls.folder.name, name)
 
     @classmethod
     def ok(cls, *args):

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "adapt/store.h"
 #include "claims.h"
 #include "unit/adapt_files.h"
+#include "unit/own_nice.h"
 
 static char folder[64];
 static float base_q[N * K];
@@ -188,15 +188,6 @@ typedef struct packed {
     int32_t rank;
 } packed;
 static _Atomic int n_packs, n_unpacks, pack_nice;
-
-static int own_nice(void)
-{
-#ifdef __linux__
-    return getpriority(PRIO_PROCESS, (id_t)gettid());
-#else
-    return 0;
-#endif
-}
 
 static weft_status pack(void *arg, const weft__adapt_woven *w, void **out, uint64_t *n_bytes, weft_error *err)
 {

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/background.h"
+#include "unit/own_nice.h"
 
 static int refuse;
 
@@ -22,15 +22,6 @@ typedef struct seen {
     int n, nice, takes_signals;
     pthread_t thread;
 } seen;
-
-static int own_nice(void)
-{
-#ifdef __linux__
-    return getpriority(PRIO_PROCESS, (id_t)gettid());
-#else
-    return 0;
-#endif
-}
 
 static void look(void *arg)
 {
