@@ -16,6 +16,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
 SLOWER = 10 if EMULATOR else 1
+SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 FAKE = EMULATOR + [PROGRAM]

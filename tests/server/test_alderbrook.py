@@ -12,7 +12,7 @@ import sys
 import tempfile
 import unittest
 
-from servers import CHAT, EMULATOR, PROGRAM, ROOT, SLOWER, TEXT, Server, user
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SLOWER, TEXT, Server, user
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
@@ -21,7 +21,6 @@ from story import tell
 from talk import about, choice, markup, tool_chat
 from world import BY_NAME, PEOPLE
 
-SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 STYLES = ("pirate", "poem", "letter")
 N_PEOPLE = 4 if SANITIZED else len(PEOPLE)
 N_STORIES = 2 if SANITIZED else len(PEOPLE)
