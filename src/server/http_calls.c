@@ -10,18 +10,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-static void set_refusal(weft__http_request *r, int status, const char *message)
-{
-    weft__http *h = r->http;
-    weft__http_refusal refusal = {status, message, r->path ? r->path : ""};
-    r->n_whole = 0;
-    r->whole = h->config.refusal ? h->config.refusal(h->config.arg, &refusal, &r->n_whole) : NULL;
-    r->answered = r->ended = 1;
-    r->status = status;
-    r->content_type = "application/json; charset=utf-8";
-    weft__text_put(&r->extra, "Connection\0close", 17);
-}
-
 /* What the page wants to send, when those are names; clients add headers of their own (X-Stainless-...), and none is kept from them. */
 static const char *asked_headers(const weft__http_request *r)
 {
@@ -94,8 +82,7 @@ static void free_whole(void *p)
     weft__free(p);
 }
 
-/* Not under the request's lock, which on_read takes while the library holds the response's: an answer that was given does not change. */
-static enum MHD_Result queue_answer(weft__http_request *r)
+struct MHD_Response *weft__http_response(weft__http_request *r)
 {
     struct MHD_Response *response;
     if (r->stream) response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, on_read, r, NULL);
@@ -104,9 +91,16 @@ static enum MHD_Result queue_answer(weft__http_request *r)
         if (response) r->whole = NULL;
         r->n_out = r->n_whole;
     }
+    if (response) add_headers(r, response);
+    return response;
+}
+
+/* Not under the request's lock, which on_read takes while the library holds the response's: an answer that was given does not change. */
+static enum MHD_Result queue_answer(weft__http_request *r)
+{
+    struct MHD_Response *response = weft__http_response(r);
     if (!response) return MHD_NO;
-    add_headers(r, response);
-    enum MHD_Result result = MHD_queue_response(r->c, (unsigned)r->status, response);
+    enum MHD_Result result = weft__http_queue(r->c, r->status, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -122,8 +116,14 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     r->c = c;
     r->connection = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     r->began_ns = weft__clock_ns();
-    r->bad_target = strstr(uri, "%00") != NULL;
-    if (r->connection) memcpy(r->peer, r->connection->peer, sizeof r->peer);
+    r->bad_target = strstr(uri, "%00") || strchr(uri, ' ');
+    weft__text_put(&r->head, uri, strcspn(uri, "?"));
+    weft__text_putc(&r->head, 0);
+    r->path = r->head.failed ? NULL : r->head.data;
+    if (r->connection) {
+        memcpy(r->peer, r->connection->peer, sizeof r->peer);
+        r->connection->asked = 1;
+    }
     pthread_mutex_lock(&h->lock);
     r->id = ++h->counts.n_requests_total;
     h->n_live++;
@@ -148,10 +148,12 @@ static uint64_t body_deadline(const weft__http_request *r)
 }
 
 /* The head is complete. */
-static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method)
+static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method,
+                                 const char *version)
 {
     const char *message = NULL;
     r->head_done = 1;
+    r->modern = strcmp(version, MHD_HTTP_VERSION_1_0) != 0;
     r->head_ns = weft__clock_ns();
     if (!r->connection || !weft__http_copy_head(r, c, path, method)) return MHD_NO;
     int status = weft__http_check_head(r, &message);
@@ -163,7 +165,7 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
     }
     weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS);
     pthread_mutex_lock(&r->lock);
-    if (message) set_refusal(r, status, message);
+    if (message) weft__http_refuse(r, status, message);
     else {
         r->answered = r->ended = 1;
         r->status = status;
@@ -230,19 +232,18 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
 {
     weft__http *h = arg;
     weft__http_request *r = *context;
-    (void)version;
     if (!r || h->stopping) return MHD_NO;
-    if (!r->head_done) return take_head(r, c, url, method);
+    if (!r->head_done) return take_head(r, c, url, method, version);
     if (*n_upload) return take_body(r, upload, n_upload);
     enum MHD_Result result = MHD_YES;
     int answer = 0;
     pthread_mutex_lock(&r->lock);
     if (r->gone) result = MHD_NO;
     else if (!r->handed && !r->answered && (r->too_long || r->no_room || r->body.failed)) {
-        set_refusal(r, r->too_long ? 413 : 503,
-                    r->too_long  ? "the body is too long"
-                    : r->no_room ? "too many bodies at once"
-                                 : "no memory for the body");
+        weft__http_refuse(r, r->too_long ? 413 : 503,
+                          r->too_long  ? "the body is too long"
+                          : r->no_room ? "too many bodies at once"
+                                       : "no memory for the body");
         if (!r->too_long) weft__text_put(&r->extra, "Retry-After\0001", 14);
         answer = 1;
     } else if (!r->handed && !r->answered) hand_over(r);
@@ -286,7 +287,8 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
     *context = NULL;
     if (!r) return;
     pthread_mutex_lock(&r->lock);
-    int complete = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->queued;
+    int complete =
+        r->queued && (why == MHD_REQUEST_TERMINATED_COMPLETED_OK || (r->refused && why == MHD_REQUEST_TERMINATED_WITH_ERROR));
     int unread = r->full || (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED && r->queued);
     pthread_mutex_unlock(&r->lock);
     if (!complete) weft__http_mark_gone(r, unread);
@@ -332,10 +334,12 @@ static void opened(weft__http *h, struct MHD_Connection *c, void **context)
     int same = 0, size = SEND_BUFFER;
     *context = k;
     if (!k) return; /* its requests are refused */
+    k->http = h;
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     name_peer(k, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
     setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    k->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+    k->opened_ns = weft__clock_ns();
+    k->deadline_ns = k->opened_ns + (uint64_t)h->config.idle_s * SECOND_NS;
     pthread_mutex_lock(&h->lock);
     for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
     if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;
@@ -358,6 +362,7 @@ void weft__http_on_connection(void *arg, struct MHD_Connection *c, void **contex
         return;
     }
     if (!k) return;
+    weft__http_refuse_line(h, k, c);
     pthread_mutex_lock(&h->lock);
     if (k->next) k->next->prev = k->prev;
     if (k->prev) k->prev->next = k->next;

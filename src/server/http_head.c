@@ -4,7 +4,7 @@
  * Framing. A head that could mean different things to us and to a proxy in front of us is refused and its connection closed: two
  * lengths, a length beside an encoding, any encoding but "chunked", a body where the method has none, names that are no tokens.
  * The library takes a lone LF or CR for the end of a line, as RFC 9112 2.2 allows for LF; a header that a proxy did not see because
- * of that is then one of these cases. Lengths that are no numbers the library refuses itself, with a page of its own. */
+ * of that is then one of these cases. Lengths that are no numbers the library refuses itself (http_refusals.c). */
 #include "server/http_parts.h"
 
 #include <ctype.h>
@@ -58,6 +58,8 @@ int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const 
 {
     struct collect headers = {0}, query = {0};
     snprintf(r->method, sizeof r->method, "%s", method);
+    r->path = NULL;
+    r->head.len = 0;
     MHD_get_connection_values(c, MHD_HEADER_KIND, collect_pair, &headers);
     MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, collect_pair, &query);
     weft__text_put(&r->head, path, strlen(path) + 1);
@@ -167,6 +169,7 @@ int weft__http_check_head(weft__http_request *r, const char **message)
     int status = check_framing(r, message);
     if (status) return status;
     if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
+    if (!host && r->modern) return wrong(message, 400, "Host is missing");
     if (host && !host_name(host)) return wrong(message, 400, "Host is malformed");
     if (!config->unix_path && !(host && host_allowed(h, host)))
         return wrong(message, 403, "Host names another machine (--allow-host NAME lets it in)");

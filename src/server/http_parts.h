@@ -4,6 +4,7 @@
  *   http_request.c  a request: what a handler may ask of it and answer
  *   http_head.c     which heads are refused
  *   http_calls.c    what libmicrohttpd calls
+ *   http_refusals.c what libmicrohttpd refuses itself
  *   http_watch.c    the watcher and the workers
  *
  * Threads: libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run the handler; one watcher
@@ -34,8 +35,11 @@
 /* Of a connection; lives from accept to close. */
 struct weft__http_connection {
     struct weft__http_connection *prev, *next;
+    weft__http *http;
     int fd;
-    int refuse;           /* status to answer with, because there are too many; 0: none */
+    int refuse; /* status to answer with, because there are too many; 0: none */
+    int asked;  /* a first line was read on it */
+    uint64_t opened_ns;
     uint64_t deadline_ns; /* when it is shut down; 0: never */
     char peer[64];
     weft__http_request *request; /* in progress, or NULL */
@@ -54,13 +58,15 @@ struct weft__http_request {
     struct MHD_Connection *c;                 /* the same */
     uint64_t id, began_ns, head_ns;           /* its first line, its last */
     char method[16], peer[64];
-    weft__text head; /* copies of path, headers and arguments */
+    weft__text head; /* copies of path, headers and arguments; at first of the path alone, as it was sent */
     const char *path;
     struct weft__http_pair *headers, *query;
     size_t n_headers, n_query;
     weft__text body;
     uint64_t n_in;
     int bad_target; /* %00 in it */
+    int modern;     /* HTTP/1.1 or later, which must name its Host */
+    int refused;    /* by the library */
     int head_done, handed, too_long;
     int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
     const char *cors;      /* origin that may read the answer */
@@ -85,9 +91,9 @@ struct weft__http {
     struct MHD_Daemon *daemon;
     char address[192];
     char *unix_path;
-    ino_t unix_file; /* there, as we made it */
-    int loopback;
-    int listen_fd;
+    ino_t unix_file;     /* there, as we made it */
+    int loopback, plain; /* plain: no TLS */
+    int listen_fd, nothing_fd; /* nothing_fd: what stands in for listen_fd when nobody listens any more */
     int epoll_fd, wake_fd;
     pthread_t watcher, quick_worker;
     pthread_t *workers;
@@ -118,6 +124,18 @@ void weft__http_mark_gone(weft__http_request *r, int slow);
 int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method);
 /* The status and message with which the head is refused; 0: it is not. Sets what it says of origin and length. */
 int weft__http_check_head(weft__http_request *r, const char **message);
+
+/* ---- http_refusals.c ---- */
+/* Answers with a refusal in the dialect of its path, after which the connection is closed; under the request's lock. */
+void weft__http_refuse(weft__http_request *r, int status, const char *message);
+/* MHD_queue_response for what is ours: that name is the library's refusals' (http_refusals.c). */
+enum MHD_Result weft__http_queue(struct MHD_Connection *c, int status, struct MHD_Response *response);
+/* Answers on a connection that the library closes without a word, because it could not read the first line. */
+void weft__http_refuse_line(weft__http *h, struct weft__http_connection *k, struct MHD_Connection *c);
+
+/* ---- http_calls.c ---- */
+/* The response that the answered request asks for, once; NULL: no memory. */
+struct MHD_Response *weft__http_response(weft__http_request *r);
 
 /* ---- http_calls.c: for MHD_start_daemon ---- */
 void *weft__http_on_uri(void *http, const char *uri, struct MHD_Connection *c);

@@ -45,18 +45,33 @@ class Places(Case):
             c.request("POST", CHAT, json.dumps({"messages": user("[say over TLS]"), "stream": True}))
             self.assertIn(b"[DONE]", c.getresponse().read())
             c.close()
+            for bad, status in ((b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 50000, 431), (b"GET /v1/models\r\n\r\n", 400)):
+                with c._context.wrap_socket(server.connect(), server_hostname="localhost") as s:
+                    try:
+                        s.sendall(bad)
+                    except OSError:
+                        pass  # refused before all was sent
+                    got = s.recv(65536)
+                    while b"}}" not in got:
+                        got += s.recv(65536)  # a connection that is broken off fails here
+                    self.assertTrue(got.startswith(b"HTTP/1.1 %d " % status), got)
+                    self.assertIn("error", json.loads(got[got.index(b"\r\n\r\n"):]))
 
     def test_log(self):
         with tempfile.NamedTemporaryFile() as f:
             server = self.own("--log", f.name)
             server.post(CHAT, {"messages": user("[say secret]"), "user": "bob"})
             server.get("/nope")
+            server.raw(b"rubbish\r\n\r\n")
+            server.raw(b"GET /v1/models HTTP/1.1\r\nrubbish\r\n\r\n")
             self.assertEqual(server.stop()[0], 0)
             # Lines appear as connections end, which may be in another order.
-            lines = sorted((json.loads(line) for line in f.read().decode().splitlines()), key=lambda r: r["path"] == "/nope")
-            self.assertEqual([(r["path"], r["status"], r["complete"]) for r in lines], [(CHAT, 200, True), ("/nope", 404, True)])
+            paths = [CHAT, "/nope", "", "/v1/models"]
+            lines = sorted((json.loads(line) for line in f.read().decode().splitlines()), key=lambda r: paths.index(r["path"]))
+            self.assertEqual([(r["path"], r["status"], r["complete"]) for r in lines],
+                             [(CHAT, 200, True), ("/nope", 404, True), ("", 400, True), ("/v1/models", 400, True)])
             self.assertEqual((lines[0]["tenant"], lines[0]["generated_tokens"], lines[0]["finish"]), ("user-bob", 6, "stop"))
-            self.assertEqual(len({r["id"] for r in lines}), 2)
+            self.assertEqual(len({r["id"] for r in lines}), 4)
             self.assertNotIn("secret", json.dumps(lines))
 
 
