@@ -436,9 +436,22 @@ static int check_completions(weft__ask *ask, weft__fault *fault)
     return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
 }
 
-/* n_probs 0: none. */
+/* Of names for the same number the first that is given counts, whatever the order in the body. */
+static void take_first(const weft__ask *ask, const char *const *names, int64_t *to)
+{
+    for (; *names; names++) {
+        const weft__json *v = weft__json_get(ask->root, *names);
+        if (v && !weft__json_is_null(v) && weft__json_int(v, to)) return;
+    }
+}
+
+/* n_probs 0: none. llama-server takes OpenAI's names where its own are absent. */
 static int check_completion(weft__ask *ask, weft__fault *fault)
 {
+    static const char *const limits[] = {"n_predict", "max_completion_tokens", "max_tokens", NULL};
+    static const char *const probs[] = {"n_probs", "logprobs", NULL};
+    take_first(ask, limits, &ask->max_tokens);
+    take_first(ask, probs, &ask->n_top);
     if (!ask->n_top) ask->n_top = -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
     return check_constraint(ask, "response_format", fault);
@@ -559,6 +572,7 @@ static const weft__field embeddings_fields[] = {
 static const weft__field completion_fields[] = {
     JSON("prompt", 1, prompt, PROMPT, read_prompt_llama),
     INT("n_predict", max_tokens, -1, -1, MAX_INT),
+    INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
     INT("max_tokens", max_tokens, -1, -1, MAX_INT),
     INT("n", n, 1, 1, WEFT__MAX_N),
     NUMBER("temperature", temperature, 0.8, 0, 100),
@@ -578,6 +592,7 @@ static const weft__field completion_fields[] = {
     BOOL("return_tokens", return_tokens, 0),
     BOOL("timings_per_token", timings, 0),
     INT("n_probs", n_top, 0, 0, 20),
+    INT("logprobs", n_top, 0, 0, 20),
     STRING("grammar", grammar, MAX_GRAMMAR),
     READ("response_format", "object", read_response_format),
     INT("id_slot", id_slot, -1, -1, 65535),

@@ -212,6 +212,12 @@ class Llama(Case):
     def test_limits_and_words(self):
         a = self.post(LLAMA, {"prompt": "[loop ab]", "n_predict": 5}).json
         self.assertEqual((a["content"], a["stop_type"]), ("ababa", "limit"))
+        for limits in ({"max_completion_tokens": 3, "n_predict": 5}, {"n_predict": 5, "max_tokens": 3, "max_completion_tokens": 2}, {"max_tokens": 3, "max_completion_tokens": 5},
+                       {"n_predict": None, "max_tokens": 5}):  # llama-server's order, whatever that of the body
+            self.assertEqual(self.post(LLAMA, {"prompt": "[loop ab]", **limits}).json["content"], "ababa", limits)
+        for probs in ({"logprobs": 2}, {"logprobs": 5, "n_probs": 2}, {"n_probs": 2, "logprobs": 5}):
+            a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
+            self.assertEqual(len(a["completion_probabilities"][0]["top_logprobs"]), 2, probs)
         a = self.post(LLAMA, {"prompt": "[say one two]", "stop": ["tw"]}).json
         self.assertEqual((a["content"], a["stop_type"], a["stopping_word"]), ("one ", "word", "tw"))
 
