@@ -28,6 +28,8 @@ void weft_request_params_default(weft_request_params *p)
     weft_sampler_params_default(&p->sampler);
 }
 
+static const uint64_t MASK_NS = 4000000; /* of a step for masks of grammars: those for data take some hundredths of it */
+
 static int32_t or_default(int32_t value, int32_t otherwise)
 {
     return value ? value : otherwise;
@@ -187,6 +189,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
     e->model = model;
     e->params = p;
+    e->mask_most_ns = MASK_NS;
     make_locks(e);
     weft__serve_stats_begin(e);
     if ((st = weft__serve_open_adapters(e, err)) || (st = weft__serve_open_pages(e, err)) || (st = make_tables(e, err)) ||

@@ -77,6 +77,7 @@ typedef struct serve_request {
     int32_t n_summed;
     int32_t n_told;      /* PROMPT_TOKEN events so far */
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
+    int put_off;         /* the last step left no time for its mask */
     weft_finish finish;  /* if it ends by itself, unless: */
     weft_status status;
     char message[256];
@@ -122,6 +123,7 @@ typedef struct serve_part {
     int32_t row;              /* its first row */
     int32_t wanted, n_wanted; /* its first logits, and how many */
     int sample;               /* the last row's logits give the next token */
+    int used;
 } serve_part;
 
 typedef struct serve_trace serve_trace;
@@ -165,10 +167,11 @@ struct weft_engine {
     int32_t n_began, n_ended;
     serve_part *parts; /* [n_slots] */
     int32_t n_parts;
-    uint64_t model_ns; /* of this step: in which the model computed */
-    float *logits;     /* [max_wanted, V] */
-    float *raw;        /* [V] logits as the model gave them */
-    float *vector;     /* [D] */
+    uint64_t model_ns;              /* of this step: in which the model computed */
+    uint64_t mask_ns, mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
+    float *logits;                  /* [max_wanted, V] */
+    float *raw;                     /* [V] logits as the model gave them */
+    float *vector;                  /* [D] */
     serve_keep keeps[SERVE_KEEPS];
     int32_t n_keeps, first_keep;
     serve_keep keeping;   /* the one that is being copied; tokens NULL: none */
@@ -267,8 +270,9 @@ void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);
 /* ---- serve_sample.c ---- */
 /* What a request needs when it leaves the queue. */
 void weft__serve_prepare(serve_request *r);
-/* The token after the last known one, from its logits, which are overwritten. */
-void weft__serve_sample(serve_request *r, float *logits);
+/* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its mask, and
+ * nothing has changed. Of those with a grammar at least one gets its token in each step. */
+int weft__serve_sample(serve_request *r, float *logits);
 /* Tells of prompt token `at` from the logits of the one before it (NULL for the first). */
 void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits);
 /* Adds the hidden states of positions first .. first + n - 1. */

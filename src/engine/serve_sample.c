@@ -71,6 +71,16 @@ static int is_end(const weft_engine *e, int32_t token)
     return 0;
 }
 
+/* What grammars take of a step is counted as time: it is what the others wait. */
+static weft_status mask(serve_request *r, float *logits, weft_error *err)
+{
+    weft_engine *e = r->engine;
+    uint64_t begin = weft__clock_ns();
+    weft_status st = weft_matcher_apply(r->matcher, logits, e->model->hp.n_vocab, err);
+    e->mask_ns += weft__clock_ns() - begin;
+    return st;
+}
+
 /* The token that follows, or -1 after weft__serve_end. */
 static int32_t pick(serve_request *r, float *logits)
 {
@@ -80,7 +90,7 @@ static int32_t pick(serve_request *r, float *logits)
     weft_status st = WEFT_OK;
     if (r->ignore_end && !r->matcher)
         for (int32_t i = 0; i < e->n_ends; i++) logits[e->ends[i]] = -INFINITY;
-    if (r->matcher) st = weft_matcher_apply(r->matcher, logits, e->model->hp.n_vocab, &err);
+    if (r->matcher) st = mask(r, logits, &err);
     if (!st) st = weft_sampler_pick(r->sampler, logits, &token, &err);
     if (!st && is_end(e, token)) {
         weft__serve_end(r, WEFT_FINISH_END);
@@ -92,20 +102,23 @@ static int32_t pick(serve_request *r, float *logits)
     return st ? -1 : token;
 }
 
-void weft__serve_sample(serve_request *r, float *logits)
+int weft__serve_sample(serve_request *r, float *logits)
 {
     weft_engine *e = r->engine;
     weft_token_prob top[SERVE_MAX_TOP];
+    r->put_off = r->matcher && e->mask_ns >= e->mask_most_ns;
+    if (r->put_off) return 0;
     if (r->n_top >= 0) memcpy(e->raw, logits, (size_t)e->model->hp.n_vocab * sizeof *logits);
     int32_t token = pick(r, logits);
     if (!r->first_ns) r->first_ns = weft__clock_ns();
-    if (token < 0) return;
+    if (token < 0) return 1;
     r->tokens[r->n_known++] = token;
     weft_event event = weft__serve_event(r, WEFT_EVENT_TOKEN);
     event.token = token;
     if (r->n_top >= 0) add_probs(r, e->raw, top, &event);
     weft__serve_tell(r, &event);
     if (r->matcher && weft_matcher_complete(r->matcher) == 2) weft__serve_end(r, WEFT_FINISH_END);
+    return 1;
 }
 
 /* ---- embeddings ---- */

@@ -82,16 +82,21 @@ static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err
     return st;
 }
 
-/* What the rows of one request have brought. */
-static void use_part(weft_engine *e, const serve_part *part)
+/* The grammars before it took the time that this step has for theirs: its last row comes again, which changes no bit. */
+static void put_off(serve_request *r)
+{
+    weft_engine *e = r->engine;
+    pthread_mutex_lock(&e->lock);
+    weft__sched_put_off(e->sched, r->sched_id);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* What the rows of one request have brought. 0: not the next token yet. */
+static int use_rows(weft_engine *e, const serve_part *part)
 {
     serve_request *r = part->r;
     size_t n_vocab = (size_t)e->model->hp.n_vocab, d = (size_t)e->model->hp.d_model;
     const float *logits = e->logits + (size_t)part->wanted * n_vocab;
-    if (!r->computed) r->n_cached = part->first;
-    r->computed = 1;
-    weft__kv_seq_advance(r->seq, part->n);
-    if (r->ended) return;
     if (r->embedding) weft__serve_embed(r, part->first, part->n, e->model->hidden + (size_t)part->row * d);
     for (int32_t i = 0; i < part->n && r->prompt_logprobs && !r->ended; i++) {
         int32_t next = part->first + i + 1;
@@ -99,7 +104,31 @@ static void use_part(weft_engine *e, const serve_part *part)
         weft__serve_prompt_token(r, next, logits);
         logits += n_vocab;
     }
-    if (part->sample && !r->ended) weft__serve_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
+    if (!part->sample || r->ended) return 1;
+    return weft__serve_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
+}
+
+static void use_part(weft_engine *e, const serve_part *part)
+{
+    serve_request *r = part->r;
+    if (!r->computed) r->n_cached = part->first;
+    r->computed = 1;
+    int known = r->ended || use_rows(e, part);
+    weft__kv_seq_advance(r->seq, part->n - !known);
+    if (!known) put_off(r);
+}
+
+/* Those that the last step put off come first, so that each has its turn. */
+static void use_parts(weft_engine *e)
+{
+    for (int waited = 1; waited >= 0; waited--)
+        for (int32_t i = 0; i < e->n_parts; i++) {
+            serve_part *part = &e->parts[i];
+            if (!part->used && (part->r->put_off || !waited)) {
+                part->used = 1;
+                use_part(e, part);
+            }
+        }
 }
 
 /* One step of the model: rows of the items from `item` on, which begins at position `from`. Both move on. */
@@ -116,16 +145,15 @@ static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, in
         if (++*item < plan->n_items) *from = plan->items[*item].first;
     }
     weft_status st = run_model(e, &x, &err);
-    for (int32_t i = 0; i < e->n_parts; i++) {
-        if (st) weft__serve_fail(e->parts[i].r, st, err.message);
-        else use_part(e, &e->parts[i]);
-    }
+    for (int32_t i = 0; i < e->n_parts && st; i++) weft__serve_fail(e->parts[i].r, st, err.message);
+    if (!st) use_parts(e);
     pthread_mutex_unlock(&e->model->stepping);
 }
 
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan)
 {
     int32_t item = 0, from = plan->items[0].first;
+    e->mask_ns = 0;
     while (item < plan->n_items) step(e, plan, &item, &from);
     for (int32_t i = 0; i < plan->n_items; i++)
         if (!plan->items[i].decode) weft__serve_publish(plan->items[i].user);

@@ -45,7 +45,7 @@ weft_status weft__kv_seq_reserve(weft__kv_seq *seq, int32_t n, weft_error *err);
 /* Pages that reserving n more tokens takes in a group at most, the copy of a shared page included. */
 int32_t weft__kv_seq_pages_for(const weft__kv_seq *seq, int group, int32_t n);
 void weft__kv_seq_advance(weft__kv_seq *seq, int32_t n);
-/* Forgets all but the first n tokens; returns how many are kept: n, or 0 when a window needed for continuing at n is gone. */
+/* Forgets all but the first n tokens, and gives up what was reserved beyond them; returns how many are kept: n, or 0 when a window needed for continuing at n is gone. */
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n);
 /* Valid until the next reserve, trim or insertion into the prefix tree. */
 weft_seq_view weft__kv_seq_view(const weft__kv_seq *seq);

@@ -134,8 +134,8 @@ int weft__kv_seq_continues(const weft__kv_seq *seq, int32_t n)
 int32_t weft__kv_seq_trim(weft__kv_seq *seq, int32_t n)
 {
     weft__kv_pool *pool = seq->pool;
-    if (n >= seq->length) return seq->length;
-    if (n < 0 || !weft__kv_seq_continues(seq, n)) n = 0;
+    if (n >= seq->length) n = seq->length;
+    else if (n < 0 || !weft__kv_seq_continues(seq, n)) n = 0;
     for (int g = 0; g < pool->n_groups; g++) {
         release_from(seq, g, weft__kv_entries(&pool->groups[g].spec, n));
         if (n == 0) seq->n_gone[g] = 0;

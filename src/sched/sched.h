@@ -141,7 +141,10 @@ void weft__sched_end(weft__sched *s, uint64_t id);
 /* Finishes what is cancelled or late, starts and preempts requests, reserves memory for the rows it picks. The plan is valid
  * until the next call; n_items is 0 when no request is left. After a plan with items, weft__sched_done must follow. */
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
-/* The plan's rows were computed, and one token was sampled where it said so. */
+/* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next step. Between
+ * weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
+void weft__sched_put_off(weft__sched *s, uint64_t id);
+/* The plan's rows were computed, and one token was sampled where it said so, but for those put off. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 
 typedef enum weft__sched_state {
@@ -165,6 +168,7 @@ typedef struct weft__sched_stats {
     uint64_t submitted, refused, started, preempted;                    /* since the start; refused: WEFT_BUSY */
     uint64_t finished[5];                                               /* by weft__sched_why */
     uint64_t steps, prompt_rows, decode_rows, recomputed_rows, cached_tokens;
+    uint64_t put_off;
 } weft__sched_stats;
 void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out);
 

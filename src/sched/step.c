@@ -125,6 +125,18 @@ static void advance(weft__sched *s, int32_t i, const weft__sched_item *item)
     if (r->n_computed >= r->n_prompt && r->n_generated >= r->max_new) weft__sched_mark(s, i, WEFT__SCHED_LENGTH);
 }
 
+void weft__sched_put_off(weft__sched *s, uint64_t id)
+{
+    for (int32_t k = 0; k < s->plan.n_items; k++) {
+        weft__sched_item *item = &s->items[k];
+        if (item->id != id) continue;
+        assert(s->in_step && item->sample);
+        item->sample = 0;
+        item->n--;
+        s->stats.put_off++;
+    }
+}
+
 void weft__sched_done(weft__sched *s, uint64_t now_us)
 {
     assert(s->in_step);

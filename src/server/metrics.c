@@ -128,6 +128,8 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
                       (unsigned long long)e->n_rows_decode, (unsigned long long)e->n_rows_prompt);
     counter(out, "weft_refused_total", "Requests refused because the queue was full.", e->n_refused);
     counter(out, "weft_preempted_total", "Times that a running request gave its pages to another.", e->n_preempted);
+    counter(out, "weft_put_off_total", "Rows computed again because grammars of others had taken the step's time for masks.",
+            e->n_put_off);
     counter(out, "weft_prefix_asked_tokens_total", "Tokens looked up in the prefix tree.", e->prompt_tokens);
     counter(out, "weft_prefix_hit_tokens_total", "Tokens found there.", e->cached_tokens);
     gauge(out, "weft_running", "Requests that run.", e->n_running);

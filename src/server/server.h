@@ -248,7 +248,9 @@ void weft__compiler_end(weft_server *s);
 int weft__compiler_put(weft_server *s, weft__gen *g);
 /* The grammar of JSON, for the caller to free; on the compiler's thread. */
 weft_status weft__compiler_json(weft_server *s, weft_grammar **out, weft_error *err);
-/* gen.c: the compiler's thread has come to it: compiles its grammar and submits it. */
+/* gen.c: compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
+int weft__gen_compile(weft__gen *g, weft__fault *fault);
+/* Submits it, or answers with the fault (NULL: none). Takes over the compiler's share of it. */
 void weft__gen_compiled(weft__gen *g);
 
 /* A JSON array of them. */

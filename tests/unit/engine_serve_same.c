@@ -3,6 +3,7 @@
 #include "unit/serve_hall.h"
 
 #include "base/random.h"
+#include "engine/serve.h"
 #include "format/gguf_write.h"
 
 enum {
@@ -125,6 +126,22 @@ static void preempted(const course *c, const ask *all, const answer *first, answ
     close_engine(&e);
 }
 
+/* Where one mask is all that a step has time for, the others wait for theirs, each in its turn. */
+static void put_off(const course *c, const ask *all, const answer *first, answer *again)
+{
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(c->model, &p);
+    pthread_mutex_lock(&e->lock);
+    e->mask_most_ns = 1;
+    pthread_mutex_unlock(&e->lock);
+    run_together(e, all, again, c->n);
+    compare("put off", all, first, again, c->n);
+    uint64_t n = stats_of(e).n_put_off;
+    print_message("%llu tokens put off\n", (unsigned long long)n);
+    assert_true(c->grammar ? n > (uint64_t)c->n : n == 0);
+    close_engine(&e);
+}
+
 static void same_answers(const course *c)
 {
     int n = c->n;
@@ -142,6 +159,7 @@ static void same_answers(const course *c)
     for (int i = 0; i < n; i++) all[i].p.no_cache = i % 10 == 3;
     in_chunks(c, all, first, again);
     preempted(c, all, first, again);
+    put_off(c, all, first, again);
     cached_and_stored(c->model, all, first, again, n);
     free(all);
     free(first);

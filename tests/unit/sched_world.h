@@ -41,6 +41,7 @@ typedef struct world {
     int32_t chain[MAX_FAMILIES], pins[MAX_FAMILIES][MAX_CHAIN]; /* cached pages of a family, and how many sequences hold each */
     int partial, swaps;                                         /* prefixes end inside of pages; contents are kept */
     double io_failures;
+    double put_offs;     /* of tokens, that are sampled a step later */
     int hook_cancels;    /* some clients cancel when they begin */
     int64_t lie;         /* pages that the store has only in its words */
     weft__kv_pool *pool; /* the real pool instead of counts */
@@ -452,6 +453,11 @@ static inline void compute(world *w, const weft__sched_plan *plan)
         if (c->n_highest < c->length) c->n_highest = c->length;
         int32_t fresh = at_most(c->length + plan->items[k].n, c->n_prompt) - c->n_highest;
         if (fresh > 0) w->served[c->tenant & 7] += fresh;
+        int sample = plan->items[k].sample && !(w->put_offs > 0 && weft__rng_double(&w->rng) < w->put_offs);
+        if (sample != plan->items[k].sample) {
+            weft__sched_put_off(w->sched, c->id);
+            CHECK(w, !plan->items[k].sample);
+        }
         c->length += plan->items[k].n;
         c->n_rows += plan->items[k].n;
         if (c->n_highest < c->length) c->n_highest = c->length;
