@@ -419,10 +419,9 @@ static uint64_t time_left(const weft__gen *g)
     return !all ? 0 : gone < all ? all - gone : 1;
 }
 
-/* Did the deadline pass while the grammar waited? */
-static int is_late(const weft__gen *g)
+uint64_t weft__gen_deadline(const weft__gen *g)
 {
-    return g->ask.timeout_ms && (weft__clock_ns() - weft__http_began_ns(g->r)) / 1000000 >= (uint64_t)g->ask.timeout_ms;
+    return g->ask.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->ask.timeout_ms * 1000000 : 0;
 }
 
 static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err)
@@ -526,16 +525,32 @@ static void set_off(weft__gen *g)
     unref(g);
 }
 
-void weft__gen_compiled(weft__gen *g)
+int weft__gen_compile(weft__gen *g, weft__fault *fault)
+{
+    if (!has_left(g)) return compile_grammar(g, fault);
+    weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+    return 0;
+}
+
+void weft__gen_late(weft__gen *g)
 {
     weft__fault fault = {0};
-    if (has_left(g)) weft__fault_of(&fault, WEFT_CANCELLED, "the client left");
-    else if (is_late(g)) weft__fault_of(&fault, WEFT_TIMEOUT, "the deadline passed before the grammar was compiled");
-    else if (compile_grammar(g, &fault)) {
+    weft__fault_of(&fault, WEFT_TIMEOUT, "the deadline passed before the grammar was compiled");
+    weft__reply_fault(g->r, &fault);
+}
+
+void weft__gen_compiled(weft__gen *g, const weft__fault *fault)
+{
+    if (!fault) {
         set_off(g);
         return;
     }
-    weft__reply_fault(g->r, &fault);
+    weft__reply_fault(g->r, fault);
+    unref(g);
+}
+
+void weft__gen_drop(weft__gen *g)
+{
     unref(g);
 }
 

@@ -89,11 +89,11 @@ typedef struct weft__gen weft__gen;
 
 /* Grammars that wait to be compiled (compile.c). */
 typedef struct weft__compiler {
-    pthread_t thread;
-    pthread_mutex_t lock; /* all but json */
-    pthread_cond_t wake;
-    weft__gen *first, *last;
-    int n, stop, ready;
+    pthread_t thread, clock; /* that compiles; that tells those whose time is over */
+    pthread_mutex_t lock;    /* all but json */
+    pthread_cond_t wake, tick;
+    weft__gen *first, *last, *now; /* waiting; being compiled */
+    int n, stop, has_thread, has_clock;
     weft_grammar *json; /* the thread's; made when first asked for */
 } weft__compiler;
 
@@ -228,6 +228,7 @@ struct weft__gen {
     int n_choices;
     weft_grammar *grammar;
     weft__gen *next_to_compile;
+    int too_late;             /* the compiler's: its deadline passed, and it has its answer */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
     int64_t created;
@@ -244,14 +245,20 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
 weft_status weft__compiler_begin(weft_server *s, weft_error *err);
 /* After the last request was released; nothing when it has not begun. */
 void weft__compiler_end(weft_server *s);
-/* Hands a gen over until weft__gen_compiled is called with it; 0: too many wait, and it stays the caller's. */
+/* Hands a gen over until it is submitted or answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
 int weft__compiler_put(weft_server *s, weft__gen *g);
 /* The grammar of JSON, for the caller to free; on the compiler's thread. */
 weft_status weft__compiler_json(weft_server *s, weft_grammar **out, weft_error *err);
 /* gen.c: compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
 int weft__gen_compile(weft__gen *g, weft__fault *fault);
-/* Submits it, or answers with the fault (NULL: none). Takes over the compiler's share of it. */
-void weft__gen_compiled(weft__gen *g);
+/* When its deadline passes, ns; 0: never. */
+uint64_t weft__gen_deadline(const weft__gen *g);
+/* Answers that it has passed; the gen stays. */
+void weft__gen_late(weft__gen *g);
+/* Submits it; answers with the fault if that is not NULL. Both take over the compiler's share of it, and so does weft__gen_drop, which
+ * does nothing more. */
+void weft__gen_compiled(weft__gen *g, const weft__fault *fault);
+void weft__gen_drop(weft__gen *g);
 
 /* A JSON array of them. */
 void weft__put_floats(weft__text *out, const float *v, int32_t n);

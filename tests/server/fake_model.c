@@ -1,6 +1,6 @@
 /* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat templates and grammars
  * that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A GBNF grammar must begin with "root"; one with
- * "slow" in it takes 0.1 s. All but the references of a grammar is constant after it is made. */
+ * each "slow" in it takes 0.1 s. All but the references of a grammar is constant after it is made. */
 #include "fake_model.h"
 
 #include <stdatomic.h>
@@ -284,7 +284,8 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
     *out = NULL;
     if (kind == WEFT_GRAMMAR_GBNF && !(length > 4 && !memcmp(source, "root", 4)))
         return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
-    if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "slow")) nanosleep(&(struct timespec){0, 100000000}, NULL);
+    for (const char *s = source; kind == WEFT_GRAMMAR_GBNF && (s = strstr(s, "slow")); s++)
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);

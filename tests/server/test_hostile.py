@@ -186,11 +186,19 @@ class Refusals(Case):
             t.start()
         while server.metric("weft_http_requests") < 20:
             time.sleep(0.01)
-        answer = server.post(TEXT, {**slow, "timeout_ms": 20})
-        self.assertEqual(answer.status, 504, answer.body)
-        self.assertIn("before the grammar", answer.json["error"]["message"])
+        for path in (TEXT, LLAMA):
+            began = time.time()
+            answer = server.post(path, {**slow, "timeout_ms": 20})
+            self.assertEqual(answer.status, 504, answer.body)
+            self.assertIn("before the grammar", answer.json["error"]["message"])
+            self.assertLess(time.time() - began, 1 * SLOWER)  # and not after those before it, which take longer
         for t in flood:
             t.join()
+        began = time.time()
+        answer = server.post(TEXT, {"prompt": "[say x]", "grammar": "root ::= " + "slow" * 20, "timeout_ms": 20})  # its own takes longer
+        self.assertEqual(answer.status, 504, answer.body)
+        self.assertLess(time.time() - began, 1 * SLOWER)
+        self.assertEqual(server.post(TEXT, slow).status, 200)
 
     def test_bad_heads(self):
         """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
