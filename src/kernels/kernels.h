@@ -32,6 +32,7 @@ typedef struct weft__act {
     void (*put)(const float *x, int64_t k, int64_t row, int64_t m, void *act);
     /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
     void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);
+    int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
 } weft__act;
 
 typedef struct weft__matmul {

@@ -121,7 +121,12 @@ void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, 
         in->tile_offset[a] = in->tile_bytes;
         in->tile_bytes += weft__cpu_round(in->act[a]->bytes(in->k, in->tile));
     }
-    int64_t fits = (int64_t)(CHUNK_BYTES / (in->tile_bytes / (size_t)in->tile + 1));
+    size_t at_once = 0; /* bytes of a tile that are read together */
+    for (int a = 0; a < in->n_acts; a++) {
+        int64_t block = in->act[a]->k_block;
+        at_once += weft__cpu_round(in->act[a]->bytes(block && block < in->k ? block : in->k, in->tile));
+    }
+    int64_t fits = (int64_t)(CHUNK_BYTES / (at_once / (size_t)in->tile + 1));
     if (fits < MIN_CHUNK) fits = MIN_CHUNK;
     if (fits > MAX_CHUNK) fits = MAX_CHUNK;
     if (fits > max_rows) fits = max_rows > 0 ? max_rows : 1; /* 0: no row will ever be wanted */

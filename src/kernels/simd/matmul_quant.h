@@ -32,7 +32,10 @@
 #define MM_DOT32 0
 #endif
 
-enum { MM_CHUNK_ROWS = 256 /* rows at most that share the fetching of a panel */ };
+enum {
+    MM_CHUNK_ROWS = 256, /* rows at most that share the fetching of a panel */
+    MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
+};
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------------- */
 
@@ -317,6 +320,19 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
 
 /* ---- two panels at once -------------------------------------------------------------------------------------------------------- */
 
+/* Products are taken MM_BLOCK_STEPS steps at a time, so that the activations of many rows stay in the second-level cache while the
+ * panels pass by, however many inputs there are. A block of a matrix, for functions
+ * that take pairs of panels: */
+typedef struct mm_block {
+    const uint8_t *w;     /* of the first panel */
+    const uint8_t *after; /* what comes behind the last pair, to fetch it */
+    size_t stride;        /* between panels */
+    int64_t n_spans;
+    const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
+    int64_t row_bytes;
+    int more; /* sums go on from what is in out */
+} mm_block;
+
 #if MM_DOT32
 
 /* Formats that gain from it, measured; the others take codes apart at a cost that doing it twice per tile does not repay. */
@@ -356,22 +372,34 @@ MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], con
     }
 }
 
-/* Two neighbouring panels times one tile of MM_TILE rows, all outputs there. Meanwhile `lines` lines per step from `next` on are
- * fetched: the tiles of a chunk share the fetching of the pair that comes next. */
-MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const char *next,
+/* Two neighbouring panels times one tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile
+ * `lines` lines of each panel per step from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes
+ * next. */
+MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, int more, const char *next,
                             int lines, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
-    mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
-    UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
+    if (more) {
+        UNROLL for (int t = 0; t < MM_TILE; t++)
+        {
+            acc[0][t] = vf_load(out + t * ldo);
+            acc[1][t] = vf_load(out + t * ldo + MM_R);
+        }
+    } else {
+        mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
+        UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
+    }
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         mm_head hd[2];
         mm_load_head(f, w, &hd[0]);
         mm_load_head(f, w + stride, &hd[1]);
         const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
         for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
-            for (int l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+            for (int l = 0; l < lines; l++, next += 64) {
+                _mm_prefetch(next, _MM_HINT_T1);
+                _mm_prefetch(next + stride, _MM_HINT_T1);
+            }
             UNROLL for (int h = 0; h < 2; h++)
             {
                 mm_scales sc[2];
@@ -388,17 +416,19 @@ MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_sp
     }
 }
 
-/* Whole pairs of panels at w times rows [c, end) of the activations, which are full tiles. Returns how many outputs that were. */
-MM_INLINE int64_t mm_run_pairs(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
-                               int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
+ * were. */
+MM_INLINE int64_t mm_run_pairs(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
-    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = n_spans * mm_steps(f);
-    const int lines = (int)(((int64_t)(2 * stride / 64) + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
+    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
+    const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    const uint8_t *w = b->w;
     int64_t n = 0;
-    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * stride) {
-        const char *next = (const char *)w + 2 * stride;
+    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * b->stride) {
+        const char *next = (const char *)(n + 4 * MM_R <= n_out ? w + 2 * b->stride : b->after);
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            mm_tile_pair(f, w, stride, n_spans, act + i * row_bytes, next, lines, out + i * ldo + n, ldo);
+            mm_tile_pair(f, w, b->stride, b->n_spans, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n, ldo);
     }
     return n;
 }
@@ -413,11 +443,9 @@ MM_INLINE int mm_is_wide(int f)
 
 /* Several full tiles times whole pairs of panels, where that is faster than panel by panel: NULL where it is not. */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
-    static int64_t name##_pairs(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,             \
-                                int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)                              \
+    static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
-        if (mm_is_wide(f)) return wide_run(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                      \
-        return mm_run_pairs(f, w, stride, n_out, n_spans, act, row_bytes, c, end, out, ldo);                                     \
+        return mm_is_wide(f) ? wide_run(f, b, n_out, c, end, out, ldo) : mm_run_pairs(f, b, n_out, c, end, out, ldo);            \
     }
 #define MM_PAIRS(f, name) (mm_in_pairs(f) || mm_is_wide(f) ? name##_pairs : NULL)
 #else
@@ -425,8 +453,7 @@ MM_INLINE int mm_is_wide(int f)
 #define MM_PAIRS(f, name) NULL
 #endif
 
-typedef int64_t (*mm_pairs_fn)(const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
-                               int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo);
+typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
 typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
 
 /* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
@@ -436,17 +463,40 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
     return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
 }
 
-/* weft__matmul.run: chunk of rows, then panel, then tile. tiles[n - 1] serves n rows; pairs, if there is such a function, full
- * tiles where a chunk has two, which share the fetching of a pair of panels. */
+/* All blocks of a matrix with rows [c, end), full tiles, by `pairs`. Returns how many outputs were computed. */
+static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_spans,
+                                    const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
+{
+    const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
+    const uint8_t *end_of_pairs = panels + (size_t)(n_out / (2 * MM_R) * 2) * stride;
+    int64_t done = 0;
+    for (int64_t s = 0; s < n_spans; s += at_once) {
+        const int last = s + at_once >= n_spans;
+        const mm_block b = {.w = panels + s * span_bytes,
+                            .after = last ? end_of_pairs : panels + (s + at_once) * span_bytes,
+                            .stride = stride,
+                            .n_spans = last ? n_spans - s : at_once,
+                            .act = act + s * mm_steps(f) * MM_TILE * MM_ROW_STEP,
+                            .row_bytes = n_spans * mm_steps(f) * MM_ROW_STEP,
+                            .more = s > 0};
+        done = pairs(&b, n_out, c, end, out, ldo);
+    }
+    return done;
+}
+
+/* weft__matmul.run: chunk of rows, then block, then pair of panels, then tile; what pairs leave over, and everything where there is
+ * no such function, chunk by panel by tile. tiles[n - 1] serves n rows; pairs, full tiles where a chunk has two, which share the
+ * fetching of a pair. */
 static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
                           int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     enum { ENOUGH = 2 * MM_TILE };
-    const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, chunk = mm_chunk_rows(row_bytes), n_spans = mm_spans(f, k);
+    const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
+    const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
-        if (pairs && end - c >= ENOUGH) paired = pairs(panels, stride, n_out, n_spans, act, row_bytes, c, full, out, ldo);
+        if (pairs && end - c >= ENOUGH) paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;

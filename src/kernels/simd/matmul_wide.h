@@ -86,15 +86,16 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
     }
 }
 
-/* A full tile times n steps of a pair: from the sums at `from`, WIDE_OUTS apart (NULL: from zero), to `to`, ld apart. */
-MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const float *from, float *to, int64_t ld)
+/* A full tile times n steps of a pair: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld apart. */
+MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const float *from, int64_t ld_from, float *to,
+                         int64_t ld)
 {
     for (int t0 = 0; t0 < MM_TILE; t0 += WIDE_ROWS) {
         const uint8_t *c = w, *b = a;
         vf acc[2][WIDE_ROWS];
         UNROLL for (int t = 0; t < WIDE_ROWS; t++)
         {
-            UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * WIDE_OUTS + i * MM_R) : vf_zero();
+            UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * ld_from + i * MM_R) : vf_zero();
         }
         for (int s = 0; s < n_steps; s++, b += MM_TILE * MM_ROW_STEP) {
             UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, acc);
@@ -106,32 +107,37 @@ MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a,
     }
 }
 
-/* Whole pairs of panels at w times rows [c, end) of the activations, which are full tiles and MM_CHUNK_ROWS at most. Returns how
- * many outputs that were, none for less than WIDE_ENOUGH rows. Meanwhile the pair that comes next is fetched, and in good time the
- * lines that will be written. */
-MM_INLINE int64_t wide_run(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act,
-                           int64_t row_bytes, int64_t c, int64_t end, float *out, int64_t ldo)
+/* mm_run_pairs, but no outputs for less than WIDE_ENOUGH rows; MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is
+ * fetched, and in good time the lines that will be written. */
+MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     if (end - c < WIDE_ENOUGH) return 0;
     _Alignas(64) uint8_t codes[2 * WIDE_STEPS * WIDE_HALF];
     _Alignas(64) float sums[MM_CHUNK_ROWS * WIDE_OUTS];
-    const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (n_spans + at_once - 1) / at_once;
-    const int64_t n_tiles = n_parts * ((end - c) / MM_TILE), lines = ((int64_t)(2 * stride / 64) + n_tiles - 1) / n_tiles;
+    const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
+    const int64_t n_tiles = n_parts * ((end - c) / MM_TILE), n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
+    const int64_t lines = (n_lines + n_tiles - 1) / n_tiles;
+    const uint8_t *w = b->w;
     int64_t n = 0;
-    for (; n + WIDE_OUTS <= n_out; n += WIDE_OUTS, w += 2 * stride) {
-        const char *next = (const char *)w + 2 * stride;
+    for (; n + WIDE_OUTS <= n_out; n += WIDE_OUTS, w += 2 * b->stride) {
+        const char *next = (const char *)(n + 2 * WIDE_OUTS <= n_out ? w + 2 * b->stride : b->after);
         for (int64_t p = 0; p < n_parts; p++) {
-            const int64_t first = p * at_once, spans = n_spans - first < at_once ? n_spans - first : at_once;
+            const int64_t first = p * at_once, spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
             const int last = p == n_parts - 1;
             for (int i = 0; i < 2; i++)
-                wide_unpack(f, w + (size_t)i * stride + first * mm_span_bytes(f, MM_R), (int)spans, i, codes);
-            const uint8_t *a = act + c * row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
+                wide_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f, MM_R), (int)spans, i, codes);
+            const uint8_t *a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             float *sum = sums;
-            for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * row_bytes, sum += MM_TILE * WIDE_OUTS) {
+            for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * WIDE_OUTS) {
                 float *o = out + i * ldo + n;
-                for (int64_t l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
+                for (int64_t l = 0; l < lines; l++, next += 64) {
+                    _mm_prefetch(next, _MM_HINT_T1);
+                    _mm_prefetch(next + b->stride, _MM_HINT_T1);
+                }
                 if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, WIDE_OUTS);
-                wide_tile(f, codes, (int)spans * mm_steps(f), a, p ? sum : NULL, last ? o : sum, last ? ldo : WIDE_OUTS);
+                const float *from = p ? sum : b->more ? o : NULL;
+                wide_tile(f, codes, (int)spans * mm_steps(f), a, from, p ? WIDE_OUTS : ldo, last ? o : sum,
+                          last ? ldo : WIDE_OUTS);
             }
         }
     }
