@@ -109,8 +109,9 @@ static void count_attention(const weft__kernels *k, const char *tier, const row_
     for (int i = 0; i < N_Q; i++) end[i] = DEPTH;
     for (int i = 0; i < DEPTH / PAGE; i++) pages[i] = i;
     weft__attn a = {.q = d->x,
-                    .q_stride = HEAD,
+                    .head_stride = HEAD,
                     .n_q = N_Q,
+                    .row_heads = N_Q,
                     .head_dim_k = HEAD,
                     .head_dim_v = HEAD,
                     .begin = begin,

@@ -82,10 +82,10 @@ const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers);
 /* ---- operations on rows ---------------------------------------------------------------------------------------------------- */
 
 typedef struct weft__attn {
-    /* Queries: n_q of them share one key/value head; q + i * q_stride, each [head_dim_k]. */
+    /* Queries [head_dim_k]: n_q of them share one key/value head, row_heads of each row (weft__attn_query). */
     const float *q;
-    int64_t q_stride;
-    int32_t n_q;
+    int64_t head_stride, row_stride;
+    int32_t n_q, row_heads;
     int32_t head_dim_k, head_dim_v;
     /* Query i sees positions [begin[i], end[i]) of its sequence; begin and end do not decrease with i. */
     const int32_t *begin, *end;
@@ -97,6 +97,11 @@ typedef struct weft__attn {
     int32_t page_tokens;
     float scale, softcap;
 } weft__attn;
+
+static inline const float *weft__attn_query(const weft__attn *a, int i)
+{
+    return a->q + i / a->row_heads * a->row_stride + i % a->row_heads * a->head_stride;
+}
 
 /* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
 #define WEFT__ATTN_SPLIT_TOKENS 1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */

@@ -65,7 +65,7 @@ const weft__expand *weft__expand_find(uint32_t dtype, uint32_t tiers)
 size_t weft__attn_scratch(int n_q, int page_tokens, int head_dim_k, int head_dim_v)
 {
     (void)n_q, (void)page_tokens, (void)head_dim_v;
-    return WEFT__ATTN_GROUP * ((size_t)WEFT__ATTN_SCORES + (size_t)head_dim_k);
+    return WEFT__ATTN_GROUP * ((size_t)WEFT__ATTN_SCORES + ((size_t)head_dim_k + 15) / 16 * 16);
 }
 
 static void fill(weft__kernels *k, uint32_t tiers)

@@ -319,8 +319,9 @@ static void attn_run(void *arg, int thread, int n_threads)
     for (int s = j->n_seqs * thread / n_threads; s < j->n_seqs * (thread + 1) / n_threads; s++) {
         for (int p = 0; p < n_pages; p++) pages[p] = s * n_pages + p;
         weft__attn a = {.q = j->q,
-                        .q_stride = j->head_dim,
+                        .head_stride = j->head_dim,
                         .n_q = j->n_q,
+                        .row_heads = j->n_q,
                         .head_dim_k = j->head_dim,
                         .head_dim_v = j->head_dim,
                         .begin = begin,

@@ -74,8 +74,10 @@ static weft__attn view(const struct cache *s, int which, const float *q, int64_t
                        const int32_t *end, float softcap)
 {
     return (weft__attn){.q = q,
-                        .q_stride = q_stride,
+                        .head_stride = q_stride,
+                        .row_stride = 3 * q_stride,
                         .n_q = n_q,
+                        .row_heads = 3,
                         .head_dim_k = s->hk,
                         .head_dim_v = s->hv,
                         .begin = begin,

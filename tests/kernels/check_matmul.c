@@ -274,6 +274,7 @@ void check_matmul(check *c)
         matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
     }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
+    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 29, P_NORMAL, 0); /* so many inputs are taken in blocks */
     if (EVERY_SIZE == 1) matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
 }
 

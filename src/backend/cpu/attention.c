@@ -5,8 +5,6 @@
  * they are combined in order. Who computes a split never matters, so threads may divide tiles, heads and splits as they like:
  *  - normally a thread computes all splits of its (head, tile) units and combines them itself: no barrier;
  *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a barrier. */
-#include <string.h>
-
 #include "backend/cpu/cpu.h"
 
 enum { TILE_QUERIES = 32 };
@@ -79,10 +77,11 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
 {
     int32_t heads = a->tiling->heads, dim = a->attr.head_dim_k;
     int64_t row_width = (int64_t)a->attr.n_heads * dim, group_width = (int64_t)heads * dim;
-    const float *x = p->data[a->q] + tile->row * row_width + head * group_width;
-    q->q = x;
-    q->q_stride = dim;
+    q->q = p->data[a->q] + tile->row * row_width + head * group_width;
+    q->head_stride = dim;
+    q->row_stride = row_width;
     q->n_q = tile->n * heads;
+    q->row_heads = heads;
     q->begin = th->range;
     q->end = th->range + q->n_q;
     for (int32_t i = 0; i < q->n_q; i++) {
@@ -90,9 +89,6 @@ static void describe_queries(weft_program *p, const weft__cpu_attention *a, cons
         th->range[i] = begin_of(a->attr.window, pos);
         th->range[q->n_q + i] = pos + 1;
     }
-    if (tile->n == 1) return;
-    q->q = th->q;
-    for (int32_t i = 0; i < tile->n; i++) memcpy(th->q + i * group_width, x + i * row_width, (size_t)group_width * sizeof *x);
 }
 
 static void describe_pages(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, weft__attn *q)
@@ -250,7 +246,6 @@ weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_e
     size_t n_q = (size_t)t->tile_rows * (size_t)t->heads, one = 2 + (size_t)attr->head_dim_v;
     weft__cpu_need(&p->needs.attn,
                    weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) * sizeof(float));
-    weft__cpu_need(&p->needs.q, n_q * (size_t)attr->head_dim_k * sizeof(float));
     weft__cpu_need(&p->needs.state, WEFT__CPU_MAX_SPLITS * n_q * one * sizeof(float));
     weft__cpu_need(&p->needs.range, 2 * n_q * sizeof(int32_t));
     weft__cpu_need(&p->needs.shared, WEFT__CPU_SHARED_STATES * one * sizeof(float));

@@ -182,7 +182,7 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
 {
     const weft__cpu_needs *n = &p->needs;
     size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->attn) +
-                   weft__cpu_round(n->q) + weft__cpu_round(n->state) + weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) +
+                   weft__cpu_round(n->state) + weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) +
                    weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) + weft__cpu_round(n->taken) + weft__cpu_round(n->h) +
                    weft__cpu_round(n->slot_groups);
     p->claims = weft__cpu_own(p, n->chunks * (size_t)p->n_threads, sizeof *p->claims);
@@ -196,7 +196,6 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
         th->act = carve(&at, n->act);
         th->glu = carve(&at, n->glu);
         th->attn = carve(&at, n->attn);
-        th->q = carve(&at, n->q);
         th->range = carve(&at, n->range);
         th->slot_row = carve(&at, n->slots);
         th->slot_of = carve(&at, n->slots);

@@ -158,7 +158,6 @@ typedef struct weft__cpu_thread {
     uint8_t *act;                /* prepared rows of its own */
     float *glu;                  /* [WEFT__CPU_GLU_FLOATS] */
     float *attn;                 /* of the attention kernel */
-    float *q;                    /* gathered queries */
     float *state;                /* [WEFT__CPU_MAX_SPLITS][queries][2 + V] */
     int32_t *range;              /* [2][queries] begin and end of each query */
     int32_t *slot_row, *slot_of; /* [max_slots] row of a slot; slot of (row, rank) */
@@ -177,7 +176,7 @@ typedef struct weft__cpu_claim {
 
 /* Bytes that the largest step needs of each; chunks of rows. */
 typedef struct weft__cpu_needs {
-    size_t row, act, glu, attn, q, state, range, slots, experts, blocks, taken, h, slot_groups, shared, chunks;
+    size_t row, act, glu, attn, state, range, slots, experts, blocks, taken, h, slot_groups, shared, chunks;
 } weft__cpu_needs;
 
 typedef struct weft__cpu_step weft__cpu_step;

@@ -5,7 +5,10 @@
  * thread. More rows are prepared together, then multiplied chunk by chunk. */
 #include "backend/cpu/adapter.h"
 
-enum { BLOCK = 128 }; /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel */
+enum {
+    BLOCK = 128, /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel */
+    AHEAD = 4    /* rows for which residuals are fetched in advance */
+};
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
 {
@@ -29,6 +32,9 @@ static void epilogue(weft_program *p, const weft__cpu_linear *l, int i, int64_t 
     if (!m->bias && !residual) return;
     for (int64_t r = row; r < row + n; r++) {
         float *y = p->data[l->out[i]] + r * m->n + first;
+        /* Rows lie too far apart for the processor to foresee the next. */
+        for (int64_t j = first; residual && r + AHEAD < row + n && j < last; j += 16)
+            __builtin_prefetch(residual + (r + AHEAD) * m->n + j);
         if (m->bias) p->k->add(y, m->bias + first, last - first, y);
         if (residual) p->k->add(y, residual + r * m->n + first, last - first, y);
     }

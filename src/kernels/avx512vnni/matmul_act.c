@@ -64,5 +64,4 @@ static void put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
     }
 }
 
-const weft__act weft__act_q8_avx512vnni = {"q8_avx512vnni", MM_TILE, mm_act8_bytes, put, mm_act8_take,
-                                             MM_BLOCK_STEPS * MM_STEP};
+const weft__act weft__act_q8_avx512vnni = {"q8_avx512vnni", MM_TILE, mm_act8_bytes, put, mm_act8_take, MM_BLOCK_STEPS *MM_STEP};

@@ -76,7 +76,7 @@ void weft__attn_split_ref(const weft__attn *a, uint32_t dtype, int split, float 
         int from = a->begin[i] > base ? a->begin[i] : base, to = a->end[i] < limit ? a->end[i] : limit;
         memset(state, 0, (size_t)(2 + a->head_dim_v) * sizeof *state);
         state[0] = -INFINITY;
-        if (from < to) one_query(a, dtype, a->q + i * a->q_stride, from, to, scratch, state);
+        if (from < to) one_query(a, dtype, weft__attn_query(a, i), from, to, scratch, state);
     }
 }
 

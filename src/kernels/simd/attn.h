@@ -44,8 +44,21 @@ static struct run run_at(const weft__attn *a, uint64_t offset, int base, int fro
 
 /* ---- pass 1: scores ---- */
 
-/* s[i][t] = q_i . k_t for nq queries and nv vectors of tokens, from vector `first` of a page. q: [head_dim_k][GROUP], the
- * queries of a group transposed. nq, nv, f16 are constants. */
+/* The queries of a group as scores_tile reads them: 16 elements of each, then the next 16 (behind the last: zeros). So every element
+ * is at a constant distance from one pointer. Those that come next are fetched meanwhile. */
+static void gather_queries(const weft__attn *a, int first, int n, float *q)
+{
+    for (int i = 0; i < n; i++) {
+        const float *row = weft__attn_query(a, first + i);
+        for (int d = 0; d < a->head_dim_k; d += VF_N)
+            vf_store(q + d / BLOCK * GROUP * BLOCK + i * BLOCK + d % BLOCK, vf_get(row + d, a->head_dim_k - d));
+        const int next = first + n + i;
+        for (int d = 0; next < a->n_q && d < a->head_dim_k; d += BLOCK) __builtin_prefetch(weft__attn_query(a, next) + d);
+    }
+}
+
+/* s[i][t] = q_i . k_t for nq queries and nv vectors of tokens, from vector `first` of a page; q as gather_queries left them, from
+ * query i on. nq, nv, f16 are constants. */
 INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const float *q, const struct run *r, int first, float *s)
 {
     vf sum[TILE_QUERIES][4];
@@ -58,7 +71,7 @@ INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const floa
         UNROLL
         for (int i = 0; i < nq; i++) sum[i][v] = vf_zero();
     }
-    for (int d = 0; d < dim; d++) {
+    for (int d = 0; d < dim; q += ++d % BLOCK ? 1 : GROUP * BLOCK - BLOCK + 1) {
         vf key[4];
         UNROLL
         for (int v = 0; v < nv; v++) {
@@ -68,7 +81,7 @@ INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const floa
         }
         UNROLL
         for (int i = 0; i < nq; i++) {
-            vf qd = vf_set(q[d * GROUP + i]);
+            vf qd = vf_set(q[i * BLOCK]);
             UNROLL
             for (int v = 0; v < nv; v++) sum[i][v] = vf_fma(qd, key[v], sum[i][v]);
         }
@@ -94,7 +107,7 @@ INLINE void scores_queries(int n, int f16, const weft__attn *a, const float *q, 
 {
     for (; n >= TILE_QUERIES; n -= TILE_QUERIES) {
         scores_run(TILE_QUERIES, f16, a, q, r, s);
-        q += TILE_QUERIES;
+        q += TILE_QUERIES * BLOCK;
         s += TILE_QUERIES * SCORES;
     }
     switch (n) {
@@ -122,32 +135,66 @@ static void scores_f32(int n, const weft__attn *a, const float *q, const struct 
 
 /* ---- pass 2: softmax ---- */
 
-/* Turns the raw scores of positions [from, to) of one query (s[0] is the split's first position, from and to count from there)
- * into exp(score - maximum), 0 in the lanes beside them; writes maximum and sum. */
-static void softmax(const weft__attn *a, int from, int to, float *s, float *max, float *sum)
+/* s[t] = cap * tanh(s[t] * scale / cap) for vectors from `first` on that touch positions before `to`. */
+static void cap_scores(const weft__attn *a, int first, int to, float *s)
+{
+    const vf cap = vf_set(a->softcap);
+    for (int t = first; t < to; t += VF_N)
+        vf_store(s + t, vf_mul(cap, vf_tanh(vf_div(vf_mul(vf_load(s + t), vf_set(a->scale)), cap))));
+}
+
+/* Turns the raw scores of positions [from, to) of nq queries, SCORES apart (s[0] is the split's first position, from and to count
+ * from there), into exp(score - maximum), 0 in the lanes beside them; writes maximum and sum to state, `stride` apart. Without a cap,
+ * what is scaled is how far a raw score is below the largest. nq, a constant: queries side by side hide the latency of the sums. */
+INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s, float *state, int64_t stride)
 {
     const int first = from / VF_N * VF_N;
-    vf most = vf_set(-INFINITY), total = vf_zero();
+    const float scale = a->softcap != 0 ? 1.0f : a->scale;
+    vf most[4], total[4];
+    UNROLL
+    for (int i = 0; i < nq; i++) most[i] = vf_set(-INFINITY), total[i] = vf_zero();
     for (int t = first; t < to; t += VF_N) {
-        vf x = vf_mul(vf_load(s + t), vf_set(a->scale));
-        if (a->softcap != 0) {
-            vf cap = vf_set(a->softcap);
-            x = vf_mul(cap, vf_tanh(vf_div(x, cap)));
+        const int low = from > t ? from - t : 0, high = to - t < VF_N ? to - t : VF_N;
+        UNROLL
+        for (int i = 0; i < nq; i++) {
+            vf x = vf_load(s + i * SCORES + t);
+            if (low > 0 || high < VF_N) {
+                x = vf_select(vm_range(low, high), x, vf_set(-INFINITY));
+                vf_store(s + i * SCORES + t, x);
+            }
+            most[i] = vf_max(x, most[i]);
         }
-        if (t < from || to - t < VF_N) {
-            int low = from > t ? from - t : 0, high = to - t < VF_N ? to - t : VF_N;
-            x = vf_select(vm_range(low, high), x, vf_set(-INFINITY));
-        }
-        vf_store(s + t, x);
-        most = vf_max(x, most);
     }
-    *max = vf_most(most);
+    UNROLL
+    for (int i = 0; i < nq; i++) {
+        const float largest = vf_most(most[i]);
+        state[i * stride] = largest * scale;
+        most[i] = vf_set(largest);
+    }
     for (int t = first; t < to; t += VF_N) {
-        vf p = vf_exp(vf_sub(vf_load(s + t), vf_set(*max)));
-        vf_store(s + t, p);
-        total = vf_add(total, p);
+        UNROLL
+        for (int i = 0; i < nq; i++) {
+            vf p = vf_exp(vf_mul(vf_sub(vf_load(s + i * SCORES + t), most[i]), vf_set(scale)));
+            vf_store(s + i * SCORES + t, p);
+            total[i] = vf_add(total[i], p);
+        }
     }
-    *sum = vf_sum(total);
+    UNROLL
+    for (int i = 0; i < nq; i++) state[i * stride + 1] = vf_sum(total[i]);
+}
+
+/* The same for n queries, each with a range of its own, in absolute positions. */
+static void softmax(const weft__attn *a, int base, const int *from, const int *to, int n, float *s, float *state, int64_t stride)
+{
+    for (int i = 0; i < n;) {
+        int alike = 1, first = (from[i] - base) / VF_N * VF_N;
+        while (i + alike < n && from[i + alike] == from[i] && to[i + alike] == to[i]) alike++;
+        for (int k = i; a->softcap != 0 && k < i + alike; k++) cap_scores(a, first, to[i] - base, s + k * SCORES);
+        for (; alike >= 4; alike -= 4, i += 4)
+            softmax_tile(4, a, from[i] - base, to[i] - base, s + i * SCORES, state + i * stride, stride);
+        for (; alike > 0; alike--, i++)
+            softmax_tile(1, a, from[i] - base, to[i] - base, s + i * SCORES, state + i * stride, stride);
+    }
 }
 
 /* ---- pass 3: weighted values ---- */
@@ -266,7 +313,7 @@ static void add_values(const weft__attn *a, int f16, int base, int from, int to,
 }
 
 /* Queries first .. first + n - 1 of the call; none is blind in this split, and ranges do not decrease. scratch: scores
- * [GROUP][SCORES], then queries [head_dim_k][GROUP]. */
+ * [GROUP][SCORES], then the queries. */
 static void group(const weft__attn *a, int f16, int base, int first, int n, float *scratch, float *state)
 {
     const int64_t stride = 2 + a->head_dim_v;
@@ -274,17 +321,14 @@ static void group(const weft__attn *a, int f16, int base, int first, int n, floa
     int from[GROUP], to[GROUP];
     for (int i = 0; i < n; i++) {
         range(a, first + i, base, &from[i], &to[i]);
-        const float *row = a->q + (first + i) * a->q_stride;
-        for (int d = 0; d < a->head_dim_k; d++) q[d * GROUP + i] = row[d];
     }
+    gather_queries(a, first, n, q);
     for (int t = from[0]; t < to[n - 1];) {
         struct run r = run_at(a, a->k_offset, base, t, to[n - 1]);
         if (r.at) (f16 ? scores_f16 : scores_f32)(n, a, q, &r, s);
         t = r.to;
     }
-    for (int i = 0; i < n; i++) {
-        softmax(a, from[i] - base, to[i] - base, s + i * SCORES, &state[i * stride], &state[i * stride + 1]);
-    }
+    softmax(a, base, from, to, n, s, state, stride);
     /* What all of the group see is added together; what comes before and after it, query by query. */
     int all_from = from[n - 1], all_to = to[0];
     if (all_from >= all_to) all_from = all_to = to[n - 1];
@@ -309,9 +353,19 @@ void TIER(weft__attn_split)(const weft__attn *a, uint32_t dtype, int split, floa
     }
 }
 
+/* out = x * factor, a head's values. */
+static void scale_values(const float *x, float factor, int dim, float *out)
+{
+    for (int e = 0; e < dim; e += VF_N) vf_put(out + e, vf_mul(vf_get(x + e, dim - e), vf_set(factor)), dim - e);
+}
+
 void TIER(weft__attn_combine)(const float *state, int64_t stride, int n_splits, int head_dim_v, float *out)
 {
     float max = -INFINITY, sum = 0;
+    if (n_splits == 1 && state[1] != 0) { /* what follows comes to this */
+        scale_values(state + 2, 1 / state[1], head_dim_v, out);
+        return;
+    }
     for (int i = 0; i < n_splits; i++) {
         if (state[i * stride + 1] != 0 && state[i * stride] > max) max = state[i * stride];
     }
@@ -327,10 +381,7 @@ void TIER(weft__attn_combine)(const float *state, int64_t stride, int n_splits, 
             vf_put(out + e, vf_fma(weight, x, vf_get(out + e, head_dim_v - e)), head_dim_v - e);
         }
     }
-    if (sum == 0) return;
-    for (int e = 0; e < head_dim_v; e += VF_N) {
-        vf_put(out + e, vf_div(vf_get(out + e, head_dim_v - e), vf_set(sum)), head_dim_v - e);
-    }
+    if (sum != 0) scale_values(out, 1 / sum, head_dim_v, out);
 }
 
 /* ---- storing ---- */

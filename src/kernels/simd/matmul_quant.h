@@ -464,8 +464,8 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 }
 
 /* All blocks of a matrix with rows [c, end), full tiles, by `pairs`. Returns how many outputs were computed. */
-static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_spans,
-                                    const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
+static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *panels, size_t stride, int64_t n_out,
+                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
     const uint8_t *end_of_pairs = panels + (size_t)(n_out / (2 * MM_R) * 2) * stride;

@@ -6,12 +6,24 @@
 #include "kernels/simd/vecmath.h"
 #include "weft/graph.h"
 
-/* Sum and products in double: exact enough that neither order nor scale of x matters. */
+/* The sum is in double: exact enough that neither order nor scale of x matters. Products are in double only where the factor is no
+ * good float. */
 void TIER(weft__norm_rms)(const float *x, const float *w, float eps, int64_t n, float *y)
 {
-    vd2 sum = vd2_zero();
-    for (int64_t i = 0; i < n; i += VF_N) sum = vd2_add_squares(sum, vf_get(x + i, n - i));
-    double inverse = 1 / sqrt(vd2_sum(sum) / (double)n + eps);
+    vd2 sum = vd2_zero(), more = vd2_zero();
+    int64_t at = 0;
+    for (; at + 2 * VF_N <= n; at += 2 * VF_N) {
+        sum = vd2_add_squares(sum, vf_load(x + at));
+        more = vd2_add_squares(more, vf_load(x + at + VF_N));
+    }
+    for (; at < n; at += VF_N) sum = vd2_add_squares(sum, vf_get(x + at, n - at));
+    double inverse = 1 / sqrt((vd2_sum(sum) + vd2_sum(more)) / (double)n + eps);
+    if (w && inverse > 1e-30 && inverse < 1e30) {
+        const vf factor = vf_set((float)inverse);
+        for (int64_t i = 0; i < n; i += VF_N)
+            vf_put(y + i, vf_mul(vf_mul(vf_get(x + i, n - i), factor), vf_get(w + i, n - i)), n - i);
+        return;
+    }
     for (int64_t i = 0; i < n; i += VF_N) {
         vf weight = w ? vf_get(w + i, n - i) : vf_set(1.0f);
         vf_put(y + i, vf_mul_double(vf_get(x + i, n - i), inverse, weight), n - i);
