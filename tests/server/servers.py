@@ -122,9 +122,9 @@ class Server:
 
     def wait_metric(self, name, want, seconds=5):
         until = time.time() + seconds * SLOWER
-        while self.metric(name) != want and time.time() < until:
+        while (got := self.metric(name)) != want and time.time() < until:
             time.sleep(0.02)
-        return self.metric(name)
+        return got  # asked again, it may count the one who asked before
 
     def wait_closed(self, seconds=10):
         """Waits until it takes no more connections, as after SIGTERM."""
