@@ -180,11 +180,30 @@ int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt
     return 0;
 }
 
+/* A text of n bytes may be more tokens than that: a blank in it can be three where the vocabulary has none. */
+static int add_chat(weft__prompt *p, const weft_chat_prompt *rendered, size_t n, weft__fault *fault)
+{
+    size_t capacity = n + 16, got = 0;
+    for (int attempt = 0;; attempt++) {
+        weft_error err = {0};
+        int32_t *grown = weft__realloc_array(p->ids, capacity, sizeof *grown);
+        if (!grown) return no_memory(fault);
+        p->ids = grown;
+        weft_status st = weft_chat_prompt_tokenize(rendered, 0, p->ids, capacity, &got, &err);
+        if (!st) p->n = (int32_t)got;
+        if (st && (st != WEFT_LIMIT || attempt || got <= capacity)) weft__fault_of(fault, st, err.message);
+        else if (st) {
+            capacity = got;
+            continue;
+        }
+        return !st;
+    }
+}
+
 int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts *out, weft__fault *fault)
 {
     weft_chat_prompt *rendered;
-    weft_error err = {0};
-    size_t n_text, n = 0;
+    size_t n_text;
     *out = (weft__prompts){0};
     if (!weft__chat_text(s, ask, &rendered, fault)) return 0;
     weft_chat_prompt_text(rendered, &n_text);
@@ -192,14 +211,7 @@ int weft__prompts_chat(const weft_server *s, const weft__ask *ask, weft__prompts
     if (ok) {
         out->items = weft__alloc_zero(1, sizeof *out->items);
         out->n = out->items != NULL;
-        if (out->n) out->items[0].ids = weft__alloc_array(n_text + 16, sizeof(int32_t));
-        ok = out->n && out->items[0].ids ? 1 : no_memory(fault);
-    }
-    if (ok) {
-        weft_status st = weft_chat_prompt_tokenize(rendered, 0, out->items[0].ids, n_text + 16, &n, &err);
-        if (st) weft__fault_of(fault, st, err.message);
-        ok = !st;
-        out->items[0].n = (int32_t)n;
+        ok = out->n ? add_chat(&out->items[0], rendered, n_text, fault) : no_memory(fault);
     }
     weft_chat_prompt_free(&rendered);
     return ok;
