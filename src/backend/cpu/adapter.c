@@ -221,6 +221,14 @@ static size_t scratch_bytes(const weft_adapter *a, int32_t n_weights)
     return most;
 }
 
+/* Large pieces of memory begin at the same place of a huge page, and so would what a step reads of each adapter: in the same few sets
+ * of every cache. Each adapter begins a little farther than the one before. */
+static size_t shift_of(weft_program *p)
+{
+    enum { SHIFT = 4096 + 5 * WEFT__CPU_LINE, N_SHIFTS = 16 };
+    return (size_t)(atomic_fetch_add_explicit(&p->n_adapters, 1, memory_order_relaxed) % N_SHIFTS) * SHIFT;
+}
+
 static weft_status check(const weft_program *p, const weft_adapter_spec *spec, weft_error *err)
 {
     if (spec->size < sizeof *spec)
@@ -252,7 +260,8 @@ weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec
     a->row_dtype = a->expand->dtype == WEFT_F32 ? WEFT_F32 : WEFT_BF16;
     layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
     place_all(&l);
-    weft_buffer_spec memory = {.size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used, .flags = WEFT_BUFFER_HUGE};
+    size_t shift = shift_of(p);
+    weft_buffer_spec memory = {.size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used + shift, .flags = WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&memory, &a->memory, err))) {
         st = weft_fail_within(err, st, "an adapter");
         goto fail;
@@ -261,8 +270,8 @@ weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory to pack an adapter");
         goto fail;
     }
-    a->n_bytes = sizeof *a + (size_t)spec->n_weights * sizeof a->pair[0] + l.used;
-    l = (layout){.a = a, .spec = spec, .base = (uintptr_t)a->memory->data};
+    a->n_bytes = sizeof *a + (size_t)spec->n_weights * sizeof a->pair[0] + l.used + shift;
+    l = (layout){.a = a, .spec = spec, .base = (uintptr_t)a->memory->data + shift};
     place_all(&l);
     for (int32_t i = 0; i < spec->n_weights; i++)
         if ((st = fill(a, i, &spec->lora[i], scratch, err))) goto fail;

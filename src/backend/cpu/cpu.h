@@ -225,6 +225,7 @@ struct weft_program {
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
     int32_t *group_start;       /* [max_rows + 1] */
+    atomic_uint n_adapters;     /* that were made, ever */
     atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
     weft_profile_log *profile;  /* NULL: steps are not timed */
 };

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_AVX2_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX2_MATMUL_VEC_H
 
+#include <string.h>
+
 #include "kernels/avx2/vec.h"
 #include "kernels/simd/matmul_layout.h"
 
@@ -106,6 +108,17 @@ MM_INLINE vf vf_load_u4_low(const uint8_t *p)
 MM_INLINE vf vf_load_u4_high(const uint8_t *p)
 {
     return vf_from_int(_mm256_srli_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)), 4));
+}
+/* Eight scales of a panel of an adapter's B (expand_layout.h), from output r, 0 or 8, on. */
+MM_INLINE vf vf_load_eighths(const uint8_t *panel, int r)
+{
+    const __m256 eighths = _mm256_setr_ps(0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, 1);
+    __m256i nibbles = _mm256_srli_epi32(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(panel + 2))), r ? 4 : 0);
+    __m256i sign = _mm256_slli_epi32(_mm256_and_si256(nibbles, _mm256_set1_epi32(8)), 28);
+    uint16_t most;
+    memcpy(&most, panel, sizeof most);
+    return _mm256_mul_ps(_mm256_xor_ps(_mm256_permutevar8x32_ps(eighths, nibbles), _mm256_castsi256_ps(sign)),
+                         _mm256_castsi256_ps(_mm256_set1_epi32((int32_t)((uint32_t)most << 16))));
 }
 MM_INLINE vf vf_load_bf16(const uint16_t *p)
 {

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_AVX512_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512_MATMUL_VEC_H
 
+#include <string.h>
+
 #include "kernels/avx512/vec.h"
 #include "kernels/simd/matmul_layout.h"
 
@@ -111,6 +113,19 @@ MM_INLINE vf vf_load_u4_low(const uint8_t *p)
 MM_INLINE vf vf_load_u4_high(const uint8_t *p)
 {
     return vf_from_int(_mm512_srli_epi32(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), 4));
+}
+/* The scales of a panel of an adapter's B (expand_layout.h), from output r = 0 on. */
+MM_INLINE vf vf_load_eighths(const uint8_t *panel, int r)
+{
+    const __m512 eighths = _mm512_setr_ps(0.125f, 0.25f, 0.375f, 0.5f, 0.625f, 0.75f, 0.875f, 1, -0.125f, -0.25f, -0.375f, -0.5f,
+                                          -0.625f, -0.75f, -0.875f, -1);
+    __m128i bytes = _mm_loadl_epi64((const __m128i *)(panel + 2));
+    __m512i nibbles = _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4))); /* only four bits count */
+    uint16_t most;
+    memcpy(&most, panel, sizeof most);
+    (void)r;
+    return _mm512_mul_ps(_mm512_permutexvar_ps(nibbles, eighths),
+                         _mm512_castsi512_ps(_mm512_set1_epi32((int32_t)((uint32_t)most << 16))));
 }
 MM_INLINE vf vf_load_bf16(const uint16_t *p)
 {

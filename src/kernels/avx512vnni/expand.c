@@ -27,11 +27,10 @@ MM_INLINE size_t panel_bytes(uint32_t f, int64_t rank)
 static void pack(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, uint8_t *panel)
 {
     int8_t codes[WEFT__EXPAND_RANK_MAX];
-    memset(panel, 0, EX_SCALES);
+    ex_put_scales(f, b, ldb, factor, n_rows, rank, panel);
     memset(panel + EX_SCALES, f == WEFT_Q8_0 ? 0x80 : 0x88, panel_bytes(f, rank) - EX_SCALES);
     for (int r = 0; r < n_rows; r++, b += ldb) {
-        uint16_t scale = ex_codes(f, b, factor, rank, codes);
-        memcpy(panel + 2 * r, &scale, sizeof scale);
+        ex_codes(f, b, factor, rank, ex_scale(panel, r), codes);
         for (int64_t i = 0; i < rank; i++) {
             uint8_t *to = panel + EX_SCALES + i / reg_ranks(f) * REG + 4 * r + i % 4;
             if (f == WEFT_Q8_0) *to = (uint8_t)(codes[i] + 128);
@@ -90,7 +89,7 @@ MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n
             }
         }
     }
-    vf scale = vf_load_bf16((const uint16_t *)panel);
+    vf scale = vf_load_eighths(panel, 0);
     UNROLL for (int t = 0; t < n_rows; t++)
     {
         if (f != WEFT_Q8_0) low[t] = vi_add32(low[t], _mm512_srai_epi32(high[t], 4)); /* exact */

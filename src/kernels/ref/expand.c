@@ -21,10 +21,7 @@ static float element(uint32_t f, const uint8_t *panel, int r, int64_t i)
 
 static float scale_of(uint32_t f, const uint8_t *panel, int r)
 {
-    uint16_t half;
-    if (f == WEFT_F32 || f == WEFT_BF16) return 1;
-    memcpy(&half, panel + 2 * r, sizeof half);
-    return weft__bf16_to_f32(half);
+    return f == WEFT_F32 || f == WEFT_BF16 ? 1 : ex_scale(panel, r);
 }
 
 static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)

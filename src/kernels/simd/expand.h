@@ -22,8 +22,8 @@ MM_INLINE vf ex_load(uint32_t f, const uint8_t *codes, int64_t i)
     }
 }
 
-/* Outputs [at, at + n) of n_rows rows, n <= MM_R. `codes` and `scales` are those of output `at`. */
-MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *scales, int64_t rank, const void *const *h,
+/* Outputs [at, at + n) of n_rows rows, n <= MM_R: outputs r, r + 1, ... of a panel. `codes` are those of output r. */
+MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *panel, int r, int64_t rank, const void *const *h,
                        float *const *y, int64_t at, int n)
 {
     vf acc[EX_TOGETHER];
@@ -36,7 +36,7 @@ MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8
             UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(w, vf_word((const float *)h[t] + 1 + i + j), acc[t]);
         }
     }
-    vf scale = f == WEFT_F32 || f == WEFT_BF16 ? vf_set(1) : vf_load_bf16((const uint16_t *)scales);
+    vf scale = f == WEFT_F32 || f == WEFT_BF16 ? vf_set(1) : vf_load_eighths(panel, r);
     UNROLL for (int t = 0; t < n_rows; t++)
     {
         if (n == MM_R) {
@@ -61,7 +61,7 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
         for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + EX_AHEAD + l, _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
-            ex_part(f, n_rows, panel + head + ex_offset(f, r), panel + 2 * r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);
+            ex_part(f, n_rows, panel + head + ex_offset(f, r), panel, r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);
         }
     }
 }

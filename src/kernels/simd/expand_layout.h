@@ -1,6 +1,8 @@
 /* expand_layout.h: how the B of an adapter lies in memory, and how its codes are made. Plain C: ref uses it, too.
  *
- * A panel is 16 outputs x all ranks. 8 and 4 bits begin with a scale per output, bf16 [16]; then, rank by rank:
+ * A panel is 16 outputs x all ranks. 8 and 4 bits begin with scales: the largest, bf16, and a nibble per output, [8] bytes, low ones
+ * first: bits 0..2 say how many eighths of it, less one, bit 3 is the sign. (A scale of 16 bits per output would be a tenth of all bytes
+ * at rank 16.) Then, rank by rank:
  *   F32 and BF16: [rank][16]    8 bits: signed codes [rank][16]
  *   4 bits: [ranks / 2][16] bytes, the even rank's code in the low nibble, both 8 too large
  * or, for VPDPBUSD, in registers of 64 bytes, whose byte 4 * r + j is that of output r:
@@ -16,7 +18,7 @@
 #include "kernels/kernels.h"
 #include "quant/half.h"
 
-enum { EX_SCALES = 2 * WEFT__EXPAND_ROWS /* bytes */ };
+enum { EX_SCALES = 2 + WEFT__EXPAND_ROWS / 2 /* bytes */ };
 
 static inline int64_t ex_groups(int64_t rank, int64_t group)
 {
@@ -33,19 +35,51 @@ static inline size_t ex_panel_bytes(uint32_t f, int64_t rank)
     }
 }
 
-/* Codes of one output, and its scale; b [rank] times factor, products at most FLT_MAX / 2. 8 bits: -127..127. 4 bits: -8..7, the largest magnitude being -8. */
-static inline uint16_t ex_codes(uint32_t f, const float *b, float factor, int64_t rank, int8_t *codes)
+/* The scale of output r of a panel with 8 or 4 bits. */
+static inline float ex_scale(const uint8_t *panel, int r)
+{
+    uint16_t half;
+    memcpy(&half, panel, sizeof half);
+    int nibble = panel[2 + r % 8] >> (r < 8 ? 0 : 4) & 15;
+    float d = weft__bf16_to_f32(half) * ((float)(nibble % 8 + 1) / 8);
+    return nibble < 8 ? d : -d;
+}
+
+/* The scale at which output b [rank] times factor has codes of 8 bits, -127..127, or of 4, -8..7, the largest magnitude being -8. */
+static inline float ex_best_scale(uint32_t f, const float *b, float factor, int64_t rank)
 {
     float most = 0;
     for (int64_t i = 0; i < rank; i++) most = fabsf(b[i] * factor) > fabsf(most) ? b[i] * factor : most;
+    return most / (f == WEFT_Q8_0 ? -127.0f : -8.0f);
+}
+
+/* The head of a panel with 8 or 4 bits; products are at most FLT_MAX / 2. */
+static inline void ex_put_scales(uint32_t f, const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, uint8_t *panel)
+{
+    float best[WEFT__EXPAND_ROWS] = {0}, most = 0;
+    for (int r = 0; r < n_rows; r++) {
+        best[r] = ex_best_scale(f, b + r * ldb, factor, rank);
+        most = fabsf(best[r]) > most ? fabsf(best[r]) : most;
+    }
+    uint16_t half = weft__bf16_from_f32(most);
+    float d = weft__bf16_to_f32(half);
+    memset(panel, 0, EX_SCALES);
+    memcpy(panel, &half, sizeof half);
+    for (int r = 0; r < n_rows; r++) {
+        float eighths = d != 0 ? ceilf(8 * (fabsf(best[r]) / d)) : 1;
+        int nibble = (eighths < 1 ? 0 : eighths > 8 ? 7 : (int)eighths - 1) + (best[r] < 0 ? 8 : 0);
+        panel[2 + r % 8] = (uint8_t)(panel[2 + r % 8] | nibble << (r < 8 ? 0 : 4));
+    }
+}
+
+/* Codes of one output at scale d. */
+static inline void ex_codes(uint32_t f, const float *b, float factor, int64_t rank, float d, int8_t *codes)
+{
     int low = f == WEFT_Q8_0 ? -127 : -8, high = f == WEFT_Q8_0 ? 127 : 7;
-    uint16_t scale = weft__bf16_from_f32(most / (float)low);
-    float d = weft__bf16_to_f32(scale);
     for (int64_t i = 0; i < rank; i++) {
         float c = d != 0 ? rintf(b[i] * factor / d) : 0;
         codes[i] = (int8_t)(c < (float)low ? low : c > (float)high ? high : c);
     }
-    return scale;
 }
 
 /* weft__expand.pack, rank by rank. */
@@ -53,7 +87,7 @@ static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor
 {
     int8_t codes[WEFT__EXPAND_RANK_MAX];
     memset(panel, f == WEFT_Q4_0 ? 0x88 : 0, ex_panel_bytes(f, rank));
-    if (f == WEFT_Q4_0) memset(panel, 0, EX_SCALES);
+    if (f == WEFT_Q8_0 || f == WEFT_Q4_0) ex_put_scales(f, b, ldb, factor, n_rows, rank, panel);
     for (int r = 0; r < n_rows; r++, b += ldb) {
         if (f == WEFT_F32 || f == WEFT_BF16) {
             for (int64_t i = 0; i < rank; i++) {
@@ -65,8 +99,7 @@ static inline void ex_pack(uint32_t f, const float *b, int64_t ldb, float factor
             }
             continue;
         }
-        uint16_t scale = ex_codes(f, b, factor, rank, codes);
-        memcpy(panel + 2 * r, &scale, sizeof scale);
+        ex_codes(f, b, factor, rank, ex_scale(panel, r), codes);
         for (int64_t i = 0; i < rank; i++) {
             if (f == WEFT_Q8_0) {
                 panel[EX_SCALES + i * WEFT__EXPAND_ROWS + r] = (uint8_t)codes[i];
