@@ -282,6 +282,7 @@ static void begin(struct client *c)
 {
     const struct request *r = &requests[c->at];
     answer_clear(&c->a);
+    if (r->mode == RAW) hang_up(c); /* what is no request ends a connection that others have used without a word */
     c->a.begin_us = now_us();
     c->sent = 0;
     c->busy = 1;

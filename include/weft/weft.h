@@ -405,14 +405,15 @@ typedef struct weft_engine_params {
     const char *trace;       /* file for a Chrome trace of steps and ops; NULL: none */
     uint64_t adapter_bytes;  /* of adapters ready to be used, at most; 0: 1 GiB */
     uint32_t adapter_dtype;  /* in which they are kept: WEFT_ADAPTER_AUTO (default), WEFT_Q8_0, WEFT_Q4_0, WEFT_BF16, WEFT_F32 */
-    uint32_t reserved;
+    uint32_t disk_wait_ms;   /* how long a slot, and the engine's end, wait for a disk that does not answer; 0: 30,000 */
 } weft_engine_params;
 
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
 /* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT, WEFT_IO (store, trace),
  * WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
-/* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it has. */
+/* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it has, as
+ * long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
 
 typedef enum weft_finish {
@@ -576,7 +577,7 @@ WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats
 /* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that tenant (NULL: "")
  * without adapters, goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and comes back from it into the prefix tree: *n_tokens
  * of them, of which the first `capacity` are told in tokens (NULL with 0: none), so that they can be saved again. Both wait for
- * the disk; not for event functions. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot;
+ * the disk; not for event functions. WEFT_TIMEOUT: it did not answer within disk_wait_ms; it may do it later. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot;
  * WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
 WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                                       int32_t *n_saved, uint64_t *n_bytes, weft_error *err);

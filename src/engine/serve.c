@@ -54,6 +54,7 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     p->chunk = or_default(p->chunk, p->step_rows < DEFAULT_CHUNK ? p->step_rows : DEFAULT_CHUNK);
     p->max_queue = or_default(p->max_queue, DEFAULT_QUEUE);
     if (!p->store_bytes) p->store_bytes = (uint64_t)4 << 30;
+    if (!p->disk_wait_ms) p->disk_wait_ms = 30000;
     if ((st = check_range("step_rows", p->step_rows, 1, m->max_rows, err)) ||
         (st = check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
         (st = check_range("n_ctx", p->n_ctx, 1, 1 << 24, err)) || (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
@@ -158,7 +159,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 /* Of one whose thread does not run. */
 static void discard(weft_engine *e)
 {
-    weft__store_close(&e->store); /* calls back for what is queued */
+    weft__store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
     weft__serve_keep_nothing(e);
     for (; e->n_keeps > 0; e->n_keeps--) weft__free(e->keeps[(e->first_keep + e->n_keeps - 1) % SERVE_KEEPS].tokens);
     weft__serve_trace_close(e);
@@ -418,12 +419,37 @@ void weft_engine_cancel(weft_engine *e, uint64_t request)
 
 /* ---- save and restore ---- */
 
-/* Waits until the engine's thread, or the store's, is done with it. With the lock. */
-static weft_status wait_for(serve_command *c, weft_error *err)
+/* For n tokens, which are copied where they are given; NULL: no memory. */
+static serve_command *command_new(weft_engine *e, const char *name, const int32_t *tokens, int32_t n)
 {
-    while (!c->done) pthread_cond_wait(&c->engine->told, &c->engine->lock);
-    if (c->status && err) *err = c->err;
-    return c->status;
+    serve_command *c = weft__alloc_zero(1, sizeof *c);
+    if (!c) return NULL;
+    c->engine = e;
+    c->n = c->capacity = n;
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->tokens = weft__alloc_array((size_t)n, sizeof *c->tokens);
+    if (c->tokens && tokens) memcpy(c->tokens, tokens, (size_t)n * sizeof *tokens);
+    if (c->tokens) return c;
+    weft__serve_command_free(c);
+    return NULL;
+}
+
+/* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: the disk does not answer. */
+static int wait_for(serve_command *c, weft_error *err)
+{
+    weft_engine *e = c->engine;
+    uint64_t at = weft__clock_ns() / 1000000 + e->params.disk_wait_ms;
+    struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
+    int late = 0;
+    pthread_mutex_lock(&e->lock);
+    while (!c->done && !late) late = pthread_cond_timedwait(&e->told, &e->lock, &until) != 0;
+    int done = c->done;
+    c->abandoned = !done;
+    pthread_mutex_unlock(&e->lock);
+    if (!done)
+        weft_fail(err, WEFT_TIMEOUT, "the disk has not answered within %u s; it may do it yet", e->params.disk_wait_ms / 1000);
+    else if (c->status && err) *err = c->err;
+    return done;
 }
 
 static weft_status check_slot(const weft_engine *e, const char *name, weft_error *err)
@@ -438,49 +464,67 @@ static weft_status check_slot(const weft_engine *e, const char *name, weft_error
 weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                              int32_t *n_saved, uint64_t *n_bytes, weft_error *err)
 {
-    serve_command c = {.save = 1, .name = name, .tokens = tokens, .n = n, .engine = e};
+    weft__kv_key root;
     *n_saved = 0;
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
     if (!st && (n < 1 || n > WEFT__SNAPSHOT_TOKENS)) st = weft_fail(err, WEFT_ARGUMENT, "%d tokens to save", n);
-    if (!st) st = weft__serve_root(e, tenant ? tenant : "", NULL, &c.root, err);
+    if (!st) st = weft__serve_root(e, tenant ? tenant : "", NULL, &root, err);
     if (st) return st;
+    serve_command *c = command_new(e, name, tokens, n);
+    if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to save %d tokens", n);
+    c->save = 1;
+    c->root = root;
     pthread_mutex_lock(&e->lock);
-    weft__serve_command(&c);
-    st = wait_for(&c, err);
+    weft__serve_command(c);
     pthread_mutex_unlock(&e->lock);
-    if (st) return st;
-    *n_saved = c.n;
-    *n_bytes = c.n_bytes;
-    return WEFT_OK;
+    if (!wait_for(c, err)) return WEFT_TIMEOUT;
+    st = c->status;
+    if (!st) {
+        *n_saved = c->n;
+        *n_bytes = c->n_bytes;
+    }
+    weft__serve_command_free(c);
+    return st;
 }
 
 weft_status weft_engine_restore(weft_engine *e, const char *name, int32_t *tokens, int32_t capacity, int32_t *n_tokens,
                                 uint64_t *n_bytes, weft_error *err)
 {
-    serve_command c = {.name = name, .restored = tokens, .capacity = capacity, .engine = e};
     *n_tokens = 0;
     *n_bytes = 0;
     weft_status st = check_slot(e, name, err);
-    if (!st) st = weft__store_fetch_slot(e->store, name, weft__serve_slot_read, &c, err);
     if (st) return st;
-    pthread_mutex_lock(&e->lock);
-    st = wait_for(&c, err);
-    pthread_mutex_unlock(&e->lock);
-    if (st) return st;
-    *n_tokens = c.n;
-    *n_bytes = c.n_bytes;
-    return WEFT_OK;
+    serve_command *c = command_new(e, name, NULL, capacity);
+    if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to restore %d tokens", capacity);
+    if ((st = weft__store_fetch_slot(e->store, name, weft__serve_slot_read, c, err))) {
+        weft__serve_command_free(c);
+        return st;
+    }
+    if (!wait_for(c, err)) return WEFT_TIMEOUT;
+    st = c->status;
+    if (!st) {
+        int32_t n_told = c->n < capacity ? c->n : capacity;
+        if (n_told > 0) memcpy(tokens, c->tokens, (size_t)n_told * sizeof *tokens);
+        *n_tokens = c->n;
+        *n_bytes = c->n_bytes;
+    }
+    weft__serve_command_free(c);
+    return st;
 }
 
 weft_status weft_engine_erase(weft_engine *e, const char *name, weft_error *err)
 {
-    serve_command c = {.name = name, .engine = e};
     weft_status st = check_slot(e, name, err);
-    if (!st) st = weft__store_erase(e->store, name, weft__serve_slot_done, &c, err);
     if (st) return st;
-    pthread_mutex_lock(&e->lock);
-    st = wait_for(&c, err);
-    pthread_mutex_unlock(&e->lock);
+    serve_command *c = command_new(e, name, NULL, 0);
+    if (!c) return weft_fail(err, WEFT_NO_MEMORY, "no memory to erase a slot");
+    if ((st = weft__store_erase(e->store, name, weft__serve_slot_done, c, err))) {
+        weft__serve_command_free(c);
+        return st;
+    }
+    if (!wait_for(c, err)) return WEFT_TIMEOUT;
+    st = c->status;
+    weft__serve_command_free(c);
     return st;
 }

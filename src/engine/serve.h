@@ -91,13 +91,12 @@ typedef struct serve_fetch {
     int busy;
 } serve_fetch;
 
-/* Save or restore, from a thread that waits for it. */
+/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it frees it. */
 typedef struct serve_command {
     struct serve_command *next;
-    int save;
-    const char *name;
-    const int32_t *tokens;
-    int32_t *restored, capacity; /* restore: where its tokens go */
+    int save, abandoned;
+    char name[WEFT__STORE_NAME + 1];
+    int32_t *tokens, capacity; /* save: what is asked for; restore: where they go */
     int32_t n;
     weft__kv_key root;
     weft__snapshot *snapshot; /* restore: what was read; save: what was copied so far */
@@ -236,6 +235,8 @@ void weft__serve_pending(weft_engine *e);
 uint64_t weft__serve_pending_deadline(const weft_engine *e);
 /* The same for commands. */
 void weft__serve_commands(weft_engine *e);
+/* Frees a command that nobody waits for. */
+void weft__serve_command_free(serve_command *c);
 /* Gives the engine's thread a command; with the lock. */
 void weft__serve_command(serve_command *c);
 /* What the store's thread calls when it has read a slot for command `arg`. */

@@ -175,6 +175,14 @@ static void command_done(serve_command *c, weft_status status)
     c->status = status;
     c->done = 1;
     pthread_cond_broadcast(&c->engine->told);
+    if (c->abandoned) weft__serve_command_free(c);
+}
+
+void weft__serve_command_free(serve_command *c)
+{
+    weft__snapshot_free(&c->snapshot);
+    weft__free(c->tokens);
+    weft__free(c);
 }
 
 void weft__serve_slot_done(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
@@ -235,6 +243,7 @@ static weft_status save(weft_engine *e, serve_command *c, int *going)
     *going = !st && !complete;
     if (*going) return WEFT_OK;
     weft__snapshot *s = c->snapshot; /* the command may be gone when the store has taken it */
+    c->snapshot = NULL;
     if (!st) {
         c->n_bytes = s->n_bytes;
         st = weft__store_put(e->store, &s, c->name, weft__serve_slot_done, c, &c->err);
@@ -250,7 +259,7 @@ static weft_status restore(weft_engine *e, serve_command *c, int *going)
     *going = !weft__serve_plant(e, c->snapshot, n, &c->n);
     if (*going) return WEFT_OK;
     int32_t n_told = c->n < c->capacity ? c->n : c->capacity;
-    if (n_told > 0) memcpy(c->restored, weft__snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->restored);
+    if (n_told > 0) memcpy(c->tokens, weft__snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->tokens);
     c->n_bytes = c->snapshot->n_bytes;
     weft__snapshot_free(&c->snapshot);
     return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
@@ -312,6 +321,14 @@ int weft__serve_keep_due(const weft_engine *e)
     return e->keeping.tokens || (e->n_keeps > 0 && weft__clock_ns() - e->kept_ns > KEEP_EVERY_NS);
 }
 
+static void forget_keeps(weft_engine *e)
+{
+    for (; e->n_keeps > 0; e->n_keeps--) {
+        weft__free(e->keeps[e->first_keep].tokens);
+        e->first_keep = (e->first_keep + 1) % SERVE_KEEPS;
+    }
+}
+
 /* Takes the next one that is still worth it; 0: it is not. */
 static int next_to_keep(weft_engine *e, int stopping)
 {
@@ -319,7 +336,8 @@ static int next_to_keep(weft_engine *e, int stopping)
     *k = e->keeps[e->first_keep];
     e->first_keep = (e->first_keep + 1) % SERVE_KEEPS;
     e->n_keeps--;
-    if (stopping) weft__store_flush(e->store); /* there is time, and room in its queue then */
+    if (stopping && !weft__store_flush(e->store, e->params.disk_wait_ms))
+        forget_keeps(e); /* else there is time, and room in its queue then */
     k->n = weft__prefix_peek(e->prefix, k->root, k->tokens, k->n);
     return k->n > 0 && worth_keeping(e, k->root, k->tokens, k->n);
 }

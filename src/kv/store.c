@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "kv/store_parts.h"
@@ -44,6 +45,8 @@ struct weft__store {
     pthread_cond_t wake, idle;
     queue reads, others;
     int busy, stop, failing;
+    int telling, ended, abandoned; /* in somebody's `done`; nobody is there any more */
+    uint64_t n_done;               /* jobs */
     weft__store_index index;
     weft__store_stats stats;
 };
@@ -237,7 +240,10 @@ static void run(weft__store *s, job *j)
     case JOB_FETCH_SLOT: st = do_fetch(s, j, &snapshot, &e); break;
     case JOB_ERASE: st = do_erase(s, j, &e); break;
     }
-    if (j->done) j->done(j->arg, st, e.message, snapshot);
+    pthread_mutex_lock(&s->lock);
+    s->telling = j->done && !s->abandoned;
+    pthread_mutex_unlock(&s->lock);
+    if (s->telling) j->done(j->arg, st, e.message, snapshot);
     else weft__snapshot_free(&snapshot);
     weft__snapshot_free(&j->snapshot);
     weft__free(j);
@@ -253,6 +259,22 @@ static job *pop(weft__store *s)
     return j;
 }
 
+/* Frees all of it; the thread has ended, or is the caller. */
+static void discard(weft__store *s)
+{
+    for (job *j; (j = pop(s));) {
+        weft__snapshot_free(&j->snapshot);
+        weft__free(j);
+    }
+    for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
+    weft__free(s->index.entry);
+    weft__store_folder_close(&s->folder);
+    pthread_cond_destroy(&s->idle);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    weft__free(s);
+}
+
 static void *serve(void *arg)
 {
     weft__store *s = arg;
@@ -264,13 +286,20 @@ static void *serve(void *arg)
             pthread_mutex_unlock(&s->lock);
             run(s, j);
             pthread_mutex_lock(&s->lock);
+            s->telling = 0;
+            s->n_done++;
+            if (s->abandoned) break;
             continue;
         }
         pthread_cond_broadcast(&s->idle);
         if (s->stop) break;
         pthread_cond_wait(&s->wake, &s->lock);
     }
+    int abandoned = s->abandoned;
+    s->ended = 1;
+    pthread_cond_broadcast(&s->idle);
     pthread_mutex_unlock(&s->lock);
+    if (abandoned) discard(s);
     return NULL;
 }
 
@@ -380,11 +409,25 @@ weft_status weft__store_erase(weft__store *s, const char *name, weft__store_done
     return ask_slot(s, JOB_ERASE, name, done, arg, err);
 }
 
-void weft__store_flush(weft__store *s)
+/* Waits while *going, as long as jobs get done, each within wait_ms (0: for ever). With the lock. */
+static void wait_while(weft__store *s, const int *going, int until, uint64_t wait_ms)
+{
+    int late = 0;
+    while (*going != until && !late) {
+        uint64_t n = s->n_done, at = weft__clock_ns() / 1000000 + wait_ms;
+        struct timespec then = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
+        if (!wait_ms) pthread_cond_wait(&s->idle, &s->lock);
+        else late = pthread_cond_timedwait(&s->idle, &s->lock, &then) != 0 && s->n_done == n;
+    }
+}
+
+int weft__store_flush(weft__store *s, uint64_t wait_ms)
 {
     pthread_mutex_lock(&s->lock);
-    while (s->busy) pthread_cond_wait(&s->idle, &s->lock);
+    wait_while(s, &s->busy, 0, wait_ms);
+    int idle = !s->busy;
     pthread_mutex_unlock(&s->lock);
+    return idle;
 }
 
 void weft__store_get_stats(weft__store *s, weft__store_stats *out)
@@ -410,17 +453,6 @@ static weft_status start(weft__store *s, weft_error *err)
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for the disk store: %s", strerror(why)) : WEFT_OK;
 }
 
-static void discard(weft__store *s)
-{
-    for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
-    weft__free(s->index.entry);
-    weft__store_folder_close(&s->folder);
-    pthread_cond_destroy(&s->idle);
-    pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->lock);
-    weft__free(s);
-}
-
 weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__store **out,
                              weft_error *err)
 {
@@ -435,7 +467,11 @@ weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft_
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
-    pthread_cond_init(&s->idle, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->idle, &attr);
+    pthread_condattr_destroy(&attr);
     weft_status st = weft__store_folder_open(&s->folder, folder, err);
     if (!st) st = weft__store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
     while (!st && s->index.n_bytes > cap_bytes && drop_oldest(s)) continue;
@@ -445,17 +481,28 @@ weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft_
     return st;
 }
 
-void weft__store_close(weft__store **p)
+void weft__store_close(weft__store **p, uint64_t wait_ms)
 {
     weft__store *s = p ? *p : NULL;
     if (!s) return;
+    *p = NULL;
     pthread_mutex_lock(&s->lock);
     s->stop = 1;
     pthread_cond_signal(&s->wake);
+    wait_while(s, &s->ended, 1, wait_ms);
+    if (s->telling) wait_while(s, &s->ended, 1, wait_ms); /* who is told of the last one takes no longer than a moment */
+    int ended = s->ended;
+    s->abandoned = !ended;
+    pthread_t thread = s->thread;
+    if (!ended)
+        weft__log(WEFT__LOG_WARN, "%s: the disk does not answer: what was to be written there is given up", s->folder.path);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
+    if (!ended) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
     for (size_t i = 0; i < s->index.n; i++)
         if (s->index.entry[i]->touched) weft__store_touch(&s->folder, s->index.entry[i]->file);
     discard(s);
-    *p = NULL;
 }

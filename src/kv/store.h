@@ -40,10 +40,11 @@ typedef void (*weft__store_done)(void *arg, weft_status status, const char *mess
  * files may take together. WEFT_IO, WEFT_STATE (another process has it open), WEFT_NO_MEMORY, WEFT_LIMIT (no thread). */
 weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__store **out,
                              weft_error *err);
-/* Does what is queued, then stops; waits for the disk. NULL is fine. */
-void weft__store_close(weft__store **store);
-/* Waits until everything asked for so far is done. */
-void weft__store_flush(weft__store *store);
+/* Does what is queued, then stops; waits for the disk, but for no more than wait_ms (0: for ever) without anything being done: then
+ * what is left is dropped, `done` is called no more, and the thread ends when the disk lets it go. NULL is fine. */
+void weft__store_close(weft__store **store, uint64_t wait_ms);
+/* Waits until everything asked for so far is done, as long as close does. 0: the disk does not answer. */
+int weft__store_flush(weft__store *store, uint64_t wait_ms);
 
 /* How many of tokens[0, n) could be fetched now. O(log files). */
 int32_t weft__store_find(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n);

@@ -173,6 +173,11 @@ static int or_default(int value, int fallback)
     return value ? value : fallback;
 }
 
+static int n_workers(const weft_server_params *p)
+{
+    return or_default(p->n_workers, 4);
+}
+
 static weft_status check_params(const weft_server_params *p, weft_error *err)
 {
     const struct {
@@ -215,7 +220,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .tls_cert = cert,
         .tls_key = key,
         .n_threads = or_default(p->n_threads, 2),
-        .n_workers = or_default(p->n_workers, 2),
+        .n_workers = n_workers(p),
         .max_body = p->max_body ? p->max_body : 8 << 20,
         .max_head = p->max_head ? p->max_head : 32 << 10,
         .max_headers = or_default(p->max_headers, 100),
@@ -289,6 +294,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st) st = open_log(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
+    s->slots.max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = weft__compiler_begin(s, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);

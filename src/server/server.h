@@ -43,6 +43,7 @@ typedef struct weft__slots {
     pthread_mutex_t lock;
     weft__slot *all;
     int32_t n, n_ctx;
+    atomic_int n_at_disk, max_at_disk; /* who waits for the disk: some workers stay for the others, whatever it does */
 } weft__slots;
 
 /* The lock is there already. */

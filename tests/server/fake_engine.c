@@ -5,7 +5,8 @@
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
- * Without an order it says "Hello, world!". Any empty file may be an adapter. One thread owns the running requests, as in the engine. */
+ * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
+ * saved as "hung". One thread owns the running requests, as in the engine. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -390,6 +391,7 @@ weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *
 {
     (void)tenant, (void)tokens;
     if (strchr(name, '/') || !strcmp(name, "..")) abort(); /* the server checks */
+    if (strstr(name, "hung")) nanosleep(&(struct timespec){2, 0}, NULL);
     int at = 0;
     pthread_mutex_lock(&e->lock);
     while (at < MAX_SAVED && e->saved[at][0] && strcmp(e->saved[at], name)) at++;

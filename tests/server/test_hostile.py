@@ -178,6 +178,23 @@ class Refusals(Case):
             t.join()
         self.assertEqual({a.status for a in answers}, {200})
 
+    def test_slots_on_a_slow_disk_leave_a_worker(self):
+        """Of four workers three may wait for the disk; who comes meanwhile is answered, and told to come again if he wants the disk as well."""
+        server, answers = self.own(), []
+        server.post(LLAMA, {"prompt": "[say x]", "id_slot": 0})
+        save = [threading.Thread(target=lambda: answers.append(server.post("/slots/0?action=save", {"filename": "hung"}))) for _ in range(6)]
+        began = time.time()
+        for t in save:
+            t.start()
+        while len(answers) < 3:
+            time.sleep(0.01)
+        self.assertEqual([(a.status, a.headers["retry-after"]) for a in answers], [(503, "1")] * 3)
+        self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
+        self.assertLess(time.time() - began, 1.5 * SLOWER)  # the disk takes two seconds
+        for t in save:
+            t.join()
+        self.assertEqual([a.status for a in answers[3:]], [200] * 3)
+
     def test_deadlines_count_from_the_request(self):
         """Also while a grammar waits for others to be compiled."""
         server, slow = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}

@@ -2,6 +2,7 @@
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
+#include "base/clock.h"
 #include "engine/serve.h"
 
 /* ---- slots ---- */
@@ -226,6 +227,52 @@ static void who_waits_for_a_disk_that_hangs_can_end(void **state)
     compare("after the disk hung", &q, &first, &last, 1);
     assert_int_equal(last.n_cached, 199);
     close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
+/* Neither do slots wait for it longer than they should, nor the end of the engine; what it lets go of later is freed. */
+static void slots_and_the_end_wait_for_a_hung_disk_only_so_long(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_error err = {0};
+    ask q;
+    answer a;
+    int32_t n, back[4];
+    uint64_t bytes;
+    assert_non_null(mkdtemp(folder));
+    p.store_dir = folder;
+    p.disk_wait_ms = 200;
+    simple(&q, 200, 4);
+    size_t before = weft__alloc_live();
+    weft_engine *e = open_engine(model, &p);
+    run_alone(e, &q, &a, 1);
+    if (weft_engine_save(e, NULL, q.tokens, 200, "kept", &n, &bytes, &err)) fail_msg("%s", err.message);
+    static hung_disk disk; /* the store's thread looks at it until the end */
+    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
+    while (!atomic_load(&disk.hangs)) usleep(500);
+    assert_int_equal(weft_engine_save(e, NULL, q.tokens, 200, "late", &n, &bytes, &err), WEFT_TIMEOUT);
+    assert_non_null(strstr(err.message, "disk"));
+    assert_int_equal(weft_engine_restore(e, "kept", back, 4, &n, &bytes, &err), WEFT_TIMEOUT);
+    assert_int_equal(weft_engine_erase(e, "kept", &err), WEFT_TIMEOUT);
+    atomic_store(&disk.open, 1);
+    while (stats_of(e).store_slots != 1 || stats_of(e).store_written < 2) usleep(1000); /* all of it happens after all */
+    assert_int_equal(weft_engine_restore(e, "late", back, 4, &n, &bytes, &err), WEFT_OK);
+    assert_memory_equal(back, q.tokens, sizeof back);
+    atomic_store(&disk.hangs, 0);
+    atomic_store(&disk.open, 0);
+    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
+    while (!atomic_load(&disk.hangs)) usleep(500);
+    uint64_t began = weft__clock_ns();
+    close_engine(&e);
+    assert_true(weft__clock_ns() - began < 20ull * 1000000000);
+    assert_true(weft__alloc_live() > before);
+    atomic_store(&disk.open, 1);
+    for (int i = 0; i < 20000 && weft__alloc_live() != before; i++) usleep(1000);
+    assert_int_equal(weft__alloc_live(), before);
     remove_folder(folder);
     weft_model_close(&model);
 }
@@ -506,6 +553,7 @@ int main(void)
         cmocka_unit_test(a_large_copy_waits_for_nobody_and_is_whole),
         cmocka_unit_test(a_request_with_a_stored_prefix_can_be_late),
         cmocka_unit_test(who_waits_for_a_disk_that_hangs_can_end),
+        cmocka_unit_test(slots_and_the_end_wait_for_a_hung_disk_only_so_long),
         cmocka_unit_test(a_large_prefix_comes_back_between_others_tokens),
         cmocka_unit_test(a_prefix_that_comes_back_gives_way),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),

@@ -162,10 +162,10 @@ static void slots_have_names(void **state)
         weft__snapshot_free(&s);
     }
     assert_int_equal(weft__store_erase(e->store, "a", hear, &a, NULL), WEFT_OK);
-    weft__store_flush(e->store);
+    weft__store_flush(e->store, 0);
     assert_int_equal(a.status, WEFT_OK);
     assert_int_equal(weft__store_erase(e->store, "a", hear, &a, NULL), WEFT_OK);
-    weft__store_flush(e->store);
+    weft__store_flush(e->store, 0);
     assert_int_equal(a.status, WEFT_NOT_FOUND);
     assert_int_equal(fetch(e->store, NULL, 0, "a", &s), WEFT_NOT_FOUND);
 }
@@ -192,7 +192,7 @@ static void damage_is_dropped(void **state)
     setenv("WEFT_LOG", "error", 1);
     for (long at = 0, size = 1; at < size; at += at < 320 ? 3 : 41) {
         assert_int_equal(save(e, e->t, 40, at % 2 ? "s" : NULL), WEFT_OK);
-        weft__store_close(&e->store);
+        weft__store_close(&e->store, 0);
         assert_int_equal(files('p', path) + files('s', path), 1);
         assert_int_equal(stat(path, &st), 0);
         size = st.st_size;
@@ -213,7 +213,7 @@ static void truncated_and_longer_files_are_dropped(void **state)
     for (long n = 0; n < st.st_size + 64; n += 37) {
         scene_reopen(e, PLENTY);
         assert_int_equal(save(e, e->t, 40, NULL), WEFT_OK);
-        weft__store_close(&e->store);
+        weft__store_close(&e->store, 0);
         assert_int_equal(files('p', path), 1);
         if (st.st_size == 1) assert_int_equal(stat(path, &st), 0);
         if (n == st.st_size) continue;
@@ -254,7 +254,7 @@ static void other_models_versions_and_layouts_are_dropped(void **state)
         weft__kv_layout layout = what == 2 ? layout_of(&w2) : layout_of(&e->w);
         scene_reopen(e, PLENTY);
         assert_int_equal(save(e, e->t, 40, NULL), WEFT_OK);
-        weft__store_close(&e->store);
+        weft__store_close(&e->store, 0);
         assert_int_equal(files('p', path), 1);
         if (what == 0) layout.model.word[1]++;
         if (what == 1) renumber(path, WEFT__SNAPSHOT_VERSION + 1);
@@ -293,7 +293,7 @@ static void only_its_own_files_are_touched(void **state)
                             "s-.kv",     "t-12",       "x-0123456789abcdef.kv"};
     const char *ours[] = {"p-0123456789abcdef.kv", "s-a.kv", "t-0123456789abcdef"};
     struct stat st;
-    weft__store_close(&e->store);
+    weft__store_close(&e->store, 0);
     for (size_t i = 0; i < 10; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, i < 7 ? others[i] : ours[i - 7]);
         FILE *f = fopen(path, "w");

@@ -118,9 +118,9 @@ static void write_for_ever(int32_t version)
         char name[] = {(char)('a' + version % SLOTS), 0};
         series(t, FIRST_TOKEN + version, CTX);
         weft__snapshot *s = evaluate(&w, t, n), *p = evaluate(&w, t, n);
-        while (weft__store_put(store, &p, NULL, NULL, NULL, NULL) == WEFT_BUSY) weft__store_flush(store);
-        while (weft__store_put(store, &s, name, tell, (void *)(intptr_t)version, NULL) == WEFT_BUSY) weft__store_flush(store);
-        if (version % 3 == 0) weft__store_flush(store);
+        while (weft__store_put(store, &p, NULL, NULL, NULL, NULL) == WEFT_BUSY) weft__store_flush(store, 0);
+        while (weft__store_put(store, &s, name, tell, (void *)(intptr_t)version, NULL) == WEFT_BUSY) weft__store_flush(store, 0);
+        if (version % 3 == 0) weft__store_flush(store, 0);
     }
 }
 
@@ -193,7 +193,7 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
             assert_true(version >= acknowledged[i] && version % SLOTS == i);
             weft__snapshot_free(&s);
         }
-        weft__store_close(&store);
+        weft__store_close(&store, 0);
     }
     assert_true(n_found > KILLS);
     if (getenv("WEFT_TEST_VERBOSE"))
@@ -233,9 +233,9 @@ static void *ask(void *arg)
         weft__snapshot_free(&s);
         n += weft__store_fetch(c->store, ROOT, t, CTX, hear_of_many, c, NULL) == WEFT_OK;
         if (i % 10 == c->id) n += weft__store_erase(c->store, "shared", hear_of_many, c, NULL) == WEFT_OK;
-        if (i % 20 == 0) weft__store_flush(c->store);
+        if (i % 20 == 0) weft__store_flush(c->store, 0);
     }
-    weft__store_flush(c->store);
+    weft__store_flush(c->store, 0);
     assert_int_equal(c->n_heard, n); /* everybody is answered, once */
     close_world(&w);
     return NULL;
@@ -268,18 +268,18 @@ static int store_once(void *arg)
     if (weft__store_open(folder, PLENTY, layout, &store, NULL)) return 0;
     answer a = {.status = WEFT_OK};
     ok &= !weft__store_fetch(store, ROOT, t, 40, hear, &a, NULL);
-    weft__store_flush(store);
+    weft__store_flush(store, 0);
     ok &= a.status == WEFT_OK && a.snapshot != NULL;
     if (a.snapshot) {
         answer kept = {.status = WEFT_OK};
         assert_int_equal(weft__snapshot_match(a.snapshot, layout, ROOT, t, 40), 40);
         ok &= !weft__store_put(store, &a.snapshot, "again", hear, &kept, NULL);
         weft__snapshot_free(&a.snapshot);
-        weft__store_flush(store);
+        weft__store_flush(store, 0);
         ok &= kept.status == WEFT_OK;
     }
     ok &= !weft__store_erase(store, "again", NULL, NULL, NULL);
-    weft__store_close(&store);
+    weft__store_close(&store, 0);
     return ok;
 }
 
@@ -288,7 +288,7 @@ static void survives_every_allocation_that_fails(void **state)
     scene *e = *state;
     setenv("WEFT_LOG", "error", 1);
     assert_int_equal(save(e, e->t, 40, NULL), WEFT_OK);
-    weft__store_close(&e->store);
+    weft__store_close(&e->store, 0);
     weft__kv_layout layout = layout_of(&e->w);
     assert_true(fail_each(store_once, &layout) >= 10);
     scene_reopen(e, PLENTY);

@@ -62,13 +62,13 @@ static inline void scene_open(scene *e, world w)
 
 static inline void scene_close(scene *e)
 {
-    weft__store_close(&e->store);
+    weft__store_close(&e->store, 0);
     close_world(&e->w);
 }
 
 static inline void scene_reopen(scene *e, uint64_t cap)
 {
-    weft__store_close(&e->store);
+    weft__store_close(&e->store, 0);
     e->store = open_store(&e->w, cap);
 }
 
@@ -151,7 +151,7 @@ static inline weft_status save(scene *e, const int32_t *tokens, int32_t n, const
     weft__snapshot *s = evaluate(&e->w, tokens, n);
     assert_int_equal(weft__store_put(e->store, &s, name, hear, &a, NULL), WEFT_OK);
     assert_null(s);
-    weft__store_flush(e->store);
+    weft__store_flush(e->store, 0);
     assert_int_equal(a.n, 1);
     return a.status;
 }
@@ -164,7 +164,7 @@ static inline weft_status fetch(weft__store *store, const int32_t *tokens, int32
         name ? weft__store_fetch_slot(store, name, hear, &a, NULL) : weft__store_fetch(store, ROOT, tokens, n, hear, &a, NULL);
     *got = NULL;
     if (st) return st;
-    weft__store_flush(store);
+    weft__store_flush(store, 0);
     assert_int_equal(a.n, 1);
     *got = a.snapshot;
     return a.status;
