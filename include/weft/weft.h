@@ -567,7 +567,8 @@ typedef struct weft_engine_stats {
     int64_t store_prefixes, store_slots;   /* files on the disk now; without a store all of these are 0 */
     uint64_t store_bytes, store_cap_bytes; /* of them; of all that there may be */
     uint64_t store_written, store_write_failed, store_read, store_read_tokens, store_damaged,
-        store_removed;  /* files, and tokens of those that were read */
+        store_removed;                            /* files, and tokens of those that were read */
+    uint64_t prefix_tokens, prefix_evicted_pages; /* that the prefix tree knows now; that it has given up */
     uint64_t n_put_off; /* rows that were computed again, because a step had no time left for the masks of their grammars */
 } weft_engine_stats;
 

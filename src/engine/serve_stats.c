@@ -43,6 +43,10 @@ void weft__serve_count_pages(weft_engine *e)
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
     e->stats.kv_pages_used = all - unused - cached;
+    weft__prefix_stats tree;
+    weft__prefix_get_stats(e->prefix, &tree);
+    e->stats.prefix_tokens = (uint64_t)tree.n_tokens;
+    e->stats.prefix_evicted_pages = tree.n_evicted_pages;
 }
 
 void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish)

@@ -135,15 +135,6 @@ int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const 
     return 1;
 }
 
-weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
-                                const weft__kv_seq *seq, weft__snapshot **out, weft_error *err)
-{
-    uint64_t at = 0;
-    weft_status st = weft__snapshot_begin(layout, root, tokens, n, seq, out, err);
-    if (!st) weft__snapshot_copy(*out, layout, seq, &at, UINT64_MAX);
-    return st;
-}
-
 weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
                                       weft_error *err)
 {

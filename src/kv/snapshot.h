@@ -47,11 +47,8 @@ weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, we
  * window before n. */
 int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n);
 
-/* Copies the first n tokens of what seq holds (engine thread). tokens[0, n) are those it evaluated. WEFT_ARGUMENT (n), WEFT_STATE
- * (a window before n is gone), WEFT_NO_MEMORY. */
-weft_status weft__snapshot_take(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
-                                const weft__kv_seq *seq, weft__snapshot **out, weft_error *err);
-/* The same in pieces: begin, then copy until it returns 1. Errors as above. */
+/* A snapshot of the first n tokens of what seq holds (engine thread); tokens[0, n) are those it evaluated. In pieces: begin, then
+ * copy until it returns 1. WEFT_ARGUMENT (n), WEFT_STATE (a window before n is gone), WEFT_NO_MEMORY. */
 weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens, int32_t n,
                                  const weft__kv_seq *seq, weft__snapshot **out, weft_error *err);
 /* Copies at most `budget` bytes of the pages, from byte *at of the body on, which begins at 0 and moves on. 1: that was the last.

@@ -17,6 +17,13 @@ enum {
     CREDIT_SHIFT = 10     /* counters of tenants are in 1/1024 of a prompt token */
 };
 
+typedef enum weft__sched_state {
+    WEFT__SCHED_QUEUED,
+    WEFT__SCHED_PREFILLING,
+    WEFT__SCHED_DECODING,
+    WEFT__SCHED_WAITING /* preempted */
+} weft__sched_state;
+
 typedef struct sched_request {
     void *user;
     uint64_t deadline_us;

@@ -287,15 +287,6 @@ void weft__sched_end(weft__sched *s, uint64_t id)
 
 /* ---- looking ---- */
 
-int weft__sched_describe(const weft__sched *s, uint64_t id, weft__sched_info *out)
-{
-    int32_t i = find(s, id);
-    if (i < 0) return 0;
-    const sched_request *r = &s->requests[i];
-    *out = (weft__sched_info){r->state, r->n_prompt, r->n_cached, r->n_generated, r->n_computed, r->n_preempted};
-    return 1;
-}
-
 void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out)
 {
     *out = s->stats;

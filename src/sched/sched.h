@@ -147,22 +147,6 @@ void weft__sched_put_off(weft__sched *s, uint64_t id);
 /* The plan's rows were computed, and one token was sampled where it said so, but for those put off. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 
-typedef enum weft__sched_state {
-    WEFT__SCHED_QUEUED,
-    WEFT__SCHED_PREFILLING,
-    WEFT__SCHED_DECODING,
-    WEFT__SCHED_WAITING /* preempted */
-} weft__sched_state;
-
-typedef struct weft__sched_info {
-    weft__sched_state state;
-    int32_t n_prompt, n_cached, n_generated; /* n_cached: of the prompt, found when it began */
-    int32_t n_computed;                      /* tokens with keys and values now */
-    int32_t n_preempted;                     /* times */
-} weft__sched_info;
-/* 0 when there is no such request. */
-int weft__sched_describe(const weft__sched *s, uint64_t id, weft__sched_info *out);
-
 typedef struct weft__sched_stats {
     int32_t n_queued, n_prefilling, n_decoding, n_preempted, n_tenants; /* now */
     uint64_t submitted, refused, started, preempted;                    /* since the start; refused: WEFT_BUSY */

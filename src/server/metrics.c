@@ -132,6 +132,8 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
             e->n_put_off);
     counter(out, "weft_prefix_asked_tokens_total", "Tokens looked up in the prefix tree.", e->prompt_tokens);
     counter(out, "weft_prefix_hit_tokens_total", "Tokens found there.", e->cached_tokens);
+    gauge(out, "weft_prefix_tokens", "Tokens that it knows.", (double)e->prefix_tokens);
+    counter(out, "weft_prefix_evicted_pages_total", "Pages that it gave up for others.", e->prefix_evicted_pages);
     gauge(out, "weft_running", "Requests that run.", e->n_running);
     gauge(out, "weft_waiting", "Requests that wait.", e->n_waiting);
     gauge(out, "weft_slots", "Requests that may run at once.", e->n_slots);

@@ -33,10 +33,12 @@ static void save_seed(const char *folder, int32_t n)
     char path[4096];
     int32_t tokens[CTX];
     weft__snapshot *s;
+    uint64_t at = 0;
     for (int32_t i = 0; i < CTX; i++) tokens[i] = i;
     if (weft__kv_seq_reserve(seq, n, NULL)) abort();
     weft__kv_seq_advance(seq, n);
-    if (weft__snapshot_take(&layout, model, tokens, n, seq, &s, NULL)) abort();
+    if (weft__snapshot_begin(&layout, model, tokens, n, seq, &s, NULL)) abort();
+    if (!weft__snapshot_copy(s, &layout, seq, &at, UINT64_MAX)) abort();
     weft__snapshot_seal(s);
     for (int first = 0; first < 4; first++) {
         snprintf(path, sizeof path, "%s/seed-%d-%d", folder, n, first);

@@ -79,8 +79,8 @@ static void windows_are_saved_as_far_as_they_are_seen(void **state)
     assert_int_equal(weft__snapshot_load(s, &layout, 82, r.seq, NULL), WEFT_ARGUMENT);
     weft__snapshot_free(&s);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
-    assert_int_equal(weft__snapshot_take(&layout, ROOT, e->t, 30, r.seq, &s, NULL), WEFT_STATE);
-    assert_int_equal(weft__snapshot_take(&layout, ROOT, e->t, 65, r.seq, &s, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 30, r.seq, &s, NULL), WEFT_STATE);
+    assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 65, r.seq, &s, NULL), WEFT_ARGUMENT);
     assert_null(s);
     weft__kv_seq_destroy(&r.seq);
 }
@@ -93,7 +93,7 @@ static void a_copy_in_pieces_is_the_copy(void **state)
     run r = {0};
     begin(&e->w, &r, ROOT);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
-    assert_int_equal(weft__snapshot_take(&layout, ROOT, e->t, 61, r.seq, &whole, NULL), WEFT_OK);
+    whole = take(&layout, e->t, 61, r.seq);
     uint64_t body = whole->n_bytes - weft__snapshot_body_at(61), page = layout.page_bytes[0],
              budgets[] = {1, page - 1, page, page + 7, body};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {

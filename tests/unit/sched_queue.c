@@ -173,9 +173,9 @@ static void stale_ids_are_ignored(void **state)
     world_run(&w);
     client *b = world_add(&w, 1, 0, 4, 2);
     assert_int_equal(world_submit(&w, b), WEFT_OK);
-    weft__sched_info info;
-    assert_true(weft__sched_describe(w.sched, b->id, &info) && info.state == WEFT__SCHED_QUEUED && info.n_prompt == 4);
-    assert_false(weft__sched_describe(w.sched, a->id, &info));
+    assert_true(record_of(&w, b)->state == WEFT__SCHED_QUEUED && record_of(&w, b)->n_prompt == 4);
+    assert_ptr_equal(record_of(&w, a), record_of(&w, b)); /* under another id */
+    assert_true(a->id != b->id);
     const uint64_t ids[] = {a->id, 0, UINT64_MAX, 77};
     for (int i = 0; i < 4; i++) weft__sched_cancel(w.sched, ids[i]);
     weft__sched_end(w.sched, a->id);

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "kv/kv.h"
-#include "sched/sched.h"
+#include "sched/parts.h"
 
 enum { MAX_GROUPS = 2, MAX_CLIENTS = 4096, MAX_FAMILIES = 4, MAX_CHAIN = 256 };
 
@@ -215,10 +215,15 @@ static int32_t rank_of(const client *c)
     return at_most(level_of(c->priority) + 4 * c->n_preempted, WEFT__SCHED_PRIORITY_MAX);
 }
 
+/* The scheduler's record of a request that has not finished. */
+static const sched_request *record_of(const world *w, const client *c)
+{
+    return &w->sched->requests[(uint32_t)c->id - 1];
+}
+
 static int runs(const world *w, const client *c)
 {
-    weft__sched_info info;
-    return c->began && !c->finished && weft__sched_describe(w->sched, c->id, &info) && info.state != WEFT__SCHED_WAITING;
+    return c->began && !c->finished && record_of(w, c)->state != WEFT__SCHED_WAITING;
 }
 
 static void check_victim(world *w, const client *c)

@@ -131,15 +131,24 @@ static inline void hear(void *arg, weft_status status, const char *message, weft
     a->n++;
 }
 
+/* A snapshot of what the sequence holds, in one piece. */
+static inline weft__snapshot *take(const weft__kv_layout *layout, const int32_t *tokens, int32_t n, const weft__kv_seq *seq)
+{
+    weft__snapshot *s;
+    uint64_t at = 0;
+    assert_int_equal(weft__snapshot_begin(layout, ROOT, tokens, n, seq, &s, NULL), WEFT_OK);
+    assert_int_equal(weft__snapshot_copy(s, layout, seq, &at, UINT64_MAX), 1);
+    return s;
+}
+
 /* Evaluates tokens[0, n) in steps of 8 and takes a snapshot. */
 static inline weft__snapshot *evaluate(world *w, const int32_t *tokens, int32_t n)
 {
-    weft__snapshot *s;
     weft__kv_layout layout = layout_of(w);
     run r = {0};
     begin(w, &r, ROOT);
     for (int32_t at = 0; at < n; at += 8) assert_true(extend(w, &r, tokens + at, n - at < 8 ? n - at : 8));
-    assert_int_equal(weft__snapshot_take(&layout, ROOT, tokens, n, r.seq, &s, NULL), WEFT_OK);
+    weft__snapshot *s = take(&layout, tokens, n, r.seq);
     weft__kv_seq_destroy(&r.seq);
     return s;
 }
