@@ -13,6 +13,7 @@
 #define WEFT_ADAPT_ADAPT_H
 
 #include "format/arena.h"
+#include "format/gguf_write.h"
 #include "weft/graph.h"
 
 enum { WEFT__ADAPT_RANK_MAX = WEFT_ADAPTER_RANK_MAX, WEFT__ADAPT_PAIRS_MAX = 1 << 16 };
@@ -34,9 +35,10 @@ typedef struct weft__adapt_id {
 } weft__adapt_id;
 
 typedef struct weft__adapt {
-    char *label;   /* its path, for messages */
-    char arch[64]; /* general.architecture of its base; "" where it does not say */
-    int peft;      /* read from a folder */
+    char *label;        /* its path, for messages */
+    char arch[64];      /* general.architecture of its base; "" where it does not say */
+    int peft;           /* read from a folder */
+    uint64_t base_mark; /* weft__adapt_mark of its base; 0: it does not say */
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
     weft__adapt_id id;
@@ -78,11 +80,15 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
                              weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
-/* Writers; what is read back has the same id. GGUF: with general.architecture `arch`; alpha for all, and scales of their own for those that
+/* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's mark; alpha for all, and scales of their own for those that
  * differ (NAME.lora_scale). A folder is made where there is none; WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as
  * weft__out_write does. */
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err);
 weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err);
+
+/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's mark, where it is known. 16 hexadecimal digits. */
+#define WEFT__ADAPT_MARK_KEY "weft.adapter.base_mark"
+weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t mark, weft_error *err);
 
 /* ---- adapters with each other ---- */
 
@@ -130,8 +136,16 @@ typedef struct weft__adapt_target {
     uint64_t row_bytes;
 } weft__adapt_target;
 
+/* Tells bases of the same shapes apart, whatever their formats: a checksum of the weights of the last norm ("output_norm.weight", n
+ * values), which training moves, and which no quantization and no adapter that is merged in changes. They are rounded to bfloat16 first, as
+ * some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or BF16. */
+uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n);
+/* That of a graph's weights; 0 where their bytes are not there (a compiled plan). */
+uint64_t weft__adapt_mark_of_graph(const weft_graph *graph);
+
 typedef struct weft__adapt_base {
     const char *arch, *label; /* borrowed */
+    uint64_t mark;
     int32_t n;
     weft__adapt_target *targets; /* [n] of a graph: one per weight */
 } weft__adapt_base;
@@ -141,7 +155,8 @@ weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err);
 void weft__adapt_base_free(weft__adapt_base *base);
 
-/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, or when the adapter is another architecture's. */
+/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, or when
+ * both marks are known and differ. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 
 /* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all

@@ -4,6 +4,7 @@
  * NAME.lora_scale where the scale is not alpha / rank. Owner: the thread that reads. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "adapt/parts.h"
@@ -27,6 +28,19 @@ static weft_status check_kind(reading *r, const char *key, const char *want)
     return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key, weft__show_name(shown, s.data, s.len), want);
 }
 
+static weft_status read_mark(reading *r)
+{
+    weft__gguf_str s;
+    char digits[17] = "";
+    weft_status st = weft__gguf_string(r->g, WEFT__ADAPT_MARK_KEY, &s, r->err);
+    if (st) return st == WEFT_NOT_FOUND ? WEFT_OK : st;
+    if (s.len == 16) memcpy(digits, s.data, 16);
+    if (strspn(digits, "0123456789abcdef") != 16)
+        return weft_fail(r->err, WEFT_FORMAT, "key " WEFT__ADAPT_MARK_KEY " is not 16 hexadecimal digits");
+    r->a->base_mark = strtoull(digits, NULL, 16);
+    return WEFT_OK;
+}
+
 static weft_status read_keys(reading *r, float *alpha)
 {
     weft__gguf_str arch;
@@ -43,7 +57,7 @@ static weft_status read_keys(reading *r, float *alpha)
     if (arch.len >= sizeof r->a->arch || memchr(arch.data, 0, arch.len))
         return weft_fail(r->err, WEFT_FORMAT, "key general.architecture is too long, or holds a NUL");
     memcpy(r->a->arch, arch.data, arch.len);
-    return WEFT_OK;
+    return read_mark(r);
 }
 
 static weft_status read_scale(reading *r, weft__adapt_found *f, const weft__tensor_desc *t)

@@ -6,7 +6,9 @@
 
 #include "adapt/adapt.h"
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "format/names.h"
+#include "quant/half.h"
 #include "quant/quant.h"
 
 /* ---- the base ---- */
@@ -15,6 +17,34 @@ static int ends(const char *name, const char *tail)
 {
     size_t n = strlen(name), t = strlen(tail);
     return n > t && !strcmp(name + n - t, tail);
+}
+
+uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n)
+{
+    enum { AT_ONCE = 256 };
+    weft_dtype_info info = weft_dtype_describe(dtype);
+    uint64_t state[2] = {0}; /* the mark so far, and of the next values */
+    if (!data || n < 1 || (dtype != WEFT_F32 && dtype != WEFT_F16 && dtype != WEFT_BF16)) return 0;
+    for (int64_t i = 0; i < n; i += AT_ONCE) {
+        int64_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        float x[AT_ONCE];
+        uint16_t rounded[AT_ONCE];
+        weft__quant_decoder(dtype)((const uint8_t *)data + (size_t)i * info.block_bytes, x, some);
+        for (int64_t j = 0; j < some; j++) rounded[j] = weft__bf16_from_f32(x[j]);
+        state[1] = weft__hash(rounded, (size_t)some * sizeof *rounded);
+        state[0] = weft__hash(state, sizeof state);
+    }
+    return state[0] ? state[0] : 1;
+}
+
+uint64_t weft__adapt_mark_of_graph(const weft_graph *g)
+{
+    for (int32_t i = 0; i < g->n_weights; i++) {
+        const weft_weight *w = &g->weights[i];
+        if (!strcmp(w->name, "output_norm.weight") && w->buffer && w->buffer->data)
+            return weft__adapt_mark((const uint8_t *)w->buffer->data + w->offset, w->dtype, w->shape.d[0]);
+    }
+    return 0;
 }
 
 /* Fills the target of weight w as the op uses it. */
@@ -55,7 +85,7 @@ static void set_ranges(const weft_graph *g, weft__adapt_base *base)
 weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err)
 {
-    *out = (weft__adapt_base){.arch = arch, .label = label, .n = graph->n_weights};
+    *out = (weft__adapt_base){.arch = arch, .label = label, .mark = weft__adapt_mark_of_graph(graph), .n = graph->n_weights};
     out->targets = weft__alloc_zero((size_t)graph->n_weights, sizeof *out->targets);
     if (!out->targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < graph->n_nodes; i++) {
@@ -108,6 +138,12 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
                          base->arch);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
+    if (!st && a->base_mark && base->mark && a->base_mark != base->mark)
+        return weft_fail(
+            err, WEFT_ARGUMENT,
+            "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, or "
+            "train on this one (to try it all the same, convert it to a PEFT folder, which does not say its base)",
+            weft__show_path(path, a->label), base->label);
     return st;
 }
 

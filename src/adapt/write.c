@@ -145,6 +145,14 @@ static weft_status gguf_tensors(weft__gguf_writer *w, const weft__adapt *a, int 
     return st;
 }
 
+weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t mark, weft_error *err)
+{
+    char digits[17];
+    if (!mark) return WEFT_OK;
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)mark);
+    return weft__gguf_put_string(w, WEFT__ADAPT_MARK_KEY, digits, 16, err);
+}
+
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err)
 {
     weft__gguf_writer *w;
@@ -153,7 +161,8 @@ weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const
     if (!(st = weft__gguf_put_string(w, "general.architecture", arch, strlen(arch), err)) &&
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
-        !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) && !(st = gguf_tensors(w, a, 0, err)) &&
+        !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) &&
+        !(st = weft__adapt_put_mark(w, a->base_mark, err)) && !(st = gguf_tensors(w, a, 0, err)) &&
         !(st = weft__gguf_begin(w, err)) && !(st = gguf_tensors(w, a, 1, err)))
         st = weft__gguf_finish(w, err);
     weft__gguf_writer_destroy(&w);

@@ -66,10 +66,13 @@ weft_status weft__model_base(weft_model *m, weft_error *err)
 
 #define MAX_BYTES ((uint64_t)16 << 30) /* of values in float32 */
 
-/* The base without its weights: shapes alone. */
-static weft_status check_shapes(const weft__adapt *a, const weft__source *src, const char *arch, weft_error *err)
+/* The base without its weights: shapes, and of a GGUF file its mark (a folder's norms are not always what a model computes with). */
+static weft_status check_shapes(const weft__adapt *a, const weft_file *file, const weft__source *src, const char *arch,
+                                weft_error *err)
 {
     weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
+    const weft__tensor_desc *norm = file->gguf && !file->plan ? src->tensor(src, "output_norm.weight") : NULL;
+    if (norm) base.mark = weft__adapt_mark(weft__tensor_data(norm), norm->dtype, (int64_t)norm->n_elems);
     base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
     if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < a->n_pairs; i++) {
@@ -104,7 +107,7 @@ weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft
         if ((st = weft__base_names_read(&src, names, err))) goto done;
     }
     st = weft__adapt_open(path, names ? &names->names : NULL, MAX_BYTES, &f->a, err);
-    if (!st && base) st = check_shapes(f->a, &src, names->hp.arch, err);
+    if (!st && base) st = check_shapes(f->a, base, &src, names->hp.arch, err);
 done:
     weft__free(names);
     if (st) weft_adapter_file_close(&f);

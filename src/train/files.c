@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "adapt/adapt.h"
+#include "adapt/adapt.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
@@ -235,7 +236,8 @@ weft_status weft__trainer_write_adapter(weft__trainer *t, const char *path, cons
     if (!(st = weft__gguf_put_string(w, "general.architecture", t->hp.arch, strlen(t->hp.arch), err)) &&
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
-        !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha, err)))
+        !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha, err)) &&
+        !(st = weft__adapt_put_mark(w, weft__adapt_mark_of_graph(t->graph), err)))
         st = weft__gguf_put_string(w, "general.name", name, strlen(name), err);
     for (int32_t j = 0; !st && j < t->n_params; j++) st = declare(w, &t->params[j], "", err);
     for (int32_t j = 0; !st && own && j < t->n_pairs; j++) st = declare_scale(w, &t->params[t->pairs[j].a], err);

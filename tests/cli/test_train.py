@@ -253,6 +253,25 @@ class Adapters(Training):
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual([(r["adapter"], r["text"]) for r in json.loads(p.stdout)], [("base", base), ("owl", owl)])
 
+    def test_an_adapter_knows_its_base(self):
+        self.adapt("known", "--data", self.chats, "--rank", "4", "--steps", "2")
+        adapter, other, small = self.path("known/adapter.gguf"), self.train("stranger", "--steps", "2", "--seed", "5"), self.path("known-q8.gguf")
+        self.assertEqual(weft("quantize", self.model, small, "Q8_0").returncode, 0)
+        merged, folder, back = self.path("known-merged.gguf"), self.path("known-peft"), self.path("known-back.gguf")
+        self.assertEqual(weft("adapter", "merge", small, merged, "--adapter", "a=" + adapter).returncode, 0)
+        for base in (self.model, small, merged):
+            p = weft("run", base, "Who?", "-n", "1", "--adapter", "a=" + adapter)
+            self.assertEqual(p.returncode, 0, p.stderr)
+        for args in (("run", other, "Who?", "-n", "1", "--adapter", "a=" + adapter), ("adapter", "info", adapter, "--base", other),
+                     ("adapter", "merge", other, self.path("no.gguf"), "--adapter", "a=" + adapter)):
+            p = weft(*args)
+            self.assertEqual(p.returncode, 1, args)
+            self.assertIn(b"was trained on another model than", p.stderr)
+        self.assertEqual(weft("adapter", "convert", adapter, folder, "--base", self.model).returncode, 0)  # the remedy that is named
+        self.assertEqual(weft("adapter", "convert", folder, back, "--base", other).returncode, 0)
+        p = weft("run", other, "Who?", "-n", "1", "--adapter", "a=" + back)
+        self.assertEqual(p.returncode, 0, p.stderr)
+
     def test_it_learns_over_a_quantized_base(self):
         small = self.path("q8.gguf")
         self.assertEqual(weft("quantize", self.model, small, "Q8_0").returncode, 0)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "adapt/parts.h"
+#include "quant/encode.h"
 #include "unit/adapt_files.h"
 
 static char folder[64], file[96], peft[96];
@@ -190,6 +191,43 @@ static void another_base_is_told_apart(void **state)
     base.targets[0].name[0] = 0;
     assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "no matrix of base"));
+    weft__adapt_close(&a);
+}
+
+/* A base is the same in every format; an adapter says which it was, keeps it when it is written, and is refused by another. */
+static void marks_are_of_the_weights(void **state)
+{
+    (void)state;
+    enum { D = 300 };
+    float x[D];
+    uint16_t bf16[D], f16[D];
+    for (int i = 0; i < D; i++) {
+        x[i] = 0.5f + (float)(i % 128) / 128; /* all types hold it */
+        assert_int_equal(weft__quant_encode_rows(WEFT_BF16, &x[i], (uint8_t *)&bf16[i], 1, 1, NULL, NULL), WEFT_OK);
+        assert_int_equal(weft__quant_encode_rows(WEFT_F16, &x[i], (uint8_t *)&f16[i], 1, 1, NULL, NULL), WEFT_OK);
+    }
+    uint64_t mark = weft__adapt_mark(x, WEFT_F32, D);
+    assert_true(mark && weft__adapt_mark(bf16, WEFT_BF16, D) == mark && weft__adapt_mark(f16, WEFT_F16, D) == mark);
+    x[D - 1] += 1;
+    assert_true(weft__adapt_mark(x, WEFT_F32, D) != mark && weft__adapt_mark(x, WEFT_F32, D - 1) != mark);
+    assert_true(weft__adapt_mark(NULL, WEFT_F32, D) == 0 && weft__adapt_mark(x, WEFT_Q8_0, 32) == 0);
+
+    weft__adapt_base base = made_base();
+    weft_error err = {0};
+    recipe r = q_recipe();
+    weft__adapt *a = open_made(&r), *again;
+    base.mark = mark;
+    assert_true(a->base_mark == 0 && weft__adapt_check(a, &base, &err) == WEFT_OK); /* it does not say */
+    a->base_mark = mark;
+    assert_int_equal(weft__adapt_write_gguf(a, "llama", file, &err), WEFT_OK);
+    assert_int_equal(weft__adapt_open(file, NULL, UINT64_MAX, &again, &err), WEFT_OK);
+    assert_true(again->base_mark == mark && weft__adapt_check(again, &base, &err) == WEFT_OK);
+    base.mark = 0;
+    assert_int_equal(weft__adapt_check(again, &base, &err), WEFT_OK);
+    base.mark = mark + 1;
+    assert_int_equal(weft__adapt_check(again, &base, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "was trained on another model"));
+    weft__adapt_close(&again);
     weft__adapt_close(&a);
 }
 
@@ -472,6 +510,7 @@ int main(void)
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(another_base_is_told_apart),
+        cmocka_unit_test(marks_are_of_the_weights),
         cmocka_unit_test(rows_of_heads_are_paired),
         cmocka_unit_test(scales_follow_the_patterns),
         cmocka_unit_test(experts_come_together),

@@ -261,7 +261,8 @@ weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec
     layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
     place_all(&l);
     size_t shift = shift_of(p);
-    weft_buffer_spec memory = {.size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used + shift, .flags = WEFT_BUFFER_HUGE};
+    weft_buffer_spec memory = {
+        .size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used + shift, .flags = WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&memory, &a->memory, err))) {
         st = weft_fail_within(err, st, "an adapter");
         goto fail;

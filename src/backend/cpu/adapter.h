@@ -103,7 +103,8 @@ typedef struct weft__cpu_soon {
 
 /* What the product of matrix m for outputs [first, last) has to ask for, made in *soon; NULL where d is not early or is for no group. With
  * few rows all of memory's time is taken, and B is better read in one go; with many, multiplying leaves half of it. */
-weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last, weft__cpu_soon *soon);
+weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                             weft__cpu_soon *soon);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
                       int64_t last, float *out, int64_t ldo);

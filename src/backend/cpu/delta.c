@@ -223,7 +223,8 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last, weft__cpu_soon *soon)
+weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                             weft__cpu_soon *soon)
 {
     size_t n_panels = (size_t)((last - first + WEFT__EXPAND_ROWS - 1) / WEFT__EXPAND_ROWS);
     if (!d->early || d->n_groups == 0) return NULL;
@@ -232,7 +233,8 @@ weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m
         const weft_adapter *a = d->group[g].adapter;
         const weft__cpu_pair *pair = &a->pair[m->id];
         if (pair->rank == 0) continue;
-        soon->range[soon->list.n++] = (weft__range){b_of(a, pair, d->expert, first), n_panels * a->expand->panel_bytes(pair->rank)};
+        soon->range[soon->list.n++] =
+            (weft__range){b_of(a, pair, d->expert, first), n_panels * a->expand->panel_bytes(pair->rank)};
     }
     return &soon->list;
 }

@@ -23,8 +23,8 @@ MM_INLINE vf ex_load(uint32_t f, const uint8_t *codes, int64_t i)
 }
 
 /* Outputs [at, at + n) of n_rows rows, n <= MM_R: outputs r, r + 1, ... of a panel. `codes` are those of output r. */
-MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *panel, int r, int64_t rank, const void *const *h,
-                       float *const *y, int64_t at, int n)
+MM_INLINE void ex_part(uint32_t f, int n_rows, const uint8_t *codes, const uint8_t *panel, int r, int64_t rank,
+                       const void *const *h, float *const *y, int64_t at, int n)
 {
     vf acc[EX_TOGETHER];
     UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_word(h[t]);

@@ -402,8 +402,7 @@ MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], con
  * `lines` lines of each panel per step from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes
  * next. */
 MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, int more, const char *next,
-                            int lines, float *out, int64_t ldo,
-                            weft__soon *soon)
+                            int lines, float *out, int64_t ldo, weft__soon *soon)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
@@ -528,7 +527,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
-        if (pairs && end - c >= ENOUGH) paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo, soon);
+        if (pairs && end - c >= ENOUGH)
+            paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo, soon);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
