@@ -91,8 +91,8 @@ struct weft__http {
     struct MHD_Daemon *daemon;
     char address[192];
     char *unix_path;
-    ino_t unix_file;     /* there, as we made it */
-    int loopback, plain; /* plain: no TLS */
+    ino_t unix_file;           /* there, as we made it */
+    int loopback, plain;       /* plain: no TLS */
     int listen_fd, nothing_fd; /* nothing_fd: what stands in for listen_fd when nobody listens any more */
     int epoll_fd, wake_fd;
     pthread_t watcher, quick_worker;
