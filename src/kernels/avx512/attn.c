@@ -5,4 +5,5 @@
 /* 32 registers: 8 x 2 sums, 2 loads. The query comes as a broadcast operand. */
 #define TILE_QUERIES 8
 #define TILE_VECTORS 2
+#define SOFTMAX_QUERIES 4
 #include "kernels/simd/attn.h"

@@ -71,19 +71,21 @@ INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const floa
         UNROLL
         for (int i = 0; i < nq; i++) sum[i][v] = vf_zero();
     }
-    for (int d = 0; d < dim; q += ++d % BLOCK ? 1 : GROUP * BLOCK - BLOCK + 1) {
-        vf key[4];
-        UNROLL
-        for (int v = 0; v < nv; v++) {
-            key[v] = f16 ? vf_load_f16((const uint16_t *)k[v]) : vf_load((const float *)k[v]);
-            __builtin_prefetch(k[v] + r->ahead, 0, 2);
-            k[v] += BLOCK * size;
-        }
-        UNROLL
-        for (int i = 0; i < nq; i++) {
-            vf qd = vf_set(q[i * BLOCK]);
+    for (int d = 0; d < dim; d += BLOCK, q += GROUP * BLOCK) {
+        for (int j = 0; j < (dim - d < BLOCK ? dim - d : BLOCK); j++) {
+            vf key[4];
             UNROLL
-            for (int v = 0; v < nv; v++) sum[i][v] = vf_fma(qd, key[v], sum[i][v]);
+            for (int v = 0; v < nv; v++) {
+                key[v] = f16 ? vf_load_f16((const uint16_t *)k[v]) : vf_load((const float *)k[v]);
+                __builtin_prefetch(k[v] + r->ahead, 0, 2);
+                k[v] += BLOCK * size;
+            }
+            UNROLL
+            for (int i = 0; i < nq; i++) {
+                vf qd = vf_set(q[i * BLOCK + j]);
+                UNROLL
+                for (int v = 0; v < nv; v++) sum[i][v] = vf_fma(qd, key[v], sum[i][v]);
+            }
         }
     }
     UNROLL
@@ -150,7 +152,7 @@ INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s
 {
     const int first = from / VF_N * VF_N;
     const float scale = a->softcap != 0 ? 1.0f : a->scale;
-    vf most[4], total[4];
+    vf most[SOFTMAX_QUERIES], total[SOFTMAX_QUERIES];
     UNROLL
     for (int i = 0; i < nq; i++) most[i] = vf_set(-INFINITY), total[i] = vf_zero();
     for (int t = first; t < to; t += VF_N) {
@@ -190,8 +192,8 @@ static void softmax(const weft__attn *a, int base, const int *from, const int *t
         int alike = 1, first = (from[i] - base) / VF_N * VF_N;
         while (i + alike < n && from[i + alike] == from[i] && to[i + alike] == to[i]) alike++;
         for (int k = i; a->softcap != 0 && k < i + alike; k++) cap_scores(a, first, to[i] - base, s + k * SCORES);
-        for (; alike >= 4; alike -= 4, i += 4)
-            softmax_tile(4, a, from[i] - base, to[i] - base, s + i * SCORES, state + i * stride, stride);
+        for (; alike >= SOFTMAX_QUERIES; alike -= SOFTMAX_QUERIES, i += SOFTMAX_QUERIES)
+            softmax_tile(SOFTMAX_QUERIES, a, from[i] - base, to[i] - base, s + i * SCORES, state + i * stride, stride);
         for (; alike > 0; alike--, i++)
             softmax_tile(1, a, from[i] - base, to[i] - base, s + i * SCORES, state + i * stride, stride);
     }
