@@ -1,12 +1,8 @@
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C. */
-#include <dirent.h>
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "adapters.h"
 #include "commands.h"
@@ -32,94 +28,13 @@ static void on_signal(int number)
     weft_server_stop(running);
 }
 
-/* The folder for adapters, links followed, and the names that no adapter of it may have. */
-struct adapter_folder {
-    weft_engine *engine;
-    char real[PATH_MAX], model[128];
-    const struct text_list *aliases;
-};
-
-/* NAME.gguf, or a folder with an adapter in it; 0: it is neither. */
-static int adapter_name(const char *folder, const char *entry, char path[PATH_MAX], char *name, size_t name_size)
+/* Those that were named; the folder's are the server's. */
+static weft_status add_adapters(const struct serve_options *o, weft_engine *engine, weft_error *err)
 {
-    size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
-    if (entry[0] == '.' || (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", folder, entry) >= PATH_MAX ||
-        (!tail && access(path, F_OK)))
-        return 0;
-    if ((size_t)snprintf(path, PATH_MAX, "%s/%s", folder, entry) >= PATH_MAX) return 0;
-    snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
-    return 1;
-}
-
-/* 1: it is beneath the folder with all links followed, or is not there, which its reader will say. */
-static int is_within(const struct adapter_folder *f, const char *path)
-{
-    char real[PATH_MAX];
-    size_t n = strlen(f->real);
-    return !realpath(path, real) || (!strncmp(real, f->real, n) && real[n] == '/');
-}
-
-/* So are the files of a PEFT folder. */
-static int all_within(const struct adapter_folder *f, const char *path)
-{
-    static const char *const members[] = {"adapter_config.json", "adapter_model.safetensors"};
-    char member[PATH_MAX + 32];
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        snprintf(member, sizeof member, "%s/%s", path, members[i]);
-        if (!is_within(f, member)) return 0;
-    }
-    return is_within(f, path);
-}
-
-static int is_model_name(const struct adapter_folder *f, const char *name)
-{
-    for (int i = 0; i < f->aliases->n; i++)
-        if (!strcmp(name, f->aliases->items[i])) return 1;
-    return !strcmp(name, f->model);
-}
-
-static weft_status add_entry(const struct adapter_folder *f, const char *name, const char *path, weft_error *err)
-{
-    if (!all_within(f, path))
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
-    if (is_model_name(f, name))
-        return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
-    return weft_engine_adapter_add(f->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
-}
-
-/* Those of the folder, in alphabetical order, by their names without .gguf; none is read before it is asked for. */
-static weft_status add_folder(const struct adapter_folder *f, weft_error *err)
-{
-    char path[PATH_MAX], name[256];
-    struct dirent **entries;
     weft_status st = WEFT_OK;
-    int n = scandir(f->real, &entries, NULL, alphasort);
-    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", f->real);
-    for (int i = 0; i < n; i++) {
-        if (!st && adapter_name(f->real, entries[i]->d_name, path, name, sizeof name)) st = add_entry(f, name, path, err);
-        if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
-            fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
-            st = WEFT_OK;
-        }
-        free(entries[i]);
-    }
-    free(entries);
-    return st;
-}
-
-static weft_status add_adapters(const struct serve_options *o, const weft_model *model, weft_engine *engine, weft_error *err)
-{
-    struct adapter_folder f = {.engine = engine, .aliases = &o->aliases};
-    weft_model_info info = {.size = sizeof info};
-    weft_status st = weft_model_describe(model, &info, err);
     for (int i = 0; i < o->adapters.n && !st; i++)
         st = weft_engine_adapter_add(engine, o->adapter[i].name, o->adapter[i].path, o->adapter[i].scale, 0, err);
-    if (st || !o->server.adapter_dir) return st;
-    snprintf(f.model, sizeof f.model, "%s", info.name);
-    if (!realpath(o->server.adapter_dir, f.real))
-        return weft_fail(err, WEFT_IO, "--adapter-dir %s: %s", o->server.adapter_dir, strerror(errno));
-    return add_folder(&f, err);
+    return st;
 }
 
 static weft_status serve(struct serve_options *o, weft_model *model, weft_error *err)
@@ -128,7 +43,8 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
     weft_engine *engine = NULL;
     weft_server *server = NULL;
     weft_status st = weft_engine_new(model, &o->engine, &engine, err);
-    if (!st) st = add_adapters(o, model, engine, err);
+    if (!st) st = add_adapters(o, engine, err);
+    o->server.add_adapters = 1;
     if (!st) st = weft_server_new(model, engine, &o->server, &server, err);
     if (!st) {
         running = server;

@@ -39,6 +39,7 @@ typedef struct weft_server_params {
     uint64_t max_body;               /* bytes: 8 MiB */
     uint64_t max_head;               /* bytes: 32 KiB */
     uint64_t max_buffer;             /* bytes that wait for one reader: 1 MiB */
+    int32_t add_adapters;            /* those of adapter_dir are added by their names, and read when asked for; no: 0 */
 } weft_server_params;
 
 WEFT_API void weft_server_params_default(weft_server_params *params);

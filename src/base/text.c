@@ -151,3 +151,10 @@ const char *weft__utf8_show(char *out, size_t room, const char *s, size_t n)
     out[used] = 0;
     return out;
 }
+
+int weft__is_plain_name(const char *name, size_t most)
+{
+    size_t n = strlen(name);
+    if (n < 1 || n > most || !strcmp(name, ".") || !strcmp(name, "..")) return 0;
+    return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+}

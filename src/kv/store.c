@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "kv/store_parts.h"
 
 /* Snapshots that wait to be written take at most this much memory (one may be larger). */
@@ -55,9 +56,7 @@ struct weft__store {
 
 int weft__store_name_ok(const char *name)
 {
-    size_t n = strlen(name);
-    if (n < 1 || n > WEFT__STORE_NAME || !strcmp(name, ".") || !strcmp(name, "..")) return 0;
-    return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n;
+    return weft__is_plain_name(name, WEFT__STORE_NAME);
 }
 
 static weft_status slot_file(const char *name, char out[WEFT__STORE_FILE], weft_error *err)

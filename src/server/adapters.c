@@ -2,12 +2,14 @@
  * and the endpoints that list, load and unload them. Workers; the engine's store has its own locks.
  *
  * Invariant: a file that a client names is loaded only from beneath the folder that the operator gave for it. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server/server.h"
 
@@ -107,6 +109,18 @@ static int is_within(const weft_server *s, const char *real)
 {
     size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
     return n && !strncmp(real, s->adapter_dir, n) && real[n] == '/';
+}
+
+/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
+static int members_are_within(const weft_server *s, const char *folder)
+{
+    static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
+    char joined[PATH_MAX], real[PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        if ((size_t)snprintf(joined, sizeof joined, "%s/%s", folder, names[i]) >= sizeof joined) return 0;
+        if (realpath(joined, real) && !is_within(s, real)) return 0;
+    }
+    return 1;
 }
 
 /* Calls each for every adapter, in order. */
@@ -227,18 +241,6 @@ static int may_change(const weft_server *s, const char *field, weft__fault *faul
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
-/* The files of a PEFT folder may be links as well; those that are not there are for the reader to miss. */
-static int members_are_within(const weft_server *s, const char *folder)
-{
-    static const char *const names[] = {"adapter_config.json", "adapter_model.safetensors"};
-    char joined[PATH_MAX], real[PATH_MAX];
-    for (int i = 0; i < 2; i++) {
-        if ((size_t)snprintf(joined, sizeof joined, "%s/%s", folder, names[i]) >= sizeof joined) return 0;
-        if (realpath(joined, real) && !is_within(s, real)) return 0;
-    }
-    return 1;
-}
-
 /* Clients read of files as they name them: without the way to the folder. */
 static void without_folder(const weft_server *s, char *text)
 {
@@ -297,6 +299,52 @@ weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
     } while (n > PAGE);
     return WEFT_OK;
 }
+
+/* ---- the folder ---- */
+
+/* NAME.gguf, or a folder with an adapter in it; 0: it is neither. */
+static int name_of_entry(const weft_server *s, const char *entry, char path[PATH_MAX], char *name, size_t name_size)
+{
+    size_t n = strlen(entry), tail = n > 5 && !strcmp(entry + n - 5, ".gguf") ? 5 : 0;
+    if (entry[0] == '.' || (size_t)snprintf(path, PATH_MAX, "%s/%s/adapter_config.json", s->adapter_dir, entry) >= PATH_MAX ||
+        (!tail && access(path, F_OK)))
+        return 0;
+    snprintf(path, PATH_MAX, "%s/%s", s->adapter_dir, entry);
+    snprintf(name, name_size, "%.*s", (int)(n - tail), entry);
+    return 1;
+}
+
+static weft_status add_entry(const weft_server *s, const char *name, const char *path, weft_error *err)
+{
+    char real[PATH_MAX]; /* of what is not there, its reader will say so */
+    if ((realpath(path, real) && !is_within(s, real)) || !members_are_within(s, path))
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "it leads out of the folder for adapters; --adapter NAME=PATH takes one from anywhere");
+    if (weft__is_model_name(s, name))
+        return weft_fail(err, WEFT_ARGUMENT, "'%s' is a name of the model itself; give the adapter another", name);
+    return weft_engine_adapter_add(s->engine, name, path, 1, WEFT_ADAPTER_LAZY, err);
+}
+
+weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err)
+{
+    char path[PATH_MAX], name[256];
+    struct dirent **entries;
+    weft_status st = WEFT_OK;
+    int n = scandir(s->adapter_dir, &entries, NULL, alphasort);
+    if (n < 0) return weft_fail(err, WEFT_IO, "--adapter-dir %s: cannot be read", s->adapter_dir);
+    for (int i = 0; i < n; i++) {
+        if (!st && name_of_entry(s, entries[i]->d_name, path, name, sizeof name)) st = add_entry(s, name, path, err);
+        if (st == WEFT_ARGUMENT || st == WEFT_EXISTS) { /* a file's name need not be an adapter's */
+            fprintf(stderr, "weft serve: %s is left out: %s\n", path, err->message);
+            st = WEFT_OK;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return st;
+}
+
+/* ---- by clients ---- */
 
 void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)
 {

@@ -258,7 +258,7 @@ static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_e
 static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error *err)
 {
     char real[PATH_MAX];
-    if (!realpath(path, real)) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    if (!realpath(path, real)) return weft_fail(err, WEFT_IO, "--adapter-dir %s: %s", path, strerror(errno));
     s->adapter_dir = weft__strdup(real);
     return s->adapter_dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
 }
@@ -292,6 +292,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = weft__adapters_check_names(s, err);
     if (!st) st = read_keys(s, p, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
+    if (!st && p->adapter_dir && p->add_adapters) st = weft__adapters_of_folder(s, err);
     if (!st) st = open_log(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
     s->slots.max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;

@@ -279,6 +279,9 @@ typedef struct weft__note {
 int weft__is_model_name(const weft_server *s, const char *name);
 /* WEFT_ARGUMENT when an adapter that is there already has such a name. */
 weft_status weft__adapters_check_names(const weft_server *s, weft_error *err);
+/* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read before it is asked for. What
+ * may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
+weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err);
 /* The adapter that a model's name stands for, within it; NULL: none. */
 const char *weft__adapter_of_model(const weft_server *s, const char *model);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. */

@@ -3,12 +3,12 @@
  *
  * Whose a slot is: with API keys, the key's that filled it, and each key has names of its own in the store. Without keys all slots and
  * names are everybody's, whatever `user` a request named: who calls with a tenant of "" may be any of them. */
-#include <ctype.h>
 #include <string.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "server/server.h"
 
 weft_status weft__slots_begin(weft__slots *s, int32_t n, int32_t n_ctx, weft_error *err)
@@ -95,16 +95,6 @@ int32_t weft__slots_write(weft_server *server, weft__text *out)
 
 enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
-
-/* A name, never a path. */
-static int is_name(const char *s)
-{
-    size_t n = strlen(s);
-    if (!n || n > WEFT__MAX_FILENAME || !strcmp(s, ".") || !strcmp(s, "..")) return 0;
-    for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && !strchr("._-", *s)) return 0;
-    return 1;
-}
 
 /* With the lock: does it hold something that this tenant may not touch? */
 static int is_others(const weft__slot *slot, const char *tenant)
@@ -236,7 +226,7 @@ weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenan
 {
     if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
-    if (!is_name(filename)) {
+    if (!weft__is_plain_name(filename, WEFT__MAX_FILENAME)) {
         weft__fault_set(fault, 400, "filename",
                         "'filename' must be a name of 1 to %d letters, digits, '.', '_' and '-', without a path",
                         WEFT__MAX_FILENAME);
