@@ -75,7 +75,7 @@ static void count_matmul(const weft__matmul *mm)
         snprintf(name, sizeof name, "%s input %s, %d rows", mm->name, mm->act->name, (int)m);
         COUNT(name, prepare(mm->act, x, m, acts));
         snprintf(name, sizeof name, "%s %d rows", mm->name, (int)m);
-        COUNT(name, mm->run(panels, stride, N_OUT, K, acts, m, out, N_OUT, NULL));
+        COUNT(name, mm->run(panels, stride, N_OUT, K, acts, m, out, N_OUT));
         weft__free(acts);
     }
     weft__free(out);

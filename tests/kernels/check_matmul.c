@@ -103,7 +103,7 @@ static void multiply(check *c, const struct product *p, const weft__matmul *mm, 
         int64_t row = m % 2 ? i : m - 1 - i;
         mm->act->put(x + row * p->k, p->k, row, m, act.p);
     }
-    mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP, NULL);
+    mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
     for (int64_t i = 0; i < m; i++) {
         const float *row = (float *)result.p + i * (n + GAP);
         memcpy(out + i * n, row, (size_t)n * 4);

@@ -85,7 +85,6 @@ struct weft__cpu_delta {
     const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
     int64_t row, n;      /* the block has rows [row, row + n) */
     int32_t expert;
-    int early; /* the block is so small that its B stays in the cache from the time it is multiplied: weft__cpu_soon_b asks for it */
     uint32_t after; /* h is there when so many shares of it were made (weft__cpu_await) */
 };
 
@@ -94,17 +93,6 @@ uint32_t weft__cpu_arrive(weft_program *p, int thread);
 
 /* The groups of all rows of step s; rows [row, row + n) of them. */
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);
-enum { WEFT__CPU_SOON = 64 /* groups whose B is asked for early */ };
-
-typedef struct weft__cpu_soon {
-    weft__soon list;
-    weft__range range[WEFT__CPU_SOON];
-} weft__cpu_soon;
-
-/* What the product of matrix m for outputs [first, last) has to ask for, made in *soon; NULL where d is not early or is for no group. With
- * few rows all of memory's time is taken, and B is better read in one go; with many, multiplying leaves half of it. */
-weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                             weft__cpu_soon *soon);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
                       int64_t last, float *out, int64_t ldo);

@@ -291,12 +291,12 @@ static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset
 {
     for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
 }
-/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. soon: or NULL (kernels.h). */
+/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                                      const size_t *offset, int64_t n, float *out, int64_t ldo, weft__soon *soon)
+                                      const size_t *offset, int64_t n, float *out, int64_t ldo)
 {
     const uint8_t *panels = m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
-    m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, soon);
+    m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);

@@ -120,7 +120,7 @@ static void fetch_a(const weft_adapter *a, const weft__cpu_linear *l, int from)
 static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k,
                    int32_t expert, const void *acts, int64_t n, const int32_t *h_rows, int mat)
 {
-    pair->mm->run(pair->a + (size_t)expert * pair->a_expert, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, NULL);
+    pair->mm->run(pair->a + (size_t)expert * pair->a_expert, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
     for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
 }
 
@@ -223,22 +223,6 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-weft__soon *weft__cpu_soon_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                             weft__cpu_soon *soon)
-{
-    size_t n_panels = (size_t)((last - first + WEFT__EXPAND_ROWS - 1) / WEFT__EXPAND_ROWS);
-    if (!d->early || d->n_groups == 0) return NULL;
-    soon->list = (weft__soon){.range = soon->range};
-    for (int32_t g = 0; g < d->n_groups && soon->list.n < WEFT__CPU_SOON; g++) {
-        const weft_adapter *a = d->group[g].adapter;
-        const weft__cpu_pair *pair = &a->pair[m->id];
-        if (pair->rank == 0) continue;
-        soon->range[soon->list.n++] =
-            (weft__range){b_of(a, pair, d->expert, first), n_panels * a->expand->panel_bytes(pair->rank)};
-    }
-    return &soon->list;
-}
-
 /* n rows of one group. */
 static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat,
                         int64_t first, int64_t last, const int64_t *rows, int n, float *const *y)
@@ -260,7 +244,7 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         int64_t rows[WEFT__CPU_FEW];
         float *y[WEFT__CPU_FEW];
         int n = 0;
-        if (!d->early && g + 1 < d->n_groups) {
+        if (g + 1 < d->n_groups) {
             const weft_adapter *next = d->group[g + 1].adapter;
             if (next->pair[m->id].rank) fetch(b_of(next, &next->pair[m->id], d->expert, first), AHEAD_B);
         }

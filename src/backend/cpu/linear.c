@@ -63,9 +63,7 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
                         &r.delta, y, width);
         return;
     }
-    weft__cpu_soon soon;
-    weft__cpu_multiply(&l->m[o.i], 0, o.first, o.last, r.acts, r.offset, r.n, y, width,
-                       weft__cpu_soon_b(&r.delta, &l->m[o.i], o.first, o.last, &soon));
+    weft__cpu_multiply(&l->m[o.i], 0, o.first, o.last, r.acts, r.offset, r.n, y, width);
     weft__cpu_expand(p, &r.delta, &l->m[o.i], o.i, o.first, o.last, y, width);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }
@@ -173,9 +171,8 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
-        d.early = 1;
-        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows, d});
+        multiply_blocks(p, l, thread, claims,
+                        (rows_at){acts, in->chunk_offset, begin, rows, weft__cpu_delta_of(p, s->rows, begin, rows)});
     }
 }
 

@@ -107,10 +107,8 @@ MM_INLINE void rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out,
 {
     const int64_t n_regs = ex_groups(rank, reg_ranks(f));
     const size_t bytes = panel_bytes(f, rank);
-    const uint8_t *const end = panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        const uint8_t *ahead = panel + AHEAD;
-        for (size_t l = 0; l < bytes && ahead < end; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + AHEAD + l, _MM_HINT_T0);
         int64_t left = n_out - at;
         one_panel(f, n_rows, panel, n_regs, h, y, at, left < WEFT__EXPAND_ROWS ? (int)left : WEFT__EXPAND_ROWS);
     }

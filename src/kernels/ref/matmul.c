@@ -76,9 +76,8 @@ static void matmul(uint32_t dtype, const void *rows, size_t stride, int64_t n_ou
 
 #define MATMUL(type, symbol)                                                                                                     \
     static void run_##type(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,  \
-                           int64_t ldo, weft__soon *soon)                                                                        \
+                           int64_t ldo)                                                                                          \
     {                                                                                                                            \
-        (void)soon;                                                                                                              \
         matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                                         \
     }                                                                                                                            \
     const weft__matmul symbol = {                                                                                                \

@@ -57,10 +57,8 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
                        float *const *y)
 {
     const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
-    const uint8_t *const end = panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        const uint8_t *ahead = panel + EX_AHEAD;
-        for (size_t l = 0; l < bytes && ahead < end; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + EX_AHEAD + l, _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
             ex_part(f, n_rows, panel + head + ex_offset(f, r), panel, r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);

@@ -262,9 +262,8 @@ static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some,
 #define MM_FLOAT_KERNEL(format, id, tier_name, TIER, act_form)                                                                   \
     MM_FLOAT_ROWS(MM_FLOAT_FN, WEFT_##format, id)                                                                                \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
-                         int64_t ldo, weft__soon *soon)                                                                          \
+                         int64_t ldo)                                                                                            \
     {                                                                                                                            \
-        (void)soon;                                                                                                              \
         static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                                   \
         static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                                 \
         mm_float_run(one, some, panels, stride, n_out, k, act, m, out, ldo);                                                     \

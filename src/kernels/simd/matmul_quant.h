@@ -331,33 +331,7 @@ typedef struct mm_block {
     const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
     int64_t row_bytes;
     int more; /* sums go on from what is in out */
-    weft__soon *soon;
 } mm_block;
-
-/* Spreads what is read soon over n steps. */
-static inline void mm_spread(weft__soon *soon, int64_t n)
-{
-    size_t lines = (size_t)n - 1;
-    for (int i = 0; i < soon->n; i++) lines += soon->range[i].n / 64 + 1;
-    soon->lines = n > 0 ? (int)(lines / (size_t)n) : 0;
-}
-
-/* The next lines of it. */
-MM_INLINE void mm_fetch_soon(weft__soon *soon)
-{
-    for (int l = 0; l < soon->lines; l++, soon->at += 64) {
-        if (soon->at >= soon->end) {
-            if (soon->n-- == 0) {
-                soon->n = soon->lines = 0;
-                return;
-            }
-            soon->at = soon->range->at;
-            soon->end = soon->at + soon->range->n;
-            soon->range++;
-        }
-        _mm_prefetch((const char *)soon->at, _MM_HINT_T1);
-    }
-}
 
 #if MM_DOT32
 
@@ -402,7 +376,7 @@ MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], con
  * `lines` lines of each panel per step from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes
  * next. */
 MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, int more, const char *next,
-                            int lines, float *out, int64_t ldo, weft__soon *soon)
+                            int lines, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
@@ -426,7 +400,6 @@ MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_sp
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
-            if (soon) mm_fetch_soon(soon);
             UNROLL for (int h = 0; h < 2; h++)
             {
                 mm_scales sc[2];
@@ -455,8 +428,7 @@ MM_INLINE int64_t mm_run_pairs(int f, const mm_block *b, int64_t n_out, int64_t 
     for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * b->stride) {
         const char *next = (const char *)(n + 4 * MM_R <= n_out ? w + 2 * b->stride : b->after);
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            mm_tile_pair(f, w, b->stride, b->n_spans, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n, ldo,
-                         b->soon);
+            mm_tile_pair(f, w, b->stride, b->n_spans, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n, ldo);
     }
     return n;
 }
@@ -493,13 +465,11 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 
 /* All blocks of a matrix with rows [c, end), full tiles, by `pairs`. Returns how many outputs were computed. */
 static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *panels, size_t stride, int64_t n_out,
-                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo,
-                                    weft__soon *soon)
+                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
     const uint8_t *end_of_pairs = panels + (size_t)(n_out / (2 * MM_R) * 2) * stride;
     int64_t done = 0;
-    if (soon) mm_spread(soon, n_out / (2 * MM_R) * ((end - c) / MM_TILE) * n_spans * mm_steps(f));
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
         const mm_block b = {.w = panels + s * span_bytes,
@@ -508,8 +478,7 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *pan
                             .n_spans = last ? n_spans - s : at_once,
                             .act = act + s * mm_steps(f) * MM_TILE * MM_ROW_STEP,
                             .row_bytes = n_spans * mm_steps(f) * MM_ROW_STEP,
-                            .more = s > 0,
-                            .soon = soon};
+                            .more = s > 0};
         done = pairs(&b, n_out, c, end, out, ldo);
     }
     return done;
@@ -519,7 +488,7 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *pan
  * no such function, chunk by panel by tile. tiles[n - 1] serves n rows; pairs, full tiles where a chunk has two, which share the
  * fetching of a pair. */
 static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
-                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo, weft__soon *soon)
+                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     enum { ENOUGH = 2 * MM_TILE };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
@@ -527,8 +496,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
-        if (pairs && end - c >= ENOUGH)
-            paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo, soon);
+        if (pairs && end - c >= ENOUGH) paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
@@ -561,10 +529,10 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
     MM_PAIRS_FN(WEFT_##format, id)                                                                                               \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
-                         int64_t ldo, weft__soon *soon)                                                                          \
+                         int64_t ldo)                                                                                            \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo, soon);             \
+        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo);                   \
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
