@@ -5,5 +5,5 @@
 /* 16 registers: 4 x 2 sums, 2 loads, a query. */
 #define TILE_QUERIES 4
 #define TILE_VECTORS 2
-#define SOFTMAX_QUERIES 1
+#define SOFTMAX_QUERIES 2
 #include "kernels/simd/attn.h"

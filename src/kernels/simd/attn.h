@@ -156,11 +156,12 @@ INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s
     UNROLL
     for (int i = 0; i < nq; i++) most[i] = vf_set(-INFINITY), total[i] = vf_zero();
     for (int t = first; t < to; t += VF_N) {
-        const int low = from > t ? from - t : 0, high = to - t < VF_N ? to - t : VF_N;
+        const int part = t < from || to - t < VF_N;
         UNROLL
         for (int i = 0; i < nq; i++) {
             vf x = vf_load(s + i * SCORES + t);
-            if (low > 0 || high < VF_N) {
+            if (part) {
+                int low = from > t ? from - t : 0, high = to - t < VF_N ? to - t : VF_N;
                 x = vf_select(vm_range(low, high), x, vf_set(-INFINITY));
                 vf_store(s + i * SCORES + t, x);
             }
