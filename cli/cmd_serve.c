@@ -1,4 +1,5 @@
 /* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C. */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,11 @@
 #include "prompt.h"
 #include "terminal.h"
 #include "weft/server.h"
+
+enum {
+    LARGE =
+        256 << 10 /* bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes */
+};
 
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;
@@ -169,6 +175,9 @@ int cmd_serve(int argc, char **argv)
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
     e->store_bytes = (uint64_t)store_mb << 20;
     e->n_kv_tokens = kv_tokens;
+#ifdef M_MMAP_THRESHOLD
+    mallopt(M_MMAP_THRESHOLD, LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
+#endif
     weft_error err = {0};
     return serve_model(&o, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
 }
