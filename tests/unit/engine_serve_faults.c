@@ -231,6 +231,24 @@ static void who_waits_for_a_disk_that_hangs_can_end(void **state)
     weft_model_close(&model);
 }
 
+/* Long where calls are to succeed, however slow the machine; short around what is to be given up. */
+static void set_disk_wait(weft_engine *e, uint32_t ms)
+{
+    pthread_mutex_lock(&e->lock);
+    e->params.disk_wait_ms = ms;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void hang_the_disk(weft_engine *e, hung_disk *disk)
+{
+    atomic_store(&disk->hangs, 0);
+    atomic_store(&disk->open, 0);
+    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, disk, NULL), WEFT_OK);
+    while (!atomic_load(&disk->hangs)) usleep(500);
+}
+
+enum { HEALTHY_MS = 60000, HUNG_MS = 200 };
+
 /* Neither do slots wait for it longer than they should, nor the end of the engine; what it lets go of later is freed. */
 static void slots_and_the_end_wait_for_a_hung_disk_only_so_long(void **state)
 {
@@ -245,27 +263,26 @@ static void slots_and_the_end_wait_for_a_hung_disk_only_so_long(void **state)
     uint64_t bytes;
     assert_non_null(mkdtemp(folder));
     p.store_dir = folder;
-    p.disk_wait_ms = 200;
+    p.disk_wait_ms = HEALTHY_MS;
     simple(&q, 200, 4);
     size_t before = weft__alloc_live();
     weft_engine *e = open_engine(model, &p);
     run_alone(e, &q, &a, 1);
     if (weft_engine_save(e, NULL, q.tokens, 200, "kept", &n, &bytes, &err)) fail_msg("%s", err.message);
     static hung_disk disk; /* the store's thread looks at it until the end */
-    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
-    while (!atomic_load(&disk.hangs)) usleep(500);
+    hang_the_disk(e, &disk);
+    set_disk_wait(e, HUNG_MS);
     assert_int_equal(weft_engine_save(e, NULL, q.tokens, 200, "late", &n, &bytes, &err), WEFT_TIMEOUT);
     assert_non_null(strstr(err.message, "disk"));
     assert_int_equal(weft_engine_restore(e, "kept", back, 4, &n, &bytes, &err), WEFT_TIMEOUT);
     assert_int_equal(weft_engine_erase(e, "kept", &err), WEFT_TIMEOUT);
+    set_disk_wait(e, HEALTHY_MS);
     atomic_store(&disk.open, 1);
     while (stats_of(e).store_slots != 1 || stats_of(e).store_written < 2) usleep(1000); /* all of it happens after all */
     assert_int_equal(weft_engine_restore(e, "late", back, 4, &n, &bytes, &err), WEFT_OK);
     assert_memory_equal(back, q.tokens, sizeof back);
-    atomic_store(&disk.hangs, 0);
-    atomic_store(&disk.open, 0);
-    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
-    while (!atomic_load(&disk.hangs)) usleep(500);
+    hang_the_disk(e, &disk);
+    set_disk_wait(e, HUNG_MS);
     uint64_t began = weft__clock_ns();
     close_engine(&e);
     assert_true(weft__clock_ns() - began < 20ull * 1000000000);
