@@ -77,7 +77,7 @@ typedef struct serve_request {
     int32_t n_summed;
     int32_t n_told;      /* PROMPT_TOKEN events so far */
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
-    int put_off;         /* the last step left no time for its mask */
+    int32_t put_off;     /* how many steps, to the last, left no time for its mask */
     weft_finish finish;  /* if it ends by itself, unless: */
     weft_status status;
     char message[256];
@@ -122,7 +122,6 @@ typedef struct serve_part {
     int32_t row;              /* its first row */
     int32_t wanted, n_wanted; /* its first logits, and how many */
     int sample;               /* the last row's logits give the next token */
-    int used;
 } serve_part;
 
 typedef struct serve_trace serve_trace;

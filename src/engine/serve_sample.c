@@ -106,8 +106,11 @@ int weft__serve_sample(serve_request *r, float *logits)
 {
     weft_engine *e = r->engine;
     weft_token_prob top[SERVE_MAX_TOP];
-    r->put_off = r->matcher && e->mask_ns >= e->mask_most_ns;
-    if (r->put_off) return 0;
+    if (r->matcher && e->mask_ns >= e->mask_most_ns) {
+        r->put_off++;
+        return 0;
+    }
+    r->put_off = 0;
     if (r->n_top >= 0) memcpy(e->raw, logits, (size_t)e->model->hp.n_vocab * sizeof *logits);
     int32_t token = pick(r, logits);
     if (!r->first_ns) r->first_ns = weft__clock_ns();

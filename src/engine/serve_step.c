@@ -118,17 +118,20 @@ static void use_part(weft_engine *e, const serve_part *part)
     if (!known) put_off(r);
 }
 
-/* Those that the last step put off come first, so that each has its turn. */
+/* Those that have been put off most often come first, so that each has its turn; else the order stays. */
+static void sort_parts(weft_engine *e)
+{
+    for (int32_t i = 1, j; i < e->n_parts; i++) {
+        const serve_part part = e->parts[i];
+        for (j = i; j > 0 && e->parts[j - 1].r->put_off < part.r->put_off; j--) e->parts[j] = e->parts[j - 1];
+        e->parts[j] = part;
+    }
+}
+
 static void use_parts(weft_engine *e)
 {
-    for (int waited = 1; waited >= 0; waited--)
-        for (int32_t i = 0; i < e->n_parts; i++) {
-            serve_part *part = &e->parts[i];
-            if (!part->used && (part->r->put_off || !waited)) {
-                part->used = 1;
-                use_part(e, part);
-            }
-        }
+    sort_parts(e);
+    for (int32_t i = 0; i < e->n_parts; i++) use_part(e, &e->parts[i]);
 }
 
 /* One step of the model: rows of the items from `item` on, which begins at position `from`. Both move on. */

@@ -119,7 +119,10 @@ void weft__http_refuse_line(weft__http *h, struct weft__http_connection *k, stru
 {
     char byte;
     uint64_t idle = (uint64_t)h->config.idle_s * SECOND_NS; /* the library's own deadline, in a clock of its own */
-    if (k->asked || !h->plain || h->stopping || !k->deadline_ns) return;
+    pthread_mutex_lock(&h->lock);
+    int cut = h->stopping || !k->deadline_ns; /* by us */
+    pthread_mutex_unlock(&h->lock);
+    if (k->asked || !h->plain || cut) return;
     if (weft__clock_ns() + SECOND_NS / 4 >= k->opened_ns + idle) return;
     if (recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) return;
     weft__http_request *r = weft__http_on_uri(h, "", c);

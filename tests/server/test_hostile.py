@@ -219,6 +219,8 @@ class Refusals(Case):
 
     def test_bad_heads(self):
         """Heads that a proxy might read otherwise, floods, and rubbish: one refusal, and the connection is closed."""
+        server = self.own(*self.options)  # whose answers are counted
+
         def post(head, body=b"{}"):
             return b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n" + body
         get = b"GET /health HTTP/1.1\r\n"
@@ -254,7 +256,7 @@ class Refusals(Case):
             "Host with a path": (get + b"Host: localhost/x\r\n\r\n", (400,)),
             "Host with a user": (get + b"Host: localhost@evil.example\r\n\r\n", (400,)),
             "rebinding": (get + b"Host: evil.example\r\n\r\n", (403,)),
-            "rebinding with port": (get + b"Host: evil.example:%d\r\n\r\n" % self.server.port, (403,)),
+            "rebinding with port": (get + b"Host: evil.example:%d\r\n\r\n" % server.port, (403,)),
             "rebinding, lookalike": (get + b"Host: localhost.evil.example\r\n\r\n", (403,)),
             "rebinding, 127.": (get + b"Host: 127.evil.example\r\n\r\n", (403,)),
             "rebinding, suffix": (get + b"Host: xlocalhost\r\n\r\n", (403,)),
@@ -281,10 +283,10 @@ class Refusals(Case):
             "rubbish behind the chunks": (post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\nrubbish\r\n\r\n"), (400,)),
             "flood behind the chunks": (post(b"Transfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n" + b"X: y\r\n" * 200000), (431,)),
         }
-        before = self.responses()
+        before = self.responses(server)
         for name, (data, wanted) in cases.items():
             with self.subTest(name):
-                out = self.server.raw(data, wait=0.7, first=20)
+                out = server.raw(data, wait=0.7, first=20)
                 statuses = [int(s) for s in re.findall(rb"HTTP/1\.[01] (\d+) ", out)]
                 self.assertEqual(len(statuses), 1, out[:600])  # what was smuggled is not answered
                 self.assertIn(statuses[0], wanted, out[:300])
@@ -293,14 +295,14 @@ class Refusals(Case):
                 self.assertEqual((error["code"], set(error)), (statuses[0], {"code", "message", "type"}))
         until, after = time.time() + 10 * SLOWER, {}
         while sum(after.values()) - sum(before.values()) < len(cases) and time.time() < until:  # an answer counts when it is sent
-            after = self.responses()
+            after = self.responses(server)
         gained = {status: n - before.get(status, 0) for status, n in after.items() if n != before.get(status, 0)}
         self.assertEqual((sum(gained.values()), gained[505], gained[431], gained.get(0)), (len(cases), 2, 5, None), gained)
-        self.assertEqual(self.server.get("/health").status, 200)
+        self.assertEqual(server.get("/health").status, 200)
 
-    def responses(self):
+    def responses(self, server):
         """How many answers of each status /metrics counts, but for those of /metrics itself."""
-        found, out = re.findall(r'^weft_http_responses_total\{path="(.*?)",status="(\d+)"\} (\d+)$', self.server.get("/metrics").body.decode(), re.M), {}
+        found, out = re.findall(r'^weft_http_responses_total\{path="(.*?)",status="(\d+)"\} (\d+)$', server.get("/metrics").body.decode(), re.M), {}
         for path, status, n in found:
             if path != "/metrics":
                 out[int(status)] = out.get(int(status), 0) + int(n)
@@ -318,18 +320,17 @@ class Refusals(Case):
 
     def test_what_is_no_request(self):
         """A second one on a connection that is no request ends that; who says nothing, or leaves, is told nothing and counts as nobody."""
-        before = self.responses()
-        get = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        self.assertEqual(self.server.raw(get + b"rubbish\r\n\r\n").count(b"HTTP/1.1 "), 1)
-        for data in (b"", b"GET /hea"):
-            with self.server.connect() as s:
-                s.sendall(data)
         server = self.own("--idle", 1)
+        get = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        self.assertEqual(server.raw(get + b"rubbish\r\n\r\n").count(b"HTTP/1.1 "), 1)
+        for data in (b"", b"GET /hea"):
+            with server.connect() as s:
+                s.sendall(data)
         self.assertEqual(server.raw(b"", first=20), b"")
         self.assertEqual(server.raw(b"GET /hea", first=20), b"")
-        self.assertEqual(server.metric("weft_http_requests_total"), 1)
-        after = self.responses()
-        self.assertEqual({status: n - before.get(status, 0) for status, n in after.items() if n != before.get(status, 0)}, {200: 1})
+        self.assertEqual(server.metric("weft_http_requests_total"), 2)  # /health, and the one that asks
+        self.assertEqual(server.wait_metric("weft_http_requests", 1), 1)
+        self.assertEqual(self.responses(server), {200: 1})
 
     def test_pipelined(self):
         """Requests one behind the other are answered in order: a body ends where it says."""
