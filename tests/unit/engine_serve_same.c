@@ -142,6 +142,54 @@ static void put_off(const course *c, const ask *all, const answer *first, answer
     close_engine(&e);
 }
 
+/* How far the quickest of some is ahead of the slowest, from when all have begun to when the first has ended. */
+enum { N_RACE = 3 };
+static struct race {
+    pthread_mutex_t lock;
+    answer answers[N_RACE];
+    int n_began, over, n[N_RACE], lead;
+} race = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int in_race(void *arg, const weft_event *e)
+{
+    int i = (int)((answer *)arg - race.answers), most = 0, least = MAX_ANSWER;
+    pthread_mutex_lock(&race.lock);
+    if (e->kind == WEFT_EVENT_BEGAN) race.n_began++;
+    if (e->kind == WEFT_EVENT_FINISHED) race.over = 1;
+    if (e->kind == WEFT_EVENT_TOKEN && race.n_began == N_RACE && !race.over) {
+        race.n[i]++;
+        for (int k = 0; k < N_RACE; k++) {
+            most = race.n[k] > most ? race.n[k] : most;
+            least = race.n[k] < least ? race.n[k] : least;
+        }
+        race.lead = most - least > race.lead ? most - least : race.lead;
+    }
+    pthread_mutex_unlock(&race.lock);
+    return on_event(arg, e);
+}
+
+/* Room for one mask in each step: three grammars take turns. */
+static void in_turn(const course *c)
+{
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(c->model, &p);
+    static ask all[N_RACE];
+    pthread_mutex_lock(&e->lock);
+    e->mask_most_ns = 1;
+    pthread_mutex_unlock(&e->lock);
+    for (int i = 0; i < N_RACE; i++) {
+        simple(&all[i], 4, 60);
+        all[i].p.grammar = c->grammar;
+        all[i].p.ignore_end = 1;
+        all[i].p.event = in_race;
+    }
+    run_together(e, all, race.answers, N_RACE);
+    print_message("%d, %d and %d tokens in turn, %d apart at most\n", race.n[0], race.n[1], race.n[2], race.lead);
+    assert_true(race.n[0] + race.n[1] + race.n[2] > 30);
+    assert_true(race.lead <= 3);
+    close_engine(&e);
+}
+
 static void same_answers(const course *c)
 {
     int n = c->n;
@@ -160,6 +208,7 @@ static void same_answers(const course *c)
     in_chunks(c, all, first, again);
     preempted(c, all, first, again);
     put_off(c, all, first, again);
+    if (c->grammar) in_turn(c);
     cached_and_stored(c->model, all, first, again, n);
     free(all);
     free(first);
