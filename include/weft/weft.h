@@ -578,8 +578,8 @@ WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats
 /* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that tenant (NULL: "")
  * without adapters, goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and comes back from it into the prefix tree: *n_tokens
  * of them, of which the first `capacity` are told in tokens (NULL with 0: none), so that they can be saved again. Both wait for
- * the disk; not for event functions. WEFT_TIMEOUT: it did not answer within disk_wait_ms; it may do it later. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot;
- * WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
+ * the disk; not for event functions. WEFT_TIMEOUT: nothing of it, nor of what the disk has to do before it, was done for disk_wait_ms;
+ * it may be done later. WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot; WEFT_ARGUMENT (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
 WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                                       int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
 WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity,

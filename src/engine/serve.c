@@ -434,20 +434,30 @@ static serve_command *command_new(weft_engine *e, const char *name, const int32_
     return NULL;
 }
 
-/* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: the disk does not answer. */
+/* Changes when the engine's thread, or the store's, does some of what c waits for. With the lock. */
+static uint64_t progress(const serve_command *c)
+{
+    return c->n_turns + weft__store_n_done(c->engine->store);
+}
+
+/* Waits until the engine's thread, or the store's, is done with it: 1, and it is the caller's to free; 0: nothing has moved for
+ * disk_wait_ms: the disk does not answer. */
 static int wait_for(serve_command *c, weft_error *err)
 {
     weft_engine *e = c->engine;
-    uint64_t at = weft__clock_ns() / 1000000 + e->params.disk_wait_ms;
-    struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
-    int late = 0;
     pthread_mutex_lock(&e->lock);
-    while (!c->done && !late) late = pthread_cond_timedwait(&e->told, &e->lock, &until) != 0;
+    uint32_t wait_ms = e->params.disk_wait_ms;
+    for (int late = 0; !c->done && !late;) {
+        uint64_t seen = progress(c), at = weft__clock_ns() / 1000000 + wait_ms;
+        struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
+        do late = pthread_cond_timedwait(&e->told, &e->lock, &until) != 0;
+        while (!c->done && !late && progress(c) == seen);
+        late = late && progress(c) == seen;
+    }
     int done = c->done;
     c->abandoned = !done;
     pthread_mutex_unlock(&e->lock);
-    if (!done)
-        weft_fail(err, WEFT_TIMEOUT, "the disk has not answered within %u s; it may do it yet", e->params.disk_wait_ms / 1000);
+    if (!done) weft_fail(err, WEFT_TIMEOUT, "the disk has not answered within %g s; it may do it yet", wait_ms / 1e3);
     else if (c->status && err) *err = c->err;
     return done;
 }

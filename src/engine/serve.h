@@ -103,6 +103,7 @@ typedef struct serve_command {
     uint64_t at;              /* save: bytes of it */
     uint64_t n_bytes;
     weft_engine *engine;
+    uint64_t n_turns; /* of it, or of those before it in the line: while they come, nobody gives up waiting */
     weft_status status;
     weft_error err;
     int done;

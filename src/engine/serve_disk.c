@@ -265,12 +265,13 @@ static weft_status restore(weft_engine *e, serve_command *c, int *going)
     return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
 }
 
-/* Puts it back before the others; with the lock. */
+/* Puts it back before the others, which have come nearer as well; with the lock. */
 static void command_goes_on(weft_engine *e, serve_command *c)
 {
     c->next = e->first_command;
     e->first_command = c;
     if (!e->last_command) e->last_command = c;
+    for (c = c->next; c; c = c->next) c->n_turns++;
     e->work = 1;
 }
 
@@ -278,6 +279,7 @@ void weft__serve_commands(weft_engine *e)
 {
     for (serve_command *c; (c = e->first_command);) {
         int saving = c->save, going = 0;
+        c->n_turns++;
         e->first_command = c->next;
         if (!e->first_command) e->last_command = NULL;
         pthread_mutex_unlock(&e->lock);

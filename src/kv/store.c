@@ -429,6 +429,14 @@ int weft__store_flush(weft__store *s, uint64_t wait_ms)
     return idle;
 }
 
+uint64_t weft__store_n_done(weft__store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t n = s->n_done;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
 void weft__store_get_stats(weft__store *s, weft__store_stats *out)
 {
     pthread_mutex_lock(&s->lock);

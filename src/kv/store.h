@@ -46,6 +46,9 @@ void weft__store_close(weft__store **store, uint64_t wait_ms);
 /* Waits until everything asked for so far is done, as long as close does. 0: the disk does not answer. */
 int weft__store_flush(weft__store *store, uint64_t wait_ms);
 
+/* How much was done so far: while it grows, the disk answers. */
+uint64_t weft__store_n_done(weft__store *store);
+
 /* How many of tokens[0, n) could be fetched now. O(log files). */
 int32_t weft__store_find(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n);
 /* Is a snapshot of these tokens worth taking? 0 when a file has them already (it counts as used then), when it would add less

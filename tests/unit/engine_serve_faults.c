@@ -294,6 +294,91 @@ static void slots_and_the_end_wait_for_a_hung_disk_only_so_long(void **state)
     weft_model_close(&model);
 }
 
+enum {
+    PIECE = 1 << 20 /* bytes that are copied between two steps */,
+    PATIENCE_MS = 1500 /* the wait for the disk, and what each step or job takes of it */,
+    NAP_MS = PATIENCE_MS / 10 * 7
+};
+
+typedef struct sleeper {
+    answer a;
+    atomic_int tired, n; /* sleeps with each token; tokens so far */
+} sleeper;
+
+static int doze(void *arg, const weft_event *event)
+{
+    sleeper *s = arg;
+    if (event->kind == WEFT_EVENT_FINISHED) return on_event(&s->a, event);
+    atomic_fetch_add(&s->n, 1);
+    usleep(atomic_load(&s->tired) ? NAP_MS * 1000 : 1000);
+    return 0;
+}
+
+static void nap(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
+{
+    (void)arg, (void)status, (void)message, (void)snapshot;
+    usleep(NAP_MS * 1000);
+}
+
+/* A slot is given up when nothing moves, not when much is to be done: neither when its pages are copied between long steps of others, nor
+ * when the disk has much else to do. */
+static void a_slow_save_is_no_hung_disk(void **state)
+{
+    (void)state;
+    enum { TOKENS = 2000 };
+    char folder[] = "/tmp/weft-serve-XXXXXX";
+    static int32_t tokens[TOKENS];
+    weft_model *model = tiny(4096);
+    weft_engine_params p = small();
+    weft_error err = {0};
+    sleeper s = {.a = {.hall = &the_hall}};
+    answer a = {.hall = &the_hall};
+    ask q;
+    int32_t n = 0;
+    uint64_t bytes = 0, id;
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < TOKENS; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
+    p.n_ctx = 4096;
+    p.n_kv_tokens = 0;
+    p.store_dir = folder;
+    weft_engine *e = open_engine(model, &p);
+    simple(&q, 1, 1);
+    q.p.tokens = tokens;
+    q.p.n_tokens = TOKENS;
+    q.p.event = on_event;
+    q.p.arg = &a;
+    the_hall.n_left++;
+    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
+    wait_all();
+    assert_true(weft__store_flush(e->store, 0));
+    set_disk_wait(e, PATIENCE_MS);
+    simple(&q, 4, -1);
+    q.p.tokens = q.tokens;
+    q.p.ignore_end = 1;
+    q.p.event = doze;
+    q.p.arg = &s;
+    the_hall.n_left++;
+    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
+    while (atomic_load(&s.n) < 3) usleep(200);
+    atomic_store(&s.tired, 1);
+    for (int seen = atomic_load(&s.n); atomic_load(&s.n) < seen + 2;) usleep(200); /* its nap has begun */
+    uint64_t began = weft__clock_ns();
+    if (weft_engine_save(e, NULL, tokens, TOKENS, "large", &n, &bytes, &err)) fail_msg("%s", err.message);
+    assert_true(weft__clock_ns() - began > PATIENCE_MS * 1000000ull); /* longer than its wait: two pieces, a nap before each */
+    assert_true(bytes > PIECE);
+    atomic_store(&s.tired, 0);
+    weft_engine_cancel(e, id);
+    wait_all();
+    for (int i = 0; i < 2; i++) assert_int_equal(weft__store_fetch_slot(e->store, "nobody", nap, NULL, NULL), WEFT_OK);
+    began = weft__clock_ns();
+    if (weft_engine_restore(e, "large", NULL, 0, &n, &bytes, &err)) fail_msg("%s", err.message);
+    assert_true(weft__clock_ns() - began > PATIENCE_MS * 1000000ull);
+    assert_int_equal(n, TOKENS);
+    close_engine(&e);
+    remove_folder(folder);
+    weft_model_close(&model);
+}
+
 /* How many pages were taken between two tokens of somebody, at most, while a slot came back. With the first of them another request comes,
  * if there is one. */
 typedef struct onlooker {
@@ -324,7 +409,7 @@ static int look(void *arg, const weft_event *event)
     return 0;
 }
 
-enum { LONG = CLAIMS_OF_SPEED ? 8000 : 2000, PIECE = 1 << 20 };
+enum { LONG = CLAIMS_OF_SPEED ? 8000 : 2000 };
 
 /* A slot of LONG tokens is saved as "large", alone in the folder; returns its bytes. */
 static uint64_t save_large(weft_model *model, const char *folder, const weft_engine_params *params)
@@ -571,6 +656,7 @@ int main(void)
         cmocka_unit_test(a_request_with_a_stored_prefix_can_be_late),
         cmocka_unit_test(who_waits_for_a_disk_that_hangs_can_end),
         cmocka_unit_test(slots_and_the_end_wait_for_a_hung_disk_only_so_long),
+        cmocka_unit_test(a_slow_save_is_no_hung_disk),
         cmocka_unit_test(a_large_prefix_comes_back_between_others_tokens),
         cmocka_unit_test(a_prefix_that_comes_back_gives_way),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
