@@ -47,7 +47,7 @@ struct weft__store {
     queue reads, others;
     int busy, stop, failing;
     int telling, ended, abandoned; /* in somebody's `done`; nobody is there any more */
-    uint64_t n_done;               /* jobs */
+    uint64_t n_done;               /* jobs, and files touched at the end */
     weft__store_index index;
     weft__store_stats stats;
 };
@@ -274,6 +274,18 @@ static void discard(weft__store *s)
     weft__free(s);
 }
 
+/* The order of use, for whoever opens the folder next. With the lock, which it lets go meanwhile. */
+static void touch_used(weft__store *s)
+{
+    for (size_t i = 0; i < s->index.n && !s->abandoned; i++) {
+        if (!s->index.entry[i]->touched) continue;
+        pthread_mutex_unlock(&s->lock);
+        weft__store_touch(&s->folder, s->index.entry[i]->file);
+        pthread_mutex_lock(&s->lock);
+        s->n_done++;
+    }
+}
+
 static void *serve(void *arg)
 {
     weft__store *s = arg;
@@ -294,6 +306,7 @@ static void *serve(void *arg)
         if (s->stop) break;
         pthread_cond_wait(&s->wake, &s->lock);
     }
+    touch_used(s);
     int abandoned = s->abandoned;
     s->ended = 1;
     pthread_cond_broadcast(&s->idle);
@@ -509,7 +522,5 @@ void weft__store_close(weft__store **p, uint64_t wait_ms)
         return;
     }
     pthread_join(thread, NULL);
-    for (size_t i = 0; i < s->index.n; i++)
-        if (s->index.entry[i]->touched) weft__store_touch(&s->folder, s->index.entry[i]->file);
     discard(s);
 }
