@@ -337,12 +337,9 @@ static void survives_every_allocation_that_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_A_STORE(the_cap_removes_what_was_used_least_recently),
-        IN_A_STORE(a_smaller_cap_holds_from_the_start),
-        IN_A_STORE(the_end_does_not_wait_for_a_disk_that_hangs),
-        IN_A_STORE(a_full_disk_is_survived),
-        IN_A_FOLDER(a_kill_while_writing_leaves_nothing_wrong),
-        IN_A_STORE(many_threads_ask_at_once),
+        IN_A_STORE(the_cap_removes_what_was_used_least_recently), IN_A_STORE(a_smaller_cap_holds_from_the_start),
+        IN_A_STORE(the_end_does_not_wait_for_a_disk_that_hangs),  IN_A_STORE(a_full_disk_is_survived),
+        IN_A_FOLDER(a_kill_while_writing_leaves_nothing_wrong),   IN_A_STORE(many_threads_ask_at_once),
         IN_A_STORE(survives_every_allocation_that_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
