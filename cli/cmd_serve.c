@@ -12,10 +12,8 @@
 #include "terminal.h"
 #include "weft/server.h"
 
-enum {
-    LARGE =
-        256 << 10 /* bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes */
-};
+/* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
+enum { LARGE = 256 << 10 };
 
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;

@@ -82,15 +82,15 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
     ask q, other;
     answer a, again, busy;
     int32_t n = 0, restored = 0;
-    uint64_t bytes = 0, read = 0, id;
+    uint64_t bytes = 0, read = 0;
     assert_non_null(mkdtemp(folder));
     snprintf(store, sizeof store, "%s/store", folder);
     for (int i = 0; i < LONG; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
     simple(&q, 1, 20);
     simple(&other, 20, 120);
     other.p.ignore_end = 1;
+    q.p.tokens = tokens;
     q.p.n_tokens = LONG;
-    q.p.event = on_event;
     p.n_ctx = 2048;
     p.store_dir = store;
     for (int round = 0; round < 3; round++) { /* computed; from the prefix that was kept; from the slot */
@@ -101,14 +101,7 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
             assert_int_equal(restored, n);
             assert_true(read == bytes);
         }
-        *to = (answer){.hall = &the_hall};
-        q.p.tokens = tokens;
-        q.p.arg = to;
-        pthread_mutex_lock(&the_hall.lock);
-        the_hall.n_left++;
-        pthread_mutex_unlock(&the_hall.lock);
-        assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
-        wait_all();
+        run_together(e, &q, to, 1);
         if (round) compare("from the store", &q, &a, &again, 1);
         if (round) assert_int_equal(again.n_cached, LONG - 1);
         if (round == 0) {
@@ -332,7 +325,7 @@ static void a_slow_save_is_no_hung_disk(void **state)
     weft_engine_params p = small();
     weft_error err = {0};
     sleeper s = {.a = {.hall = &the_hall}};
-    answer a = {.hall = &the_hall};
+    answer a;
     ask q;
     int32_t n = 0;
     uint64_t bytes = 0, id;
@@ -345,11 +338,7 @@ static void a_slow_save_is_no_hung_disk(void **state)
     simple(&q, 1, 1);
     q.p.tokens = tokens;
     q.p.n_tokens = TOKENS;
-    q.p.event = on_event;
-    q.p.arg = &a;
-    the_hall.n_left++;
-    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
-    wait_all();
+    run_together(e, &q, &a, 1);
     assert_true(weft__store_flush(e->store, 0));
     set_disk_wait(e, PATIENCE_MS);
     simple(&q, 4, -1);
@@ -419,19 +408,15 @@ static uint64_t save_large(weft_model *model, const char *folder, const weft_eng
     weft_error err = {0};
     ask q;
     int32_t n = 0;
-    uint64_t bytes = 0, id;
-    answer a = {.hall = &the_hall};
+    uint64_t bytes = 0;
+    answer a;
     p.n_kv_tokens = 0;
     for (int i = 0; i < LONG; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
     weft_engine *e = open_engine(model, &p);
     simple(&q, 1, 1);
     q.p.n_tokens = LONG;
     q.p.tokens = tokens;
-    q.p.event = on_event;
-    q.p.arg = &a;
-    the_hall.n_left++;
-    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
-    wait_all();
+    run_together(e, &q, &a, 1);
     if (weft_engine_save(e, NULL, tokens, LONG, "large", &n, &bytes, &err)) fail_msg("%s", err.message);
     assert_int_equal(n, LONG);
     close_engine(&e);

@@ -96,7 +96,7 @@ static inline weft_status submit(weft_engine *e, const ask *q, answer *a, weft_e
 {
     weft_request_params p = q->p;
     *a = (answer){.hall = &the_hall};
-    p.tokens = q->tokens;
+    if (!p.tokens) p.tokens = q->tokens;
     p.sampler.bias = q->bias;
     if (!p.event) p.event = on_event;
     if (!p.arg) p.arg = a;
