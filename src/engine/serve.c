@@ -160,6 +160,7 @@ static weft_status start(weft_engine *e, weft_error *err)
 static void discard(weft_engine *e)
 {
     weft__store_close(&e->store, e->params.disk_wait_ms); /* calls back for what is queued */
+    weft__serve_commands_free(e);                         /* what it called back with too late, and what it gave up */
     weft__serve_keep_nothing(e);
     for (; e->n_keeps > 0; e->n_keeps--) weft__free(e->keeps[(e->first_keep + e->n_keeps - 1) % SERVE_KEEPS].tokens);
     weft__serve_trace_close(e);
@@ -455,7 +456,7 @@ static int wait_for(serve_command *c, weft_error *err)
         late = late && progress(c) == seen;
     }
     int done = c->done;
-    c->abandoned = !done;
+    if (!done) weft__serve_command_abandon(c);
     pthread_mutex_unlock(&e->lock);
     if (!done) weft_fail(err, WEFT_TIMEOUT, "the disk has not answered within %g s; it may do it yet", wait_ms / 1e3);
     else if (c->status && err) *err = c->err;

@@ -91,9 +91,10 @@ typedef struct serve_fetch {
     int busy;
 } serve_fetch;
 
-/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it frees it. */
+/* Save, restore or erase, for a thread that waits for it, and that may have given up waiting: then who is done with it frees it, or the
+ * engine's end. */
 typedef struct serve_command {
-    struct serve_command *next;
+    struct serve_command *next, *next_abandoned;
     int save, abandoned;
     char name[WEFT__STORE_NAME + 1];
     int32_t *tokens, capacity; /* save: what is asked for; restore: where they go */
@@ -142,6 +143,7 @@ struct weft_engine {
     int32_t first_pending, last_pending;
     serve_fetch fetches[SERVE_FETCHES];
     serve_command *first_command, *last_command;
+    serve_command *abandoned; /* wherever they are: in the line, or with the store */
     int draining, stop, work; /* work: something was asked for since the loop looked last */
     weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
 
@@ -235,8 +237,12 @@ void weft__serve_pending(weft_engine *e);
 uint64_t weft__serve_pending_deadline(const weft_engine *e);
 /* The same for commands. */
 void weft__serve_commands(weft_engine *e);
-/* Frees a command that nobody waits for. */
+/* Frees a command that nobody waits for, and that is in no list. */
 void weft__serve_command_free(serve_command *c);
+/* The same with all that were abandoned; no thread of the engine or of the store works on any of them. */
+void weft__serve_commands_free(weft_engine *e);
+/* Nobody waits for it any more; with the lock. */
+void weft__serve_command_abandon(serve_command *c);
 /* Gives the engine's thread a command; with the lock. */
 void weft__serve_command(serve_command *c);
 /* What the store's thread calls when it has read a slot for command `arg`. */

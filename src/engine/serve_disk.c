@@ -175,7 +175,26 @@ static void command_done(serve_command *c, weft_status status)
     c->status = status;
     c->done = 1;
     pthread_cond_broadcast(&c->engine->told);
-    if (c->abandoned) weft__serve_command_free(c);
+    if (!c->abandoned) return;
+    serve_command **p = &c->engine->abandoned;
+    while (*p != c) p = &(*p)->next_abandoned;
+    *p = c->next_abandoned;
+    weft__serve_command_free(c);
+}
+
+void weft__serve_command_abandon(serve_command *c)
+{
+    c->abandoned = 1;
+    c->next_abandoned = c->engine->abandoned;
+    c->engine->abandoned = c;
+}
+
+void weft__serve_commands_free(weft_engine *e)
+{
+    for (serve_command *c; (c = e->abandoned);) {
+        e->abandoned = c->next_abandoned;
+        weft__serve_command_free(c);
+    }
 }
 
 void weft__serve_command_free(serve_command *c)

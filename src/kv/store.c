@@ -48,6 +48,7 @@ struct weft__store {
     int busy, stop, failing;
     int telling, ended, abandoned; /* in somebody's `done`; nobody is there any more */
     uint64_t n_done;               /* jobs, and files touched at the end */
+    uint64_t vain_at;              /* n_done + 1, as it was when somebody had waited in vain; 0: nobody has */
     weft__store_index index;
     weft__store_stats stats;
 };
@@ -421,16 +422,23 @@ weft_status weft__store_erase(weft__store *s, const char *name, weft__store_done
     return ask_slot(s, JOB_ERASE, name, done, arg, err);
 }
 
+/* Has nothing been done since somebody waited in vain? Then nobody else need wait. With the lock. */
+static int is_given_up(const weft__store *s)
+{
+    return s->vain_at == s->n_done + 1;
+}
+
 /* Waits while *going, as long as jobs get done, each within wait_ms (0: for ever). With the lock. */
 static void wait_while(weft__store *s, const int *going, int until, uint64_t wait_ms)
 {
-    int late = 0;
+    int late = wait_ms && is_given_up(s);
     while (*going != until && !late) {
         uint64_t n = s->n_done, at = weft__clock_ns() / 1000000 + wait_ms;
         struct timespec then = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
         if (!wait_ms) pthread_cond_wait(&s->idle, &s->lock);
         else late = pthread_cond_timedwait(&s->idle, &s->lock, &then) != 0 && s->n_done == n;
     }
+    if (late && *going != until) s->vain_at = s->n_done + 1;
 }
 
 int weft__store_flush(weft__store *s, uint64_t wait_ms)
@@ -510,7 +518,10 @@ void weft__store_close(weft__store **p, uint64_t wait_ms)
     s->stop = 1;
     pthread_cond_signal(&s->wake);
     wait_while(s, &s->ended, 1, wait_ms);
-    if (s->telling) wait_while(s, &s->ended, 1, wait_ms); /* who is told of the last one takes no longer than a moment */
+    if (s->telling) { /* the disk has answered: who is told of it takes no longer than a moment */
+        s->vain_at = 0;
+        wait_while(s, &s->ended, 1, wait_ms);
+    }
     int ended = s->ended;
     s->abandoned = !ended;
     pthread_t thread = s->thread;

@@ -41,7 +41,8 @@ typedef void (*weft__store_done)(void *arg, weft_status status, const char *mess
 weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft__kv_layout *layout, weft__store **out,
                              weft_error *err);
 /* Does what is queued, then stops; waits for the disk, but for no more than wait_ms (0: for ever) without anything being done: then
- * what is left is dropped, `done` is called no more, and the thread ends when the disk lets it go. NULL is fine. */
+ * what is left is dropped, `done` is called no more, and the thread ends when the disk lets it go. Where a flush has waited in vain, and
+ * nothing was done since, it does not wait again. NULL is fine. */
 void weft__store_close(weft__store **store, uint64_t wait_ms);
 /* Waits until everything asked for so far is done, as long as close does. 0: the disk does not answer. */
 int weft__store_flush(weft__store *store, uint64_t wait_ms);

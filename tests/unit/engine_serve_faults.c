@@ -1,9 +1,6 @@
-/* engine_serve_faults.c: slots and faults: memory that is refused, and what the disk does. */
+/* engine_serve_faults.c: saved slots, large prefixes that come back, and memory that is refused. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
-
-#include "base/clock.h"
-#include "engine/serve.h"
 
 /* ---- slots ---- */
 
@@ -157,217 +154,6 @@ static void a_request_with_a_stored_prefix_can_be_late(void **state)
     weft_model_close(&model);
 }
 
-/* The store's thread, which reads and writes all files, stands still in what it calls until the gate opens: a disk that hangs. */
-typedef struct hung_disk {
-    atomic_int hangs, open;
-} hung_disk;
-
-static void hang(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
-{
-    hung_disk *d = arg;
-    (void)status, (void)message, (void)snapshot;
-    atomic_store(&d->hangs, 1);
-    while (!atomic_load(&d->open)) usleep(500);
-}
-
-static void submit_ok(weft_engine *e, const ask *q, answer *a)
-{
-    weft_error err = {0};
-    if (submit(e, q, a, &err)) fail_msg("%s", err.message);
-}
-
-/* The disk has their prefixes, and does not answer. */
-static void who_waits_for_a_disk_that_hangs_can_end(void **state)
-{
-    (void)state;
-    char folder[] = "/tmp/weft-serve-XXXXXX";
-    weft_model *model = tiny(0);
-    weft_engine_params p = small();
-    ask q;
-    answer first, a[SERVE_FETCHES + 2], last;
-    assert_non_null(mkdtemp(folder));
-    p.store_dir = folder;
-    simple(&q, 200, 4);
-    weft_engine *e = open_engine(model, &p);
-    run_alone(e, &q, &first, 1);
-    close_engine(&e);
-    size_t before = weft__alloc_live();
-    e = open_engine(model, &p);
-    hung_disk disk = {0};
-    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, &disk, NULL), WEFT_OK);
-    while (!atomic_load(&disk.hangs)) usleep(500);
-    q.p.deadline_ms = 30;
-    submit_ok(e, &q, &a[0]);
-    wait_all();
-    assert_int_equal(a[0].finish, WEFT_FINISH_FAILED);
-    assert_int_equal(a[0].status, WEFT_TIMEOUT);
-    q.p.deadline_ms = 0;
-    for (int i = 1; i < SERVE_FETCHES + 1; i++) submit_ok(e, &q, &a[i]); /* one more than may read at once */
-    for (int i = 1; i < SERVE_FETCHES + 1; i++) weft_engine_cancel(e, a[i].id);
-    wait_all();
-    for (int i = 1; i < SERVE_FETCHES + 1; i++) assert_int_equal(a[i].finish, WEFT_FINISH_CANCELLED);
-    submit_ok(e, &q, &a[SERVE_FETCHES + 1]);
-    usleep(20000);
-    weft_engine_drain(e, 0); /* whether it waits for the disk as well, or did without */
-    assert_int_equal(a[SERVE_FETCHES + 1].n_finished, 1);
-    assert_int_equal(atomic_load(&disk.open), 0);
-    atomic_store(&disk.open, 1); /* what was asked for is read now, and nobody wants it */
-    close_engine(&e);
-    assert_int_equal(weft__alloc_live(), before);
-    e = open_engine(model, &p);
-    submit_ok(e, &q, &last);
-    wait_all();
-    compare("after the disk hung", &q, &first, &last, 1);
-    assert_int_equal(last.n_cached, 199);
-    close_engine(&e);
-    remove_folder(folder);
-    weft_model_close(&model);
-}
-
-/* Long where calls are to succeed, however slow the machine; short around what is to be given up. */
-static void set_disk_wait(weft_engine *e, uint32_t ms)
-{
-    pthread_mutex_lock(&e->lock);
-    e->params.disk_wait_ms = ms;
-    pthread_mutex_unlock(&e->lock);
-}
-
-static void hang_the_disk(weft_engine *e, hung_disk *disk)
-{
-    atomic_store(&disk->hangs, 0);
-    atomic_store(&disk->open, 0);
-    assert_int_equal(weft__store_fetch_slot(e->store, "nobody", hang, disk, NULL), WEFT_OK);
-    while (!atomic_load(&disk->hangs)) usleep(500);
-}
-
-enum { HEALTHY_MS = 60000, HUNG_MS = 200 };
-
-/* Neither do slots wait for it longer than they should, nor the end of the engine; what it lets go of later is freed. */
-static void slots_and_the_end_wait_for_a_hung_disk_only_so_long(void **state)
-{
-    (void)state;
-    char folder[] = "/tmp/weft-serve-XXXXXX";
-    weft_model *model = tiny(0);
-    weft_engine_params p = small();
-    weft_error err = {0};
-    ask q;
-    answer a;
-    int32_t n, back[4];
-    uint64_t bytes;
-    assert_non_null(mkdtemp(folder));
-    p.store_dir = folder;
-    p.disk_wait_ms = HEALTHY_MS;
-    simple(&q, 200, 4);
-    size_t before = weft__alloc_live();
-    weft_engine *e = open_engine(model, &p);
-    run_alone(e, &q, &a, 1);
-    if (weft_engine_save(e, NULL, q.tokens, 200, "kept", &n, &bytes, &err)) fail_msg("%s", err.message);
-    static hung_disk disk; /* the store's thread looks at it until the end */
-    hang_the_disk(e, &disk);
-    set_disk_wait(e, HUNG_MS);
-    assert_int_equal(weft_engine_save(e, NULL, q.tokens, 200, "late", &n, &bytes, &err), WEFT_TIMEOUT);
-    assert_non_null(strstr(err.message, "disk"));
-    assert_int_equal(weft_engine_restore(e, "kept", back, 4, &n, &bytes, &err), WEFT_TIMEOUT);
-    assert_int_equal(weft_engine_erase(e, "kept", &err), WEFT_TIMEOUT);
-    set_disk_wait(e, HEALTHY_MS);
-    atomic_store(&disk.open, 1);
-    while (stats_of(e).store_slots != 1 || stats_of(e).store_written < 2) usleep(1000); /* all of it happens after all */
-    assert_int_equal(weft_engine_restore(e, "late", back, 4, &n, &bytes, &err), WEFT_OK);
-    assert_memory_equal(back, q.tokens, sizeof back);
-    hang_the_disk(e, &disk);
-    set_disk_wait(e, HUNG_MS);
-    uint64_t began = weft__clock_ns();
-    close_engine(&e);
-    assert_true(weft__clock_ns() - began < 20ull * 1000000000);
-    assert_true(weft__alloc_live() > before);
-    atomic_store(&disk.open, 1);
-    for (int i = 0; i < 20000 && weft__alloc_live() != before; i++) usleep(1000);
-    assert_int_equal(weft__alloc_live(), before);
-    remove_folder(folder);
-    weft_model_close(&model);
-}
-
-enum {
-    PIECE = 1 << 20 /* bytes that are copied between two steps */,
-    PATIENCE_MS = 1500 /* the wait for the disk, and what each step or job takes of it */,
-    NAP_MS = PATIENCE_MS / 10 * 7
-};
-
-typedef struct sleeper {
-    answer a;
-    atomic_int tired, n; /* sleeps with each token; tokens so far */
-} sleeper;
-
-static int doze(void *arg, const weft_event *event)
-{
-    sleeper *s = arg;
-    if (event->kind == WEFT_EVENT_FINISHED) return on_event(&s->a, event);
-    atomic_fetch_add(&s->n, 1);
-    usleep(atomic_load(&s->tired) ? NAP_MS * 1000 : 1000);
-    return 0;
-}
-
-static void nap(void *arg, weft_status status, const char *message, weft__snapshot *snapshot)
-{
-    (void)arg, (void)status, (void)message, (void)snapshot;
-    usleep(NAP_MS * 1000);
-}
-
-/* A slot is given up when nothing moves, not when much is to be done: neither when its pages are copied between long steps of others, nor
- * when the disk has much else to do. */
-static void a_slow_save_is_no_hung_disk(void **state)
-{
-    (void)state;
-    enum { TOKENS = 2000 };
-    char folder[] = "/tmp/weft-serve-XXXXXX";
-    static int32_t tokens[TOKENS];
-    weft_model *model = tiny(4096);
-    weft_engine_params p = small();
-    weft_error err = {0};
-    sleeper s = {.a = {.hall = &the_hall}};
-    answer a;
-    ask q;
-    int32_t n = 0;
-    uint64_t bytes = 0, id;
-    assert_non_null(mkdtemp(folder));
-    for (int i = 0; i < TOKENS; i++) tokens[i] = 3 + (i * 7 + i / 31) % 500;
-    p.n_ctx = 4096;
-    p.n_kv_tokens = 0;
-    p.store_dir = folder;
-    weft_engine *e = open_engine(model, &p);
-    simple(&q, 1, 1);
-    q.p.tokens = tokens;
-    q.p.n_tokens = TOKENS;
-    run_together(e, &q, &a, 1);
-    assert_true(weft__store_flush(e->store, 0));
-    set_disk_wait(e, PATIENCE_MS);
-    simple(&q, 4, -1);
-    q.p.tokens = q.tokens;
-    q.p.ignore_end = 1;
-    q.p.event = doze;
-    q.p.arg = &s;
-    the_hall.n_left++;
-    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, &err), WEFT_OK);
-    while (atomic_load(&s.n) < 3) usleep(200);
-    atomic_store(&s.tired, 1);
-    for (int seen = atomic_load(&s.n); atomic_load(&s.n) < seen + 2;) usleep(200); /* its nap has begun */
-    uint64_t began = weft__clock_ns();
-    if (weft_engine_save(e, NULL, tokens, TOKENS, "large", &n, &bytes, &err)) fail_msg("%s", err.message);
-    assert_true(weft__clock_ns() - began > PATIENCE_MS * 1000000ull); /* longer than its wait: two pieces, a nap before each */
-    assert_true(bytes > PIECE);
-    atomic_store(&s.tired, 0);
-    weft_engine_cancel(e, id);
-    wait_all();
-    for (int i = 0; i < 2; i++) assert_int_equal(weft__store_fetch_slot(e->store, "nobody", nap, NULL, NULL), WEFT_OK);
-    began = weft__clock_ns();
-    if (weft_engine_restore(e, "large", NULL, 0, &n, &bytes, &err)) fail_msg("%s", err.message);
-    assert_true(weft__clock_ns() - began > PATIENCE_MS * 1000000ull);
-    assert_int_equal(n, TOKENS);
-    close_engine(&e);
-    remove_folder(folder);
-    weft_model_close(&model);
-}
-
 /* How many pages were taken between two tokens of somebody, at most, while a slot came back. With the first of them another request comes,
  * if there is one. */
 typedef struct onlooker {
@@ -398,7 +184,7 @@ static int look(void *arg, const weft_event *event)
     return 0;
 }
 
-enum { LONG = CLAIMS_OF_SPEED ? 8000 : 2000 };
+enum { LONG = CLAIMS_OF_SPEED ? 8000 : 2000, PIECE = 1 << 20 /* bytes that are copied between two steps */ };
 
 /* A slot of LONG tokens is saved as "large", alone in the folder; returns its bytes. */
 static uint64_t save_large(weft_model *model, const char *folder, const weft_engine_params *params)
@@ -639,9 +425,6 @@ int main(void)
         cmocka_unit_test(a_slot_is_saved_and_comes_back),
         cmocka_unit_test(a_large_copy_waits_for_nobody_and_is_whole),
         cmocka_unit_test(a_request_with_a_stored_prefix_can_be_late),
-        cmocka_unit_test(who_waits_for_a_disk_that_hangs_can_end),
-        cmocka_unit_test(slots_and_the_end_wait_for_a_hung_disk_only_so_long),
-        cmocka_unit_test(a_slow_save_is_no_hung_disk),
         cmocka_unit_test(a_large_prefix_comes_back_between_others_tokens),
         cmocka_unit_test(a_prefix_that_comes_back_gives_way),
         cmocka_unit_test(every_refused_allocation_is_an_error_and_no_leak),
