@@ -83,10 +83,13 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     return WEFT_OK;
 }
 
+/* Of the library's connections: more than there can be files (http_accept.c). */
+static const unsigned NO_LIMIT = 1u << 30;
+
 static weft_status start_daemon(weft__http *h, weft_error *err)
 {
     const weft__http_config *c = &h->config;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)c->tls_cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)c->tls_key},
                                    {MHD_OPTION_END, 0, NULL}};
@@ -100,15 +103,17 @@ static weft_status start_daemon(weft__http *h, weft_error *err)
     }
     h->plain = !c->tls_cert;
     h->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_LISTEN_SOCKET, h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE,
-        (unsigned)c->n_threads, MHD_OPTION_CONNECTION_LIMIT, (unsigned)(c->max_connections + SPARE_CONNECTIONS),
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096, MHD_OPTION_URI_LOG_CALLBACK,
-        weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h, MHD_OPTION_NOTIFY_CONNECTION,
-        weft__http_on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->n_threads,
+        MHD_OPTION_CONNECTION_LIMIT, NO_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
+        (size_t)4096, MHD_OPTION_URI_LOG_CALLBACK, weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h,
+        MHD_OPTION_NOTIFY_CONNECTION, weft__http_on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     if (!h->daemon)
         return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address,
                          c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
+    if (pthread_create(&h->acceptor, NULL, weft__http_acceptor, h))
+        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    h->accepting = 1;
     return WEFT_OK;
 }
 
@@ -117,8 +122,8 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     struct epoll_event e = {.events = EPOLLIN, .data.u64 = 0};
     h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     h->wake_fd = eventfd(0, EFD_CLOEXEC);
-    h->nothing_fd = eventfd(0, EFD_CLOEXEC);
-    if (h->epoll_fd < 0 || h->wake_fd < 0 || h->nothing_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
+    h->quiet_fd = eventfd(0, EFD_CLOEXEC);
+    if (h->epoll_fd < 0 || h->wake_fd < 0 || h->quiet_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
         return weft_fail(err, WEFT_IO, "epoll: %s", strerror(errno));
     if (pthread_create(&h->quick_worker, NULL, weft__http_quick_worker, h))
         return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
@@ -151,7 +156,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     weft__http *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     h->config = *config;
-    h->listen_fd = h->nothing_fd = h->epoll_fd = h->wake_fd = -1;
+    h->listen_fd = h->quiet_fd = h->epoll_fd = h->wake_fd = -1;
     h->jobs_end = &h->jobs;
     h->quick_end = &h->quick;
     make_locks(h);
@@ -169,19 +174,19 @@ const char *weft__http_address(const weft__http *h)
     return h->address;
 }
 
-/* The library is not asked to stop listening (MHD_quiesce_daemon): where one of its threads is told of that at the same moment, both
- * take the socket out of the epoll set, and the second one aborts the program (0.9.75). It keeps the number instead, of a file that
- * is never ready, and closes that at its end. */
 void weft__http_quiesce(weft__http *h)
 {
+    uint64_t one = 1;
+    struct stat there;
     pthread_mutex_lock(&h->lock);
     int first = !h->quiet;
     h->quiet = 1;
     pthread_mutex_unlock(&h->lock);
-    if (first && h->daemon && dup3(h->nothing_fd, h->listen_fd, O_CLOEXEC) >= 0) h->listen_fd = -1;
-    struct stat there;
-    if (first && h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file)
-        unlink(h->unix_path); /* ours still */
+    if (!first) return;
+    if (h->accepting && write(h->quiet_fd, &one, sizeof one) == sizeof one) pthread_join(h->acceptor, NULL);
+    if (h->listen_fd >= 0) close(h->listen_fd);
+    h->listen_fd = -1;
+    if (h->unix_path && !lstat(h->unix_path, &there) && there.st_ino == h->unix_file) unlink(h->unix_path); /* ours still */
 }
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)
@@ -216,7 +221,7 @@ void weft__http_stop(weft__http **p)
     weft__http *h = p ? *p : NULL;
     if (!h) return;
     *p = NULL;
-    if (h->daemon) weft__http_quiesce(h);
+    weft__http_quiesce(h);
     pthread_mutex_lock(&h->lock);
     h->stopping = 1;
     pthread_cond_broadcast(&h->job);
@@ -234,7 +239,7 @@ void weft__http_stop(weft__http **p)
     if (h->wake_fd >= 0) close(h->wake_fd);
     if (h->epoll_fd >= 0) close(h->epoll_fd);
     if (h->listen_fd >= 0) close(h->listen_fd);
-    if (h->nothing_fd >= 0) close(h->nothing_fd);
+    if (h->quiet_fd >= 0) close(h->quiet_fd);
     weft__free(h->workers);
     weft__free(h->unix_path);
     pthread_cond_destroy(&h->job);

@@ -3,12 +3,13 @@
  *   http.c          start and stop; the socket it listens on
  *   http_request.c  a request: what a handler may ask of it and answer
  *   http_head.c     which heads are refused
+ *   http_accept.c   the acceptor
  *   http_calls.c    what libmicrohttpd calls
  *   http_refusals.c what libmicrohttpd refuses itself
  *   http_watch.c    the watcher and the workers
  *
- * Threads: libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run the handler; one watcher
- * keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
+ * Threads: the acceptor takes connections; libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run
+ * the handler; one watcher keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
  * suspended whenever we owe it bytes that we do not have yet.
  * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer); libmicrohttpd's
  * own come last. No callback of ours is called under either. */
@@ -91,13 +92,12 @@ struct weft__http {
     struct MHD_Daemon *daemon;
     char address[192];
     char *unix_path;
-    ino_t unix_file;           /* there, as we made it */
-    int loopback, plain;       /* plain: no TLS */
-    int listen_fd, nothing_fd; /* nothing_fd: what stands in for listen_fd when nobody listens any more */
-    int epoll_fd, wake_fd;
-    pthread_t watcher, quick_worker;
+    ino_t unix_file;     /* there, as we made it */
+    int loopback, plain; /* plain: no TLS */
+    int listen_fd, quiet_fd /* the acceptor is to stop */, epoll_fd, wake_fd;
+    pthread_t acceptor, watcher, quick_worker;
     pthread_t *workers;
-    int n_workers, watching, has_quick;
+    int n_workers, accepting, watching, has_quick;
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t job, quick_job, idle;
     struct weft__http_connection *connections;
@@ -106,6 +106,7 @@ struct weft__http {
     atomic_int quiet, stopping;                                           /* written under the lock */
     atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
     weft__http_counts counts;
+    uint64_t n_taken; /* the acceptor's: connections given to the library, counts.n_connections_total of which are known */
 };
 
 /* ---- http_request.c ---- */
@@ -143,6 +144,9 @@ enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const c
                                    const char *upload, size_t *n_upload, void **request);
 void weft__http_on_complete(void *http, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why);
 void weft__http_on_connection(void *http, struct MHD_Connection *c, void **connection, enum MHD_ConnectionNotificationCode code);
+
+/* ---- http_accept.c: a thread, until there is something to read from quiet_fd ---- */
+void *weft__http_acceptor(void *http);
 
 /* ---- http_watch.c: threads, until weft__http_stop ---- */
 void *weft__http_watcher(void *http);

@@ -1,0 +1,132 @@
+/* server_http.c: the façade over HTTP by itself: how it takes connections, and how it stops to. */
+#include "unit/fixture.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "server/http.h"
+
+/* The connections that one thread of the library takes, and the one after which whoever takes them is held up for a moment. */
+enum { LEAST = 1, SPARE = 64, LAST = LEAST + SPARE };
+
+static atomic_int n_accepted;
+
+/* In libc's place. */
+__attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *address, socklen_t *n, int flags)
+{
+    int got = (int)syscall(SYS_accept4, fd, address, n, flags);
+    if (got >= 0 && atomic_fetch_add(&n_accepted, 1) + 1 == LAST) usleep(200000);
+    return got;
+}
+
+static void handle(void *arg, weft__http_request *r)
+{
+    (void)arg;
+    weft__http_reply(r, 200, "text/plain", NULL, 0);
+    weft__http_release(r);
+}
+
+static weft__http *start(void)
+{
+    atomic_store(&n_accepted, 0);
+    weft__http *h = NULL;
+    weft_error err = {0};
+    weft__http_config c = {.host = "127.0.0.1",
+                           .n_threads = 1,
+                           .n_workers = 1,
+                           .max_body = 1000,
+                           .max_head = 1000,
+                           .max_bodies = 10000,
+                           .max_headers = 10,
+                           .max_connections = LEAST,
+                           .max_buffer = 1000,
+                           .idle_s = 60,
+                           .slow_s = 60,
+                           .handle = handle};
+    if (weft__http_start(&c, &h, &err)) fail_msg("%s", err.message);
+    return h;
+}
+
+/* A connection, or -1: nobody listens. */
+static int try_connect(const weft__http *h)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    a.sin_port = htons((uint16_t)atoi(strrchr(weft__http_address(h), ':') + 1));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    if (!connect(fd, (struct sockaddr *)&a, sizeof a)) return fd;
+    assert_int_equal(errno, ECONNREFUSED);
+    close(fd);
+    return -1;
+}
+
+/* How many there are, when there should be so many soon. */
+static int connections(weft__http *h, int at_least)
+{
+    weft__http_counts counts = {0};
+    for (int i = 0; i < 5000 && counts.n_connections < at_least; i++) {
+        weft__http_count(h, &counts);
+        usleep(1000);
+    }
+    return counts.n_connections;
+}
+
+/* The last connection that there is room for has been taken, and is not known of yet, when it stops to listen. */
+static void stops_to_listen_while_its_last_connection_comes(void **state)
+{
+    (void)state;
+    int fd[LAST];
+    weft__http *h = start();
+    for (int i = 0; i < LAST; i++) assert_true((fd[i] = try_connect(h)) >= 0);
+    while (atomic_load(&n_accepted) < LAST) usleep(200);
+    weft__http_quiesce(h);
+    assert_int_equal(try_connect(h), -1);
+    assert_int_equal(connections(h, LAST), LAST); /* all are there still */
+    usleep(50000);
+    weft__http_quiesce(h); /* once more is fine */
+    weft__http_stop(&h);
+    for (int i = 0; i < LAST; i++) close(fd[i]);
+}
+
+/* More than there is room for wait, and come in as others leave. */
+static void connections_wait_for_room(void **state)
+{
+    enum { MORE = 5 };
+    (void)state;
+    int fd[LAST + MORE];
+    weft__http *h = start();
+    weft__http_counts counts;
+    for (int i = 0; i < LAST + MORE; i++) assert_true((fd[i] = try_connect(h)) >= 0);
+    assert_int_equal(connections(h, LAST), LAST);
+    usleep(50000);
+    assert_int_equal(connections(h, LAST), LAST);
+    for (int i = 0; i < LAST; i++) close(fd[i]);
+    for (int i = LAST; i < LAST + MORE; i++) { /* each is answered, whether it is one too many or not */
+        static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        char answer[16] = {0};
+        assert_true(write(fd[i], request, sizeof request - 1) == sizeof request - 1);
+        assert_int_equal(recv(fd[i], answer, 9, MSG_WAITALL), 9);
+        assert_string_equal(answer, "HTTP/1.1 ");
+        close(fd[i]);
+    }
+    weft__http_count(h, &counts);
+    assert_int_equal(counts.n_connections_total, LAST + MORE);
+    weft__http_stop(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
+        cmocka_unit_test(connections_wait_for_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
