@@ -122,7 +122,7 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     r->path = r->head.failed ? NULL : r->head.data;
     if (r->connection) {
         memcpy(r->peer, r->connection->peer, sizeof r->peer);
-        r->connection->asked = 1;
+        r->connection->waits_ns = 0;
     }
     pthread_mutex_lock(&h->lock);
     r->id = ++h->counts.n_requests_total;
@@ -278,6 +278,13 @@ static void tell_record(weft__http_request *r, int complete, int slow)
     h->config.record(h->config.arg, &record, note);
 }
 
+/* Does the library wait for another request on the connection, now that this one is complete? 0 where it is not certain. */
+static int is_kept(const weft__http_request *r)
+{
+    const char *said = weft__http_header(r, "Connection");
+    return r->modern && !r->closes && !r->http->quiet && (!said || !strcasecmp(said, "keep-alive"));
+}
+
 void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context, enum MHD_RequestTerminationCode why)
 {
     weft__http *h = arg;
@@ -298,7 +305,9 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
     pthread_mutex_lock(&h->lock);
     if (r->connection) {
         if (r->handed) epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, r->connection->fd, NULL);
-        r->connection->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+        uint64_t now = weft__clock_ns();
+        r->connection->deadline_ns = now + (uint64_t)h->config.idle_s * SECOND_NS;
+        if (complete && is_kept(r)) r->connection->waits_ns = now;
         r->connection->request = NULL;
         r->connection = NULL;
     }
@@ -338,8 +347,8 @@ static void opened(weft__http *h, struct MHD_Connection *c, void **context)
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     name_peer(k, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
     setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    k->opened_ns = weft__clock_ns();
-    k->deadline_ns = k->opened_ns + (uint64_t)h->config.idle_s * SECOND_NS;
+    k->waits_ns = weft__clock_ns();
+    k->deadline_ns = k->waits_ns + (uint64_t)h->config.idle_s * SECOND_NS;
     pthread_mutex_lock(&h->lock);
     for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
     if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;

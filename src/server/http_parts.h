@@ -38,9 +38,8 @@ struct weft__http_connection {
     struct weft__http_connection *prev, *next;
     weft__http *http;
     int fd;
-    int refuse; /* status to answer with, because there are too many; 0: none */
-    int asked;  /* a first line was read on it */
-    uint64_t opened_ns;
+    int refuse;           /* status to answer with, because there are too many; 0: none */
+    uint64_t waits_ns;    /* since when a first line is awaited on it; 0: none is */
     uint64_t deadline_ns; /* when it is shut down; 0: never */
     char peer[64];
     weft__http_request *request; /* in progress, or NULL */
@@ -68,6 +67,7 @@ struct weft__http_request {
     int bad_target; /* %00 in it */
     int modern;     /* HTTP/1.1 or later, which must name its Host */
     int refused;    /* by the library */
+    int closes;     /* its connection ends with the answer */
     int head_done, handed, too_long;
     int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
     const char *cors;      /* origin that may read the answer */

@@ -8,10 +8,12 @@
  * -Bsymbolic) clients get the library's page.
  * Two cases are different, and are answered on the socket where there is no TLS between. Of a Content-Length that is no number, the library
  * would send our head twice: it makes it when it refuses, and again as it goes on with the request. And a first line without a blank in
- * it, or without a method, it closes without a word: what we then have is the end of the connection (weft__http_refuse_line). */
+ * it, or without a method, it closes without a word: what we then have is the end of the connection (weft__http_refuse_line). Who has
+ * ended his side by then is told nothing: he looks like one who left. */
 #include "server/http_parts.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -41,6 +43,7 @@ void weft__http_refuse(weft__http_request *r, int status, const char *message)
     r->answered = r->ended = 1;
     r->status = status;
     r->content_type = "application/json; charset=utf-8";
+    r->closes = 1;
     weft__text_put(&r->extra, "Connection\0close", 17);
 }
 
@@ -122,9 +125,10 @@ void weft__http_refuse_line(weft__http *h, struct weft__http_connection *k, stru
     pthread_mutex_lock(&h->lock);
     int cut = h->stopping || !k->deadline_ns; /* by us */
     pthread_mutex_unlock(&h->lock);
-    if (k->asked || !h->plain || cut) return;
-    if (weft__clock_ns() + SECOND_NS / 4 >= k->opened_ns + idle) return;
-    if (recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) return;
+    if (!k->waits_ns || !h->plain || cut) return;
+    if (weft__clock_ns() + SECOND_NS / 4 >= k->waits_ns + idle) return;
+    ssize_t more = recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (!more || (more < 0 && errno != EAGAIN)) return; /* it left */
     weft__http_request *r = weft__http_on_uri(h, "", c);
     if (!r) return;
     if (take_refusal(r, 400, "the request line is malformed")) say(r, k->fd);

@@ -319,18 +319,22 @@ class Refusals(Case):
             self.assertEqual(set(json.loads(out[out.index(b"\r\n\r\n"):])["error"]), {"message", "type", "param", "code"})
 
     def test_what_is_no_request(self):
-        """A second one on a connection that is no request ends that; who says nothing, or leaves, is told nothing and counts as nobody."""
+        """A second one on a connection that is no request is refused, and ends that; who says nothing, or leaves, is told nothing and counts
+        as nobody. Nor is anything said behind an answer that ends the connection."""
         server = self.own("--idle", 1)
-        get = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        self.assertEqual(server.raw(get + b"rubbish\r\n\r\n").count(b"HTTP/1.1 "), 1)
+        get = b"GET /health HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+        for head in (b"", b"Connection: Keep-Alive\r\n"):
+            self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", server.raw(get % head + b"rubbish\r\n\r\n")), [b"200", b"400"])
+        for data in (get % b"Connection: x, close\r\n" + b"rubbish\r\n\r\n", get.replace(b"1.1", b"1.0") % b"" + b"rubbish\r\n\r\n", get % b""):
+            self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", server.raw(data, wait=3)), [b"200"])
         for data in (b"", b"GET /hea"):
             with server.connect() as s:
                 s.sendall(data)
         self.assertEqual(server.raw(b"", first=20), b"")
         self.assertEqual(server.raw(b"GET /hea", first=20), b"")
-        self.assertEqual(server.metric("weft_http_requests_total"), 2)  # /health, and the one that asks
+        self.assertEqual(server.metric("weft_http_requests_total"), 8)  # /health, what was refused, and the one that asks
         self.assertEqual(server.wait_metric("weft_http_requests", 1), 1)
-        self.assertEqual(self.responses(server), {200: 1})
+        self.assertEqual(self.responses(server), {200: 5, 400: 2})
 
     def test_pipelined(self):
         """Requests one behind the other are answered in order: a body ends where it says."""
