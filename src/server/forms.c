@@ -162,6 +162,17 @@ static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, 
                : weft__fault_set(fault, 400, name, "'%s' must be 'float' or 'base64'", name);
 }
 
+/* llama-server converts a boolean to a number here: true is 1. */
+static int read_logprobs_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    int64_t n = -1;
+    if (weft__json_bool(v, &ask->logprobs)) return 1;
+    if (!weft__json_int(v, &n) || n < 0 || n > 20)
+        return weft__fault_set(fault, 400, name, "'%s' must be an integer from 0 to 20, or a boolean", name);
+    ask->logprobs = (int)n;
+    return 1;
+}
+
 static int read_seed(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     (void)name, (void)v, (void)fault;
@@ -445,14 +456,12 @@ static void take_first(const weft__ask *ask, const char *const *names, int64_t *
     }
 }
 
-/* n_probs 0: none. llama-server takes OpenAI's names where its own are absent. */
+/* llama-server takes OpenAI's names where its own are absent, or, of n_probs, 0. */
 static int check_completion(weft__ask *ask, weft__fault *fault)
 {
     static const char *const limits[] = {"n_predict", "max_completion_tokens", "max_tokens", NULL};
-    static const char *const probs[] = {"n_probs", "logprobs", NULL};
     take_first(ask, limits, &ask->max_tokens);
-    take_first(ask, probs, &ask->n_top);
-    if (!ask->n_top) ask->n_top = -1;
+    if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
     return check_constraint(ask, "response_format", fault);
 }
@@ -592,7 +601,7 @@ static const weft__field completion_fields[] = {
     BOOL("return_tokens", return_tokens, 0),
     BOOL("timings_per_token", timings, 0),
     INT("n_probs", n_top, 0, 0, 20),
-    INT("logprobs", n_top, 0, 0, 20),
+    READ("logprobs", "integer or boolean", read_logprobs_llama),
     STRING("grammar", grammar, MAX_GRAMMAR),
     READ("response_format", "object", read_response_format),
     INT("id_slot", id_slot, -1, -1, 65535),

@@ -94,7 +94,7 @@ def bad_requests(facts):
         ({"input": "x", "n": 2}, "Unrecognized", "n"), ({"input": many}, holds, None)) if words]
     llama = [
         ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": -1}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
-        ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"),
+        ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"), ({"logprobs": 21}, "'logprobs'"), ({"logprobs": "1"}, "'logprobs'"), ({"logprobs": -1}, "'logprobs'"),
         ({"seed": -2}, "'seed'"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' is not supported"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),
         ({"logit_bias": 5}, "'logit_bias'"), ({"logit_bias": [[beyond, 1]]}, "'logit_bias' must have token ids " + ids), ({"logit_bias": [[1]]}, "[token, number]"),

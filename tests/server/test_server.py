@@ -218,6 +218,9 @@ class Llama(Case):
         for probs in ({"logprobs": 2}, {"logprobs": 5, "n_probs": 2}, {"n_probs": 2, "logprobs": 5}):
             a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
             self.assertEqual(len(a["completion_probabilities"][0]["top_logprobs"]), 2, probs)
+        for probs, n in (({"logprobs": True}, 1), ({"logprobs": True, "n_probs": 2}, 2), ({"n_probs": 0, "logprobs": True}, 1), ({"logprobs": False}, 0), ({"logprobs": None}, 0)):
+            a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
+            self.assertEqual([len(p["top_logprobs"]) for p in a.get("completion_probabilities", [])], [n] * (n > 0), probs)
         a = self.post(LLAMA, {"prompt": "[say one two]", "stop": ["tw"]}).json
         self.assertEqual((a["content"], a["stop_type"], a["stopping_word"]), ("one ", "word", "tw"))
 
