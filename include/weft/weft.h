@@ -510,8 +510,10 @@ WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
  * adapter_bytes, and read again when it is needed. Cached prefixes are found again under the same contents and scales only. All functions from any
  * thread but the engine's. */
 enum weft_adapter_flags {
-    WEFT_ADAPTER_LAZY = 1u << 0,   /* the file is first read when a request asks for it */
-    WEFT_ADAPTER_REPLACE = 1u << 1 /* the name may be there already */
+    WEFT_ADAPTER_LAZY = 1u << 0,    /* the file is first read when a request asks for it */
+    WEFT_ADAPTER_REPLACE = 1u << 1, /* the name may be there already */
+    WEFT_ADAPTER_DISCREET =
+        1u << 2 /* errors speak of the name, not of the path, which only the log has; those of requests always do */
 };
 /* name: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point. scale: finite; what a request means that gives none. Fails as
  * weft_adapter_file_open does, or with WEFT_EXISTS, WEFT_LIMIT; nothing has changed then. */

@@ -196,6 +196,25 @@ static void read_checked(void *arg)
     else weft__adapt_close(&a);
 }
 
+/* Who asks for a name need not know where its file lies: he is told of it by that name, the log by its path. */
+static weft_status fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err)
+{
+    char text[sizeof why->message];
+    size_t n = 0, n_path = strlen(path), n_name = strlen(name);
+    weft__log(WEFT__LOG_WARN, "adapter '%s': %s", name, why->message);
+    if (n_path > WEFT__SHOW)
+        return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why",
+                         name); /* long paths are shown in parts */
+    for (const char *from = why->message; *from && n + 1 < sizeof text;) {
+        int here = n_path > 0 && !strncmp(from, path, n_path);
+        if (here && n + n_name + 1 < sizeof text) memcpy(text + n, name, n_name), n += n_name;
+        else if (!here) text[n++] = *from;
+        from += here ? n_path : 1;
+    }
+    text[n] = 0;
+    return weft_fail(err, why->status, "%s", text);
+}
+
 weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags,
                                   weft_error *err)
 {
@@ -214,9 +233,12 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
     }
     pthread_mutex_lock(&s->loading);
     if (!(flags & WEFT__ADAPT_LAZY)) {
-        reading r = {.s = s, .path = path, .err = err};
+        weft_error why = {0};
+        reading r = {.s = s, .path = path, .err = &why};
         weft__background_run(read_checked, &r);
         st = r.status;
+        if (st && (flags & WEFT__ADAPT_DISCREET)) fail_by_name(&why, name, path, err);
+        else if (st) weft_fail(err, st, "%s", why.message);
         fresh.known = !st;
         fresh.id = r.id;
     }
@@ -325,25 +347,6 @@ static weft_status make_id(weft__adapt_lease *p, weft_error *err)
     }
     weft__sha256_end_words(&h, p->id.word);
     return WEFT_OK;
-}
-
-/* Who asks for a name need not know where its file lies: he is told of it by that name, the log by its path. */
-static weft_status fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err)
-{
-    char text[sizeof why->message];
-    size_t n = 0, n_path = strlen(path), n_name = strlen(name);
-    weft__log(WEFT__LOG_WARN, "adapter '%s': %s", name, why->message);
-    if (n_path > WEFT__SHOW)
-        return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why",
-                         name); /* long paths are shown in parts */
-    for (const char *from = why->message; *from && n + 1 < sizeof text;) {
-        int here = n_path > 0 && !strncmp(from, path, n_path);
-        if (here && n + n_name + 1 < sizeof text) memcpy(text + n, name, n_name), n += n_name;
-        else if (!here) text[n++] = *from;
-        from += here ? n_path : 1;
-    }
-    text[n] = 0;
-    return weft_fail(err, why->status, "%s", text);
 }
 
 /* Files of the wish, read; the name that one belongs to learns what it holds. */

@@ -34,8 +34,9 @@ void weft__adapt_store_destroy(weft__adapt_store **store);
 int weft__adapt_name_ok(const char *name);
 
 enum weft__adapt_add {
-    WEFT__ADAPT_LAZY = 1u << 0,   /* do not read it now: the first lease does */
-    WEFT__ADAPT_REPLACE = 1u << 1 /* the name may be there: it gets another version */
+    WEFT__ADAPT_LAZY = 1u << 0,    /* do not read it now: the first lease does */
+    WEFT__ADAPT_REPLACE = 1u << 1, /* the name may be there: it gets another version */
+    WEFT__ADAPT_DISCREET = 1u << 2 /* what is wrong with its file is told by the name, as by a lease; the log has the path */
 };
 /* scale: its weight where a request gives none. Fails with WEFT_ARGUMENT (name, scale; the adapter fits no matrix of the base),
  * WEFT_EXISTS, WEFT_LIMIT, and as weft__adapt_open does; then nothing has changed. */

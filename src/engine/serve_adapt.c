@@ -56,7 +56,8 @@ weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serv
 
 /* ---- weft.h ---- */
 
-_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE,
+_Static_assert((int)WEFT_ADAPTER_LAZY == (int)WEFT__ADAPT_LAZY && (int)WEFT_ADAPTER_REPLACE == (int)WEFT__ADAPT_REPLACE &&
+                   (int)WEFT_ADAPTER_DISCREET == (int)WEFT__ADAPT_DISCREET,
                "weft.h has the store's flags");
 _Static_assert(sizeof((weft_engine_adapter *)0)->name == WEFT__ADAPT_NAME + 1, "weft.h has room for a name");
 

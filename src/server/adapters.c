@@ -241,16 +241,6 @@ static int may_change(const weft_server *s, const char *field, weft__fault *faul
         "this server loads and unloads no adapters while it runs; its operator can allow a folder (--adapter-dir)");
 }
 
-/* Clients read of files as they name them: without the way to the folder. */
-static void without_folder(const weft_server *s, char *text)
-{
-    size_t n = s->adapter_dir ? strlen(s->adapter_dir) : 0;
-    for (char *at = text; n && (at = strstr(at, s->adapter_dir));) {
-        if (at[n] == '/') memmove(at, at + n + 1, strlen(at + n + 1) + 1);
-        else at += n;
-    }
-}
-
 /* The file that a client means: beneath the folder for it, links followed. 0 with the fault filled. */
 static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], weft__fault *fault)
 {
@@ -358,9 +348,9 @@ void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenan
     (void)tenant;
     if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) &&
         place_of(s, ask.lora_path, place, &fault)) {
-        weft_status st = weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale,
-                                                 ask.load_inplace ? WEFT_ADAPTER_REPLACE : 0, &err);
-        without_folder(s, err.message);
+        weft_status st =
+            weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale,
+                                    WEFT_ADAPTER_DISCREET | (ask.load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
         if (st == WEFT_EXISTS) weft__fault_set(&fault, 400, "lora_name", "%s", err.message);
         else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(&fault, st, err.message);
         else if (st) weft__fault_set(&fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);

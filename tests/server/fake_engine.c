@@ -444,8 +444,9 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
 {
     weft_status st = WEFT_OK;
     FILE *f = fopen(path, "rb");
-    if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", path);
-    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: %s: it is malformed", path, path);
+    const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
+    if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
+    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: %s: it is malformed", told, told);
     fclose(f);
     if (st) return st;
     if (!*name || strpbrk(name, "/: ")) return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name);

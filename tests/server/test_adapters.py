@@ -176,7 +176,7 @@ class Adapters(unittest.TestCase):
         with open(os.path.join(self.inside, "bad.gguf"), "w") as f:
             f.write("malformed")
         r = self.load("x", "bad.gguf")
-        self.assertEqual((r.status, r.json["error"]["message"]), (400, "adapter bad.gguf: bad.gguf: it is malformed"))
+        self.assertEqual((r.status, r.json["error"]["message"]), (400, "adapter x: x: it is malformed"))
 
     def test_without_a_folder_nothing_is_loaded_or_unloaded(self):
         server = base.Server(base.FAKE)

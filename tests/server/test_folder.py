@@ -51,6 +51,14 @@ class Folder(unittest.TestCase):
             for name in ("link.gguf", "leads-out", "gpt-4.gguf"):
                 self.assertIn(name + " is left out", err)
 
+    def test_who_loads_a_file_learns_no_path(self):
+        server = real.serve("--adapter-dir", self.inside)
+        said = server.post("/v1/load_lora_adapter", {"lora_name": "mine", "lora_path": "a.gguf"})
+        self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_path"))
+        self.assertRegex(said.json["error"]["message"], "^adapter mine: .")
+        self.assertNotIn(self.folder, said.body.decode())
+        self.assertIn(os.path.join(self.inside, "a.gguf"), real.checked_stop(server))  # the log says it
+
     def test_an_adapter_given_by_name_is_not_called_as_the_model(self):
         adapter = os.path.join(self.folder, "adapter.gguf")
         write_adapter(adapter)

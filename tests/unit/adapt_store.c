@@ -370,7 +370,14 @@ static void a_file_that_changed_is_not_read_in_silence(void **state)
     weft__adapt_store_destroy(&s);
 }
 
-/* A file that is read when it is asked for: what is wrong with it is told by its name; where it lies is the operator's. */
+static void speaks_of_the_name(const weft_error *err)
+{
+    assert_non_null(strstr(err->message, "adapter terse: "));
+    assert_null(strstr(err->message, folder));
+    assert_true(strlen(err->message) > strlen("adapter terse: "));
+}
+
+/* A file that is read when it is asked for, or for a client: what is wrong with it is told by its name; where it lies is the operator's. */
 static void who_asks_for_a_name_learns_no_path(void **state)
 {
     (void)state;
@@ -385,9 +392,12 @@ static void who_asks_for_a_name_learns_no_path(void **state)
     add(s, "terse", place("bad"), WEFT__ADAPT_LAZY);
     for (int gone = 0; gone < 2; gone++) {
         assert_true(weft__adapt_store_lease(s, &ask, 1, &l, &err) != WEFT_OK);
-        assert_non_null(strstr(err.message, "adapter terse: "));
-        assert_null(strstr(err.message, folder));
-        assert_true(strlen(err.message) > strlen("adapter terse: "));
+        speaks_of_the_name(&err);
+        assert_true(weft__adapt_store_add(s, "terse", place("bad"), 1, WEFT__ADAPT_DISCREET | WEFT__ADAPT_REPLACE, &err) !=
+                    WEFT_OK);
+        speaks_of_the_name(&err);
+        assert_true(weft__adapt_store_add(s, "terse", place("bad"), 1, WEFT__ADAPT_REPLACE, &err) != WEFT_OK);
+        assert_non_null(strstr(err.message, place("bad"))); /* who gave the path is told of it */
         unlink(place("bad"));
     }
     weft__adapt_store_destroy(&s);
