@@ -303,7 +303,8 @@ static int on_event(void *arg, const weft_event *e)
 
 /* ---- submit ---- */
 
-/* Biases of texts become biases of their tokens. */
+/* Biases of texts become biases of their tokens, which count as those given by id: each choice holds them all, and each of its tokens looks
+ * at them all. */
 static int add_text_biases(weft__gen *g, weft__fault *fault)
 {
     weft__ask *a = &g->ask;
@@ -315,6 +316,9 @@ static int add_text_biases(weft__gen *g, weft__fault *fault)
         if (weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids, WEFT__MAX_STOP_BYTES + 16, &n,
                           &err))
             return weft__fault_set(fault, 400, "logit_bias", "'logit_bias': %s", err.message);
+        if ((size_t)a->n_bias + n > WEFT__MAX_BIASES)
+            return weft__fault_set(fault, 400, "logit_bias",
+                                   "'logit_bias' must have at most %d tokens, those of its texts included", WEFT__MAX_BIASES);
         if (!weft__grow(&a->bias, &capacity, (size_t)a->n_bias + n, sizeof *a->bias))
             return weft__fault_set(fault, 503, NULL, "no memory for the request");
         for (size_t k = 0; k < n; k++) a->bias[a->n_bias++] = (weft_logit_bias){ids[k], a->bias_texts[i].bias};

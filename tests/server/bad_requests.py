@@ -98,7 +98,7 @@ def bad_requests(facts):
         ({"seed": -2}, "'seed'"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' is not supported"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),
         ({"logit_bias": 5}, "'logit_bias'"), ({"logit_bias": [[beyond, 1]]}, "'logit_bias' must have token ids " + ids), ({"logit_bias": [[1]]}, "[token, number]"),
-        ({"logit_bias": [[1, 20000]]}, "from -10000 to 10000"), ({"logit_bias": [["w" * 1001, 1]]}, "at most 1000 bytes"), ({"logit_bias": [[1, True]]}, "numbers as values"),
+        ({"logit_bias": [[1, 20000]]}, "from -10000 to 10000"), ({"logit_bias": [["w" * 1001, 1]]}, "at most 1000 bytes"), ({"logit_bias": [["w a b c d e f g " * 62, 1]] * 100}, "at most 2048 tokens"), ({"logit_bias": [[1, True]]}, "numbers as values"),
         ({"id_slot": 70000}, "'id_slot'"), ({"cache_prompt": 1}, "'cache_prompt'"), ({"post_sampling_probs": True}, "'post_sampling_probs'"), ({"prompt": [1, {}]}, "'prompt[1]'")]
     cases += [(LLAMA, {**p, **body}, 400, words, None) for body, words in llama]
     cases += [("/tokenize", {"content": 5}, 400, "'content' must be a string", None), ("/tokenize", {"content": "a", "add_special": 2}, 400, "'add_special'", None),
