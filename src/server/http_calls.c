@@ -340,7 +340,7 @@ static void name_peer(struct weft__http_connection *k, const struct sockaddr *a)
 static void opened(weft__http *h, struct MHD_Connection *c, void **context)
 {
     struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
-    int same = 0, size = SEND_BUFFER;
+    int same = 0, most = h->config.unix_path ? 0 : h->config.max_per_ip, size = SEND_BUFFER;
     *context = k;
     if (!k) return; /* its requests are refused */
     k->http = h;
@@ -348,11 +348,14 @@ static void opened(weft__http *h, struct MHD_Connection *c, void **context)
     name_peer(k, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
     setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     k->waits_ns = weft__clock_ns();
-    k->deadline_ns = k->waits_ns + (uint64_t)h->config.idle_s * SECOND_NS;
+    uint64_t patience = (uint64_t)h->config.idle_s;
     pthread_mutex_lock(&h->lock);
     for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
     if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;
-    else if (h->config.max_per_ip && !h->config.unix_path && same >= h->config.max_per_ip) k->refuse = 429;
+    else if (most && same >= most) k->refuse = 429;
+    if (k->refuse && patience > REFUSED_S) patience = REFUSED_S;
+    k->deadline_ns = k->waits_ns + patience * SECOND_NS;
+    if (most && same >= most + SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
     h->counts.n_refused_full += k->refuse != 0;
     h->counts.n_connections++;
     h->counts.n_connections_total++;

@@ -31,6 +31,8 @@
 #define BLOCK 16384           /* bytes of a stream that the library asks for at once */
 #define SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
 #define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
+#define SPARE_PER_IP 16       /* the same of one address */
+#define REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
 #define SEND_BUFFER (256 * 1024)
 
 /* Of a connection; lives from accept to close. */

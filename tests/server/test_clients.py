@@ -204,6 +204,34 @@ class Limits(Case):
             time.sleep(0.05)
         self.assertEqual(self.server.get("/health").status, 200)
 
+    def test_one_address_leaves_room_for_others(self):
+        """However many connections it opens, and says nothing on them."""
+        server = self.own("--connections", 40, "--per-ip", 4)
+        ask = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+        def status(s):
+            try:
+                s.sendall(ask)
+                return s.recv(1000)[9:12]
+            except OSError:
+                return b""
+        held = self.hold(server, 4)
+        try:
+            held += [server.connect() for _ in range(40 + 64 + 10)]  # more than the server has at all
+            until, told = time.time() + 4 * SLOWER, b""
+            while told != b"200" and time.time() < until:
+                with socket.create_connection(("127.0.0.1", server.port), timeout=4 * SLOWER, source_address=("127.0.0.2", 0)) as other:
+                    told = status(other)
+            self.assertEqual(told, b"200")
+            found = [status(s) for s in held]
+            self.assertEqual((found.count(b"200"), found.count(b"")), (4, len(found) - 4 - found.count(b"429")))
+            self.assertLessEqual(found.count(b"429"), 16)
+            with server.connect() as late:  # asks for nothing: it would be told that there are too many
+                self.assertEqual(late.recv(1000), b"")
+        finally:
+            for s in held:
+                s.close()
+
     def test_full(self):
         server = self.own("--connections", 3, "--per-ip", 3)
         held = self.hold(server, 3)

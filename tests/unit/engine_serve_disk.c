@@ -87,6 +87,7 @@ static int begin(void **state)
     s->p.store_dir = s->folder;
     s->p.disk_wait_ms = HEALTHY_MS;
     s->p.n_ctx = 4096;
+    s->p.kv_dtype = WEFT_F32; /* more bytes of fewer tokens */
     s->e = open_engine(s->model, &s->p);
     simple(&s->q, 200, 4);
     run_alone(s->e, &s->q, &s->first, 1);
@@ -272,7 +273,7 @@ static void nap(void *arg, weft_status status, const char *message, weft__snapsh
     usleep(NAP_MS * 1000);
 }
 
-enum { LARGE = 4000 };
+enum { LARGE = 2000 };
 
 static void restore_large(scene *s)
 {
