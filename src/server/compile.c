@@ -4,11 +4,16 @@
  * A second thread is their clock: whose deadline passes while he waits, or while his is compiled, has his answer then and not when it is his turn.
  * Invariant: a gen in the queue belongs to it, and leaves it exactly once; the one being compiled stays `now` until that is over, so that it
  * lives while the clock answers for it. */
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "server/server.h"
 
-enum { MAX_WAITING = 64 }; /* of some 30 ms at most, on the machines we measured */
+enum {
+    MAX_WAITING = 64 /* of some 30 ms at most, on the machines we measured */,
+    MAX_OF_ONE = 48 /* of them, of a tenant with a name */
+};
 
 /* The first in the queue, taken out of it, or NULL. With the lock. */
 static weft__gen *take(weft__compiler *c)
@@ -106,11 +111,19 @@ weft_status weft__compiler_begin(weft_server *s, weft_error *err)
     return c->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for grammars");
 }
 
+/* With the lock. */
+static int has_room(const weft__compiler *c, const char *tenant)
+{
+    int n = 0;
+    for (const weft__gen *g = c->first; g && *tenant; g = g->next_to_compile) n += !strcmp(g->tenant, tenant);
+    return c->n < MAX_WAITING && n < MAX_OF_ONE;
+}
+
 int weft__compiler_put(weft_server *s, weft__gen *g)
 {
     weft__compiler *c = &s->compiler;
     pthread_mutex_lock(&c->lock);
-    int room = c->n < MAX_WAITING;
+    int room = has_room(c, g->tenant);
     if (room) {
         int timed = weft__gen_deadline(g) != 0;
         g->next_to_compile = NULL;
