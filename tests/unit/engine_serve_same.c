@@ -8,6 +8,7 @@
 
 enum {
     N_MANY = CLAIMS_REPEATED(200, 60, 12),
+    MUCH_LONGER = CLAIMS_REPEATED(100, 100, 20), /* tokens; where nobody need give way, enough for another page */
     N_CHUNKS = CLAIMS_REPEATED(3, 3, 1),
     MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0),  /* so few requests may never meet */
     MANY_PUT_OFF = CLAIMS_REPEATED(200, 60, 0), /* nor the grammars among them (in_turn has some that do) */
@@ -26,7 +27,7 @@ static void make_many(ask *all, int n, const weft_grammar *grammar)
         simple(q, 1 + shared + (int32_t)weft__rng_below(&rng, 60), (int32_t)weft__rng_below(&rng, 24));
         if (i >= n - n / 4) { /* they come together, and outgrow by a page what they were let in with */
             q->p.n_tokens = 30 + q->p.n_tokens % 30;
-            q->p.max_tokens += 100;
+            q->p.max_tokens += MUCH_LONGER;
         }
         for (int32_t k = 0; k < q->p.n_tokens; k++)
             q->tokens[k] = k < shared ? 3 + (k * 17 + family * 111) % 500 : 3 + (int32_t)weft__rng_below(&rng, 500);
