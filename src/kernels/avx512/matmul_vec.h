@@ -19,11 +19,10 @@ MM_INLINE void vi_store(void *p, vi a)
 {
     _mm512_storeu_si512(p, a);
 }
-/* p: a multiple of 4; sanitizers check an access faster that they know to be. */
 MM_INLINE vi vi_word(const void *p)
 {
     int w;
-    __builtin_memcpy(&w, __builtin_assume_aligned(p, 4), sizeof w);
+    __builtin_memcpy(&w, MM_WORD(p), sizeof w);
     return _mm512_set1_epi32(w);
 }
 MM_INLINE vi vi_bytes(int b)
@@ -96,7 +95,7 @@ MM_INLINE vf vf_from_int(vi a)
 MM_INLINE vf vf_word(const void *p)
 {
     float x;
-    __builtin_memcpy(&x, __builtin_assume_aligned(p, 4), sizeof x);
+    __builtin_memcpy(&x, MM_WORD(p), sizeof x);
     return _mm512_set1_ps(x);
 }
 MM_INLINE vf vf_load_u8(const uint8_t *p)

@@ -29,6 +29,14 @@
 
 #define MM_INLINE static inline __attribute__((always_inline))
 
+/* Where a word of prepared rows lies, a multiple of 4. Only the thread sanitizer is told: it then notes each such access in a fraction of
+ * the time; others would have GCC 12 load words apart from the products that they are operands of (an eighth more instructions). */
+#ifdef __SANITIZE_THREAD__
+#define MM_WORD(p) __builtin_assume_aligned(p, 4)
+#else
+#define MM_WORD(p) (p)
+#endif
+
 enum { MM_STEP = 64, MM_TILE = 8, MM_ROW_STEP = 128 /* bytes of one row in one step of activations */ };
 
 MM_INLINE int mm_is_256(int f)
