@@ -53,9 +53,11 @@ typedef struct bench_row {
     const char *kv_type;
     char test_time[32]; /* ISO 8601, UTC */
     uint64_t samples_ns[BENCH_REPS_MAX];
+    weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: the better ones of those before and after each */
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
-    /* With --roofline: tokens per second that memory and multipliers allow, the lower of the two and its name; 0 without. */
-    double limit_read_ts, limit_compute_ts, limit_ts;
+    /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the two and its name;
+     * what each sample's own peaks allow; the median of the samples' shares of that. 0 without. */
+    double limit_read_ts, limit_compute_ts, limit_ts, samples_limit_ts[BENCH_REPS_MAX], share;
     const char *limit_name;
 } bench_row;
 
@@ -67,15 +69,14 @@ void bench_name(const bench_row *row, char *out);
 double bench_median(double *values, int n);
 /* Fills avg, stddev and median from samples_ns[n_reps]. */
 void bench_summarize(bench_row *row);
-/* Fills the limits: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
+/* Fills the limits and the share from samples_ns and peaks: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
  * matrix (the head only for rows whose logits are wanted). Attention's own multiplications are not counted. */
-weft_status bench_find_limit(bench_row *row, const weft_model *model, const weft_peaks *peaks,
-                             weft_error *err); /* bench_limit.c */
+weft_status bench_find_share(bench_row *row, const weft_model *model, weft_error *err); /* bench_limit.c */
 
 void bench_print_begin(enum bench_format format, int roofline);
 void bench_print_row(enum bench_format format, const bench_row *row, int first);
 void bench_print_end(enum bench_format format);
-/* The limits, before and after. */
+/* The limits, those measured first and last. */
 void bench_print_peaks(const weft_peaks *before, const weft_peaks *after);
 
 /* ---- Chrome's trace event format: bench_trace.c ---- */

@@ -1,4 +1,7 @@
 /* bench_limit.c: what the machine allows for a row of weft bench (bench.h). */
+#include <stddef.h>
+#include <string.h>
+
 #include "bench.h"
 
 /* Seconds that one repetition needs at least. */
@@ -26,7 +29,7 @@ static weft_status add_step(struct least *t, const weft_model *model, const weft
     return WEFT_OK;
 }
 
-weft_status bench_find_limit(bench_row *r, const weft_model *model, const weft_peaks *p, weft_error *err)
+static weft_status find_limit(bench_row *r, const weft_model *model, const weft_peaks *p, weft_error *err)
 {
     struct least t = {0};
     weft_status st = WEFT_OK;
@@ -48,4 +51,29 @@ weft_status bench_find_limit(bench_row *r, const weft_model *model, const weft_p
                     : t.bf16 >= t.f32                     ? "bf16 dot"
                                                           : "f32 FMA";
     return WEFT_OK;
+}
+
+/* The median of one figure of all repetitions' peaks. */
+static double middle(const bench_row *r, size_t offset)
+{
+    double x[BENCH_REPS_MAX];
+    for (int i = 0; i < r->n_reps; i++) memcpy(&x[i], (const char *)&r->peaks[i] + offset, sizeof x[i]);
+    return bench_median(x, r->n_reps);
+}
+
+weft_status bench_find_share(bench_row *r, const weft_model *model, weft_error *err)
+{
+    double shares[BENCH_REPS_MAX];
+    weft_status st;
+    for (int i = 0; i < r->n_reps; i++) {
+        if ((st = find_limit(r, model, &r->peaks[i], err)) || !r->limit_name) return st;
+        r->samples_limit_ts[i] = r->limit_ts;
+        shares[i] = bench_tokens(r) * 1e9 / (double)r->samples_ns[i] / r->limit_ts;
+    }
+    r->share = bench_median(shares, r->n_reps);
+    weft_peaks p = {.read_gb_s = middle(r, offsetof(weft_peaks, read_gb_s)),
+                    .int8_dot_gops = middle(r, offsetof(weft_peaks, int8_dot_gops)),
+                    .bf16_dot_gflops = middle(r, offsetof(weft_peaks, bf16_dot_gflops)),
+                    .f32_fma_gflops = middle(r, offsetof(weft_peaks, f32_fma_gflops))};
+    return find_limit(r, model, &p, err);
 }

@@ -83,9 +83,11 @@ static void put_json(weft__text *t, const bench_row *r)
     if (r->limit_name)
         weft__text_printf(
             t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, ",
-            r->limit_name, r->limit_ts, r->median_ts / r->limit_ts, r->limit_read_ts, r->limit_compute_ts);
+            r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
+    if (r->limit_name) weft__text_puts(t, "], \"samples_limit_ts\": [");
+    for (int i = 0; r->limit_name && i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
     weft__text_puts(t, "], \"samples_ts\": [");
     for (int i = 0; i < r->n_reps; i++)
         weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
@@ -98,7 +100,7 @@ static void print_md(const bench_row *r)
     const weft_model_info *m = &r->info;
     bench_name(r, name);
     snprintf(model, sizeof model, "%s %s", m->name, m->type);
-    if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->median_ts / r->limit_ts, r->limit_name);
+    if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->share, r->limit_name);
     printf("| ");
     print_clean(stdout, model, strlen(model), 30);
     printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", (double)m->n_bytes / 1048576,
@@ -113,8 +115,8 @@ static void print_csv(const bench_row *r)
            r->n_batch, m->n_threads, r->kv_type, r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time,
            r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
     if (r->limit_name)
-        printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->median_ts / r->limit_ts,
-               r->limit_read_ts, r->limit_compute_ts);
+        printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->share, r->limit_read_ts,
+               r->limit_compute_ts);
     printf("\n");
 }
 
@@ -162,7 +164,7 @@ void bench_print_peaks(const weft_peaks *before, const weft_peaks *after)
         {"bf16 dot product", "GFLOPS", before->bf16_dot_gflops, after->bf16_dot_gflops},
         {"f32 FMA", "GFLOPS", before->f32_fma_gflops, after->f32_fma_gflops},
     };
-    fprintf(stderr, "\nlimits of this machine, before and after:\n");
+    fprintf(stderr, "\nlimits of this machine, first and last:\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].a > 0) fprintf(stderr, "  %-18s %8.1f  %8.1f %s\n", rows[i].name, rows[i].a, rows[i].b, rows[i].unit);
 }

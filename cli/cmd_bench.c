@@ -20,17 +20,6 @@ static weft_status repeat(bench_case *c, const bench_row *r, uint64_t *ns, weft_
     return st;
 }
 
-static weft_status run_case(const bench_options *o, weft_model *model, bench_row *r, weft_error *err)
-{
-    bench_case c;
-    uint64_t ignored;
-    weft_status st = bench_case_open(&c, model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
-    if (!st && !o->no_warmup) st = repeat(&c, r, &ignored, err);
-    for (int i = 0; i < r->n_reps && !st; i++) st = repeat(&c, r, &r->samples_ns[i], err);
-    bench_case_close(&c);
-    return st;
-}
-
 static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
 {
     weft_model_params params;
@@ -50,7 +39,7 @@ struct grid {
     bench_trace *trace; /* NULL without */
     weft_model *model;
     const char *path;
-    weft_peaks first, last; /* measured before the first row, and after the latest */
+    weft_peaks first, last; /* measured first, and latest */
     int n_rows;
 };
 
@@ -59,7 +48,7 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Measures again after a row: its limit is the better of the two measurements around it. */
+/* Measures again: the limit of what was done since the latest measurement is the better of the two. */
 static weft_status bracket(struct grid *g, weft_peaks *around, weft_error *err)
 {
     weft_peaks after = {.size = sizeof after};
@@ -73,13 +62,29 @@ static weft_status bracket(struct grid *g, weft_peaks *around, weft_error *err)
     return st;
 }
 
+/* What a machine gives changes within seconds, so each repetition has limits of its own. */
+static weft_status run_case(struct grid *g, bench_row *r, weft_error *err)
+{
+    const bench_options *o = g->o;
+    bench_case c;
+    uint64_t ignored;
+    weft_status st = bench_case_open(&c, g->model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
+    if (!st && !o->no_warmup) st = repeat(&c, r, &ignored, err);
+    if (!st && !o->no_warmup && o->roofline) st = weft_model_measure(g->model, &g->last, err); /* the latest was long ago */
+    for (int i = 0; i < r->n_reps && !st; i++) {
+        st = repeat(&c, r, &r->samples_ns[i], err);
+        if (!st && o->roofline) st = bracket(g, &r->peaks[i], err);
+    }
+    bench_case_close(&c);
+    return st;
+}
+
 static weft_status measure_row(struct grid *g, bench_row *r, weft_error *err)
 {
-    weft_peaks around;
-    weft_status st = run_case(g->o, g->model, r, err);
+    weft_status st = run_case(g, r, err);
     if (st) return st;
     bench_summarize(r);
-    if (g->o->roofline && ((st = bracket(g, &around, err)) || (st = bench_find_limit(r, g->model, &around, err)))) return st;
+    if (g->o->roofline && (st = bench_find_share(r, g->model, err))) return st;
     bench_print_row(g->o->format, r, g->n_rows++ == 0);
     return WEFT_OK;
 }
