@@ -20,7 +20,7 @@ static weft__gen *take(weft__compiler *c)
 {
     weft__gen *g = c->first;
     if (!g) return NULL;
-    c->first = g->next_to_compile;
+    c->first = g->next;
     c->n--;
     return g;
 }
@@ -67,12 +67,12 @@ static uint64_t tell_late(weft__compiler *c)
     }
     weft__gen *before = NULL;
     for (weft__gen *g = c->first, *after; g; g = after) {
-        after = g->next_to_compile;
+        after = g->next;
         if (!is_late(g, now, &next)) {
             before = g;
             continue;
         }
-        *(before ? &before->next_to_compile : &c->first) = after;
+        *(before ? &before->next : &c->first) = after;
         if (c->last == g) c->last = before;
         c->n--;
         weft__gen_late(g);
@@ -115,7 +115,7 @@ weft_status weft__compiler_begin(weft_server *s, weft_error *err)
 static int has_room(const weft__compiler *c, const char *tenant)
 {
     int n = 0;
-    for (const weft__gen *g = c->first; g && *tenant; g = g->next_to_compile) n += !strcmp(g->tenant, tenant);
+    for (const weft__gen *g = c->first; g && *tenant; g = g->next) n += !strcmp(g->tenant, tenant);
     return c->n < MAX_WAITING && n < MAX_OF_ONE;
 }
 
@@ -126,8 +126,8 @@ int weft__compiler_put(weft_server *s, weft__gen *g)
     int room = has_room(c, g->tenant);
     if (room) {
         int timed = weft__gen_deadline(g) != 0;
-        g->next_to_compile = NULL;
-        *(c->first ? &c->last->next_to_compile : &c->first) = g;
+        g->next = NULL;
+        *(c->first ? &c->last->next : &c->first) = g;
         c->last = g;
         c->n++;
         pthread_cond_signal(&c->wake);

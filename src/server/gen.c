@@ -1,7 +1,7 @@
 /* gen.c: one request from submit to its last byte: what the engine tells becomes text, and text a dialect's answer.
  *
  * Threads: weft__gen_start runs on a worker, weft__gen_compiled on the compiler's thread; on_event on the engine's thread, which owns the choices from submit to FINISHED;
- * gone on the HTTP façade's watcher. A gen lives until the worker or the compiler, the façade and every submitted choice have let go. */
+ * weft__gen_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or the compiler, the façade and every submitted choice have let go. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -243,17 +243,10 @@ static void set_note(weft__gen *g)
     weft__http_set_note(g->r, note);
 }
 
-/* All choices have finished. */
-static void answer(weft__gen *g)
+void weft__gen_answer(weft__gen *g)
 {
     weft__fault fault = {0};
     set_note(g);
-    if (g->ask.stream) {
-        g->writer->stream_end(g, &g->scratch);
-        send(g);
-        weft__http_end(g->r);
-        return;
-    }
     for (int i = 0; i < g->n_choices && !fault.status; i++)
         if (g->choices[i].status) weft__fault_of(&fault, g->choices[i].status, g->choices[i].message);
     if (!fault.status) {
@@ -262,6 +255,15 @@ static void answer(weft__gen *g)
     }
     if (fault.status) weft__reply_fault(g->r, &fault);
     else weft__reply_json(g->r, 200, &g->scratch);
+    unref(g);
+}
+
+static void end_stream(weft__gen *g)
+{
+    set_note(g);
+    g->writer->stream_end(g, &g->scratch);
+    send(g);
+    weft__http_end(g->r);
 }
 
 static void on_finished(weft__choice *c, const weft_event *e)
@@ -275,13 +277,15 @@ static void on_finished(weft__choice *c, const weft_event *e)
     int refused = g->refused, last = --g->n_left == 0;
     c->finished = 1;
     pthread_mutex_unlock(&g->lock);
-    if (!refused) {
+    if (!refused && last && !g->ask.stream) {
+        weft__answers_put(&g->server->answers, g);
+        return;
+    }
+    if (!refused && g->ask.stream) {
         if (!c->status) send_delta(c, 1);
-        if (g->ask.stream) {
-            g->writer->choice_end(c, &g->scratch);
-            send(g);
-        }
-        if (last) answer(g);
+        g->writer->choice_end(c, &g->scratch);
+        send(g);
+        if (last) end_stream(g);
     }
     unref(g);
 }

@@ -297,6 +297,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
     s->slots.max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = weft__compiler_begin(s, err);
+    if (!st) st = weft__answers_begin(&s->answers, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);
     *out = s;
@@ -346,6 +347,7 @@ void weft_server_free(weft_server **p)
     *p = NULL;
     weft__http_stop(&s->http);
     weft__compiler_end(s);
+    weft__answers_end(&s->answers);
     weft__slots_free(&s->slots);
     weft__keys_free(&s->keys);
     free_strings(&s->origins);

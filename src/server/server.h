@@ -98,6 +98,15 @@ typedef struct weft__compiler {
     weft_grammar *json; /* the thread's; made when first asked for */
 } weft__compiler;
 
+/* Whole answers that wait to be written (answers.c). */
+typedef struct weft__answers {
+    pthread_t thread;
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t wake;
+    weft__gen *first, *last;
+    int stop, has_thread;
+} weft__answers;
+
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
@@ -114,6 +123,7 @@ struct weft_server {
     weft__slots slots;
     weft__metrics metrics;
     weft__compiler compiler;
+    weft__answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     pthread_mutex_t loras_lock;
     weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
@@ -206,7 +216,7 @@ size_t weft__entries_shown(const weft__choice *c);
 /* Of a stream: why the choice failed. */
 void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__text *out);
 
-/* How a dialect answers; called by the engine's thread. */
+/* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
 typedef struct weft__writer {
     /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
     void (*delta)(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out);
@@ -228,19 +238,29 @@ struct weft__gen {
     weft__choice *choices;
     int n_choices;
     weft_grammar *grammar;
-    weft__gen *next_to_compile;
+    weft__gen *next;          /* in the queue of grammars, later in that of answers */
     int too_late;             /* the compiler's: its deadline passed, and it has its answer */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
     int64_t created;
     int keep_entries, several; /* several: prompts were given as an array */
     int embedding;
-    weft__text scratch; /* of the engine's thread */
+    weft__text scratch; /* of the engine's thread, and when all have finished of whoever answers */
 };
 
 /* Submits everything asked for and lets the answer come; takes ask and prompts. Frees itself after the last event. */
 void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
                      weft__ask *ask, weft__prompts *prompts, int embedding);
+
+/* Answers what has finished and was no stream, and takes over the last choice's share of it. */
+void weft__gen_answer(weft__gen *g);
+
+/* ---- answers.c: whole answers, on a thread of their own ---- */
+weft_status weft__answers_begin(weft__answers *a, weft_error *err);
+/* After the last request was released; nothing when it has not begun. */
+void weft__answers_end(weft__answers *a);
+/* weft__gen_answer, soon. */
+void weft__answers_put(weft__answers *a, weft__gen *g);
 
 /* ---- compile.c: grammars, on a thread of their own ---- */
 weft_status weft__compiler_begin(weft_server *s, weft_error *err);

@@ -6,7 +6,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
- * saved as "hung". One thread owns the running requests, as in the engine. */
+ * saved as "hung". One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -195,6 +195,13 @@ static weft_event event(const struct request *r, uint32_t kind)
                         .logprob = NAN};
 }
 
+static uint64_t spent_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static void finish(weft_engine *e, struct request *r, weft_finish why, weft_status status, const char *message)
 {
     weft_event ev = event(r, WEFT_EVENT_FINISHED);
@@ -215,7 +222,10 @@ static void finish(weft_engine *e, struct request *r, weft_finish why, weft_stat
     e->stats.prompt_tokens += (uint64_t)r->p.n_tokens;
     pthread_cond_broadcast(&e->idle);
     pthread_mutex_unlock(&e->lock);
+    uint64_t before = spent_ns();
     r->p.event(r->p.arg, &ev);
+    double ms = (double)(spent_ns() - before) / 1e6;
+    if (ms > 50) fprintf(stderr, "fake engine: the end of a request took its thread %.0f ms\n", ms);
     free_request(r);
 }
 

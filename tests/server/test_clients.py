@@ -285,6 +285,16 @@ class Memory(Case):
         return body.get("choices", body.get("content", body.get("tokens"))) if isinstance(body, dict) else "list"
 
 
+class Company(Case):
+    def test_a_large_answer_is_not_written_by_the_engines_thread(self):
+        """Everybody's tokens would wait for it; the scripted engine complains on stderr where an end takes its thread 50 ms."""
+        server = self.own()
+        answer = server.post(CHAT, {"messages": user("[loop abc]"), "n": 16 if SLOWER > 1 else 64, "max_tokens": 400, "logprobs": True, "top_logprobs": 20})
+        self.assertEqual((answer.status, len(answer.json["choices"][-1]["logprobs"]["content"])), (200, 400))
+        self.assertGreater(len(answer.body), 5_000_000)
+        self.assertEqual(server.stop(), (0, "cancelled 0\n"))
+
+
 class Ending(Case):
     def test_drains(self):
         """What runs is finished; what is new is refused."""
