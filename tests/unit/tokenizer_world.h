@@ -30,7 +30,7 @@ static inline void add(vocab *v, const char *text, int type, float score)
 {
     size_t i = v->spec.n_tokens++;
     v->spec.n_types = v->spec.n_scores = v->spec.n_strips = v->spec.n_tokens;
-    snprintf(v->names[i], sizeof v->names[i], "%s", text);
+    snprintf(v->names[i], sizeof v->names[i], "%.23s", text);
     v->tokens[i] = (weft__slice){v->names[i], strlen(v->names[i])};
     v->scores[i] = score;
     v->types[i] = type;
