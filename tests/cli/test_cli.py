@@ -242,17 +242,17 @@ class Bench(unittest.TestCase):
 
     @leave_out(EMULATED, "measuring under emulation says nothing")
     def test_roofline_names_a_limit_and_a_share(self):
-        rows = json.loads(self.bench("-o", "json", "--roofline"))
+        rows = json.loads(self.bench("-o", "json", "--roofline", "-r", "1", "--no-warmup"))
         for row in rows:
             self.assertGreater(row["limit_ts"], 0)
             self.assertGreater(row["share"], 0)
-        head, *rows = (line.split(",") for line in self.bench("-o", "csv", "--roofline", "-r", "1").splitlines())  # of one repetition, the share is that of the medians
+        head, *rows = (line.split(",") for line in self.bench("-o", "csv", "--roofline", "-r", "1", "--no-warmup").splitlines())  # of one repetition, the share is that of the medians
         self.assertEqual(head[-5:], ["limit", "limit_ts", "share", "limit_read_ts", "limit_compute_ts"])
         for row in rows:
             named = dict(zip(head, row))
             self.assertEqual(len(row), len(head))
             self.assertAlmostEqual(float(named["median_ts"]) / float(named["limit_ts"]), float(named["share"]), places=5)
-        p = weft("bench", "--synthetic", "tiny", "-p", "0", "-n", "4", "-r", "1", "--roofline")
+        p = weft("bench", "--synthetic", "tiny", "-p", "0", "-n", "4", "-r", "1", "--no-warmup", "--roofline")
         self.assertRegex(p.stderr.decode(), r"memory read +[\d.]+ +[\d.]+ GB/s")
 
     def test_unknown_shape_lists_the_known(self):
