@@ -86,8 +86,10 @@ static void put_json(weft__text *t, const bench_row *r)
             r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
-    if (r->limit_name) weft__text_puts(t, "], \"samples_limit_ts\": [");
-    for (int i = 0; r->limit_name && i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
+    if (r->limit_name) {
+        weft__text_puts(t, "], \"samples_limit_ts\": [");
+        for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
+    }
     weft__text_puts(t, "], \"samples_ts\": [");
     for (int i = 0; i < r->n_reps; i++)
         weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);

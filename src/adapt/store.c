@@ -234,11 +234,11 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
     pthread_mutex_lock(&s->loading);
     if (!(flags & WEFT__ADAPT_LAZY)) {
         weft_error why = {0};
-        reading r = {.s = s, .path = path, .err = &why};
+        int discreet = (flags & WEFT__ADAPT_DISCREET) != 0;
+        reading r = {.s = s, .path = path, .err = discreet ? &why : err};
         weft__background_run(read_checked, &r);
         st = r.status;
-        if (st && (flags & WEFT__ADAPT_DISCREET)) fail_by_name(&why, name, path, err);
-        else if (st) weft_fail(err, st, "%s", why.message);
+        if (st && discreet) fail_by_name(&why, name, path, err);
         fresh.known = !st;
         fresh.id = r.id;
     }

@@ -238,7 +238,6 @@ void weft__http_stop(weft__http **p)
     if (h->watching && write(h->wake_fd, &one, sizeof one) == sizeof one) pthread_join(h->watcher, NULL);
     if (h->wake_fd >= 0) close(h->wake_fd);
     if (h->epoll_fd >= 0) close(h->epoll_fd);
-    if (h->listen_fd >= 0) close(h->listen_fd);
     if (h->quiet_fd >= 0) close(h->quiet_fd);
     weft__free(h->workers);
     weft__free(h->unix_path);
