@@ -29,6 +29,11 @@ MM_INLINE vi vi_and(vi a, vi b)
 {
     return _mm256_and_si256(a, b);
 }
+/* b & ~a */
+MM_INLINE vi vi_and_not(vi a, vi b)
+{
+    return _mm256_andnot_si256(a, b);
+}
 MM_INLINE vi vi_xor(vi a, vi b)
 {
     return _mm256_xor_si256(a, b);

@@ -33,6 +33,11 @@ MM_INLINE vi vi_and(vi a, vi b)
 {
     return _mm512_and_si512(a, b);
 }
+/* b & ~a */
+MM_INLINE vi vi_and_not(vi a, vi b)
+{
+    return _mm512_andnot_si512(a, b);
+}
 MM_INLINE vi vi_xor(vi a, vi b)
 {
     return _mm512_xor_si512(a, b);

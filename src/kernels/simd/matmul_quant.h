@@ -106,7 +106,9 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     case WEFT_Q5_K: return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 1), vi_load(c + h * MM_REG), g, 1, to);
     case WEFT_Q6_K:
         return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
-    default: return mm_field(nibbles, 4 * h, 4, to);
+    default:
+        /* One mask for both halves, as registers are scarce where two panels are multiplied. */
+        return h && to == 4 ? vi_and_not(vi_bytes(0x0F), nibbles) : mm_field(nibbles, 4 * h, 4, to);
     }
 }
 
@@ -125,7 +127,7 @@ typedef struct mm_scales {
 MM_INLINE vf mm_unshift(int f, int h, vf d)
 {
     const int shift = mm_shift(f, h);
-    return shift ? vf_mul(d, vf_set(1.0f / (float)(1 << shift))) : d;
+    return shift ? vf_ldexp(d, vf_set((float)-shift)) : d;
 }
 
 MM_INLINE void mm_load_head(int f, const uint8_t *head, mm_head *o)
@@ -321,8 +323,7 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
 /* ---- two panels at once -------------------------------------------------------------------------------------------------------- */
 
 /* Products are taken MM_BLOCK_STEPS steps at a time, so that the activations of many rows stay in the second-level cache while the
- * panels pass by, however many inputs there are. A block of a matrix, for functions
- * that take pairs of panels: */
+ * panels pass by, however many inputs there are. A block of a matrix, for functions that take pairs of panels: */
 typedef struct mm_block {
     const uint8_t *w;     /* of the first panel */
     const uint8_t *after; /* what comes behind the last pair, to fetch it */
@@ -334,120 +335,16 @@ typedef struct mm_block {
 } mm_block;
 
 #if MM_DOT32
-
-/* Formats that gain from it, measured; the others take codes apart at a cost that doing it twice per tile does not repay. */
-MM_INLINE int mm_in_pairs(int f)
-{
-    return f == WEFT_Q4_0 || f == WEFT_Q5_0 || f == WEFT_Q8_0 || f == WEFT_IQ4_NL || f == WEFT_IQ4_XS;
-}
-
-/* Half h of a step, rows t0..t0+3 of a full tile, two panels: each word of activations is loaded once and multiplied twice, so
- * that the multipliers, not the loads, are the limit. The sequence of each output is that of mm_half_rows. */
-MM_INLINE void mm_half_pair(int f, int h, int t0, const uint8_t *const c[2], const mm_scales sc[2], const uint8_t *a,
-                            vf acc[2][MM_TILE])
-{
-    vi sum[2][4];
-    UNROLL for (int t = 0; t < 4; t++)
-    {
-        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, 0);
-        sum[0][t] = sum[1][t] = bias ? vi_word(bias) : (vi){0};
-    }
-    UNROLL for (int g = 0; g < 8; g++)
-    {
-        const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
-        UNROLL for (int t = 0; t < 4; t++)
-        {
-            const vi x = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
-            sum[0][t] = mm_dot_reg(sum[0][t], w0, x);
-            sum[1][t] = mm_dot_reg(sum[1][t], w1, x);
-        }
-    }
-    UNROLL for (int t = 0; t < 4; t++)
-    {
-        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
-        UNROLL for (int p = 0; p < 2; p++)
-        {
-            acc[p][t0 + t] = vf_fma(vf_from_int(sum[p][t]), vf_mul(sc[p].d[0], scale), acc[p][t0 + t]);
-        }
-    }
-}
-
-/* Two neighbouring panels times one tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile
- * `lines` lines of each panel per step from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes
- * next. */
-MM_INLINE void mm_tile_pair(int f, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, int more, const char *next,
-                            int lines, float *out, int64_t ldo)
-{
-    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
-    vf acc[2][MM_TILE];
-    if (more) {
-        UNROLL for (int t = 0; t < MM_TILE; t++)
-        {
-            acc[0][t] = vf_load(out + t * ldo);
-            acc[1][t] = vf_load(out + t * ldo + MM_R);
-        }
-    } else {
-        mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
-        UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
-    }
-    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
-        mm_head hd[2];
-        mm_load_head(f, w, &hd[0]);
-        mm_load_head(f, w + stride, &hd[1]);
-        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
-        for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
-            for (int l = 0; l < lines; l++, next += 64) {
-                _mm_prefetch(next, _MM_HINT_T1);
-                _mm_prefetch(next + stride, _MM_HINT_T1);
-            }
-            UNROLL for (int h = 0; h < 2; h++)
-            {
-                mm_scales sc[2];
-                mm_load_scales(f, w, &hd[0], s, h, &sc[0]);
-                mm_load_scales(f, w + stride, &hd[1], s, h, &sc[1]);
-                UNROLL for (int t = 0; t < MM_TILE; t += 4) mm_half_pair(f, h, t, c, sc, a, acc);
-            }
-        }
-    }
-    UNROLL for (int t = 0; t < MM_TILE; t++)
-    {
-        vf_store(out + t * ldo, acc[0][t]);
-        vf_store(out + t * ldo + MM_R, acc[1][t]);
-    }
-}
-
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
- * were. */
-MM_INLINE int64_t mm_run_pairs(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
-{
-    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
-    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
-    const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
-    const uint8_t *w = b->w;
-    int64_t n = 0;
-    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * b->stride) {
-        const char *next = (const char *)(n + 4 * MM_R <= n_out ? w + 2 * b->stride : b->after);
-        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            mm_tile_pair(f, w, b->stride, b->n_spans, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n, ldo);
-    }
-    return n;
-}
-
+#include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
 
-/* Formats that are taken apart once for many rows. */
-MM_INLINE int mm_is_wide(int f)
-{
-    return f == WEFT_Q3_K || f == WEFT_Q6_K;
-}
-
-/* Several full tiles times whole pairs of panels, where that is faster than panel by panel: NULL where it is not. */
+/* Several full tiles times whole pairs of panels. Q2_K gains nothing: minimums by 16 are the limit, not loads. */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
-        return mm_is_wide(f) ? wide_run(f, b, n_out, c, end, out, ldo) : mm_run_pairs(f, b, n_out, c, end, out, ldo);            \
+        return wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, b, n_out, c, end, out, ldo);               \
     }
-#define MM_PAIRS(f, name) (mm_in_pairs(f) || mm_is_wide(f) ? name##_pairs : NULL)
+#define MM_PAIRS(f, name) ((f) != WEFT_Q2_K ? name##_pairs : NULL)
 #else
 #define MM_PAIRS_FN(f, name)
 #define MM_PAIRS(f, name) NULL

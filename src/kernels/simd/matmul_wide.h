@@ -1,10 +1,8 @@
-/* matmul_wide.h: products with weights that are costly to take apart (Q3_K, Q6_K: scales by 16, no minimum), where many rows share
- * them, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
+/* matmul_wide.h: products with weights that are costly to take apart, where many rows share them, for tiers with VPDPBUSD (words:
+ * matmul_quant.h, which includes this).
  *
  * Two neighbouring panels are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float scales that stay in
  * the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
- * Measured at 80 rows: 66 % of VPDPBUSD's peak where tiles alone reach 54 %. Other formats gain nothing: what they cost hides behind
- * the multiplications, or (Q2_K) these are the limit.
  *
  * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_H
@@ -16,13 +14,24 @@ enum {
     WIDE_ROWS = 4,                          /* rows side by side: 8 sums hide the latency of the multipliers */
     WIDE_ENOUGH = 3 * MM_TILE,              /* rows that repay it: with fewer, what is fetched comes in too large lumps */
     WIDE_CODES = 8 * 2 * MM_REG,            /* bytes of the codes of half a step: registers [8 groups][2 panels] */
-    WIDE_HALF = WIDE_CODES + 2 * 2 * MM_REG /* and behind them its scales: floats [2 quarters][2 panels] */
+    WIDE_HALF = WIDE_CODES + 2 * 4 * MM_REG /* and behind them floats [2 panels]: d, m, and d and m of its second quarter */
 };
 
-/* The scales of quarter p of half a step at w, panel i. */
-MM_INLINE float *wide_scale(const uint8_t *w, int p, int i)
+/* Is this quicker than pair_run? Measured. */
+MM_INLINE int wide_better(int f)
 {
-    return (float *)(w + WIDE_CODES + (2 * p + i) * MM_REG);
+    return f == WEFT_Q5_1 || f == WEFT_Q3_K || f == WEFT_Q5_K || f == WEFT_Q6_K || f == WEFT_IQ4_XS;
+}
+
+/* d of quarter p of half a step at w (of the whole half, where scales are by 32), panel i. */
+MM_INLINE float *wide_d(const uint8_t *w, int p, int i)
+{
+    return (float *)(w + WIDE_CODES + (4 * p + i) * MM_REG);
+}
+
+MM_INLINE float *wide_m(const uint8_t *w, int p, int i)
+{
+    return wide_d(w, p, i) + 2 * MM_R;
 }
 
 /* Takes n spans of panel i of a pair apart. */
@@ -38,22 +47,26 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, uint8_t 
                 mm_scales sc;
                 mm_load_scales(f, w, &head, s, h, &sc);
                 UNROLL for (int g = 0; g < 8; g++) vi_store(to + (2 * g + i) * MM_REG, mm_code(f, c, h, g));
-                UNROLL for (int p = 0; p < 2; p++) vf_store(wide_scale(to, p, i), sc.d[p]);
+                UNROLL for (int p = 0; p < mm_parts(f); p++)
+                {
+                    vf_store(wide_d(to, p, i), sc.d[p]);
+                    if (mm_has_min(f)) vf_store(wide_m(to, p, i), sc.m[p]);
+                }
             }
         }
     }
 }
 
-/* x[i][t] = (p ? x : 0) + scale * sum of 16 products: quarter p of half h of a step, rows t0.. of a full tile, panels i. */
-MM_INLINE void wide_quarter(int f, int h, int p, int t0, const uint8_t *w, const uint8_t *a, vf x[2][WIDE_ROWS])
+/* x[i][t] = the sum of `n` groups' products from group g0 on: rows t0.. of a full tile, panels i, half h of a step. */
+MM_INLINE void wide_sum(int f, int h, int g0, int n, int t0, const uint8_t *w, const uint8_t *a, vf x[2][WIDE_ROWS])
 {
     vi sum[2][WIDE_ROWS];
     UNROLL for (int t = 0; t < WIDE_ROWS; t++)
     {
-        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, p);
-        sum[0][t] = sum[1][t] = vi_word(bias);
+        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, g0 / 4);
+        sum[0][t] = sum[1][t] = bias ? vi_word(bias) : (vi){0};
     }
-    UNROLL for (int g = p * 4; g < p * 4 + 4; g++)
+    UNROLL for (int g = g0; g < g0 + n; g++)
     {
         const vi w0 = vi_load(w + 2 * g * MM_REG), w1 = vi_load(w + (2 * g + 1) * MM_REG);
         UNROLL for (int t = 0; t < WIDE_ROWS; t++)
@@ -65,24 +78,37 @@ MM_INLINE void wide_quarter(int f, int h, int p, int t0, const uint8_t *w, const
     }
     UNROLL for (int i = 0; i < 2; i++)
     {
-        const vf d = vf_load(wide_scale(w, p, i));
-        UNROLL for (int t = 0; t < WIDE_ROWS; t++)
-        {
-            const vf y = vf_from_int(sum[i][t]);
-            x[i][t] = p ? vf_fma(y, d, x[i][t]) : vf_mul(y, d);
-        }
+        UNROLL for (int t = 0; t < WIDE_ROWS; t++) x[i][t] = vf_from_int(sum[i][t]);
     }
 }
 
 /* Half h of a step: adds 32 products to acc, in the sequence of mm_half_rows. */
 MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *a, vf acc[2][WIDE_ROWS])
 {
-    vf x[2][WIDE_ROWS];
-    UNROLL for (int p = 0; p < 2; p++) wide_quarter(f, h, p, t0, w, a, x);
+    const int parts = mm_parts(f);
+    vf x[2][2][WIDE_ROWS];
+    UNROLL for (int p = 0; p < parts; p++) wide_sum(f, h, 8 / parts * p, 8 / parts, t0, w, a, x[p]);
     UNROLL for (int t = 0; t < WIDE_ROWS; t++)
     {
         const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
-        UNROLL for (int i = 0; i < 2; i++) acc[i][t] = vf_fma(x[i][t], scale, acc[i][t]);
+        UNROLL for (int i = 0; i < 2; i++)
+        {
+            const vf d = vf_load(wide_d(w, 0, i));
+            if (parts == 2) {
+                const vf y = vf_fma(x[1][i][t], vf_load(wide_d(w, 1, i)), vf_mul(x[0][i][t], d));
+                acc[i][t] = vf_fma(y, scale, acc[i][t]);
+            } else {
+                acc[i][t] = vf_fma(x[0][i][t], vf_mul(d, scale), acc[i][t]);
+            }
+        }
+        const int mins = mm_has_min(f) ? parts : 0;
+        UNROLL for (int p = 0; p < mins; p++)
+        {
+            const int at = parts == 2 ? mm_sum16_at(MM_TILE) + 4 * (4 * (t0 + t) + 2 * h + p)
+                                      : mm_sum32_at(MM_TILE) + 4 * (2 * (t0 + t) + h);
+            const vf total = vf_word(a + at);
+            UNROLL for (int i = 0; i < 2; i++) acc[i][t] = vf_fma(vf_load(wide_m(w, p, i)), total, acc[i][t]);
+        }
     }
 }
 

@@ -1,0 +1,155 @@
+/* matmul_pair.h: two neighbouring panels at once, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
+ *
+ * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
+ * 16 hold sums of the tile and 8 sums of products; nothing else may push one of them out, as a stored register costs as much as two
+ * multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there (pair_fence). So
+ * scales that want more than two registers are made into floats once for all rows, and read where they are used.
+ *
+ * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
+#define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
+
+enum {
+    PAIR_ROWS = 4,          /* rows side by side: with two panels, 8 sums hide the latency of the multipliers */
+    PAIR_SCALES = 4 * MM_R, /* floats of half a step: d of both panels, then m of both */
+    PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES
+};
+
+/* No load moves across this. */
+MM_INLINE void pair_fence(void)
+{
+    __asm__ volatile("" : : : "memory");
+}
+
+/* Are scales read from a table of floats? Of the others, d of a half stays in registers. */
+MM_INLINE int pair_has_table(int f)
+{
+    return mm_is_256(f) || mm_has_min(f);
+}
+
+/* Scales of n spans of a pair of panels. */
+MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
+{
+    for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f, MM_R)) {
+        mm_head head[2];
+        UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, &head[p]);
+        for (int s = 0; s < mm_steps(f); s++) {
+            UNROLL for (int h = 0; h < 2; h++, to += PAIR_SCALES)
+            {
+                UNROLL for (int p = 0; p < 2; p++)
+                {
+                    mm_scales sc;
+                    mm_load_scales(f, w + (size_t)p * stride, &head[p], s, h, &sc);
+                    vf_store(to + p * MM_R, sc.d[0]);
+                    if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc.m[0]);
+                }
+            }
+        }
+    }
+}
+
+/* Half h of a step, rows t0.. of a full tile: adds 32 products to acc, in the sequence of mm_half_rows. d: of each panel, unless there is a
+ * table. */
+MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const vf d[2], const float *table, const uint8_t *a,
+                         vf acc[2][MM_TILE])
+{
+    vi sum[2][PAIR_ROWS];
+    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    {
+        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, 0);
+        sum[0][t] = sum[1][t] = bias ? vi_word(bias) : (vi){0};
+    }
+    UNROLL for (int g = 0; g < 8; g++)
+    {
+        const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
+        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+        {
+            const vi x = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
+            sum[0][t] = mm_dot_reg(sum[0][t], w0, x);
+            sum[1][t] = mm_dot_reg(sum[1][t], w1, x);
+        }
+        pair_fence();
+    }
+    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    {
+        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
+        UNROLL for (int p = 0; p < 2; p++)
+        {
+            const vf by = vf_mul(pair_has_table(f) ? vf_load(table + p * MM_R) : d[p], scale);
+            acc[p][t0 + t] = vf_fma(vf_from_int(sum[p][t]), by, acc[p][t0 + t]);
+        }
+        if (mm_has_min(f)) {
+            const vf total = vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
+            UNROLL for (int p = 0; p < 2; p++) acc[p][t0 + t] = vf_fma(vf_load(table + (2 + p) * MM_R), total, acc[p][t0 + t]);
+        }
+        if (pair_has_table(f) || t == PAIR_ROWS - 1) pair_fence();
+    }
+}
+
+/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
+ * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. */
+MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a, int more,
+                         const char *next, int lines, float *out, int64_t ldo)
+{
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    vf acc[2][MM_TILE];
+    if (more) {
+        UNROLL for (int t = 0; t < MM_TILE; t++)
+        {
+            acc[0][t] = vf_load(out + t * ldo);
+            acc[1][t] = vf_load(out + t * ldo + MM_R);
+        }
+    } else {
+        mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
+        UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
+    }
+    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
+        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
+        for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
+            for (int l = 0; l < lines; l++, next += 64) {
+                _mm_prefetch(next, _MM_HINT_T1);
+                _mm_prefetch(next + stride, _MM_HINT_T1);
+            }
+            UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
+            {
+                vf d[2];
+                if (!pair_has_table(f)) {
+                    UNROLL for (int p = 0; p < 2; p++)
+                    {
+                        mm_scales sc;
+                        mm_load_scales(f, w + (size_t)p * stride, NULL, s, h, &sc);
+                        d[p] = sc.d[0];
+                    }
+                }
+                UNROLL for (int t = 0; t < MM_TILE; t += PAIR_ROWS) pair_half(f, h, t, c, d, table, a, acc);
+            }
+        }
+    }
+    UNROLL for (int t = 0; t < MM_TILE; t++)
+    {
+        vf_store(out + t * ldo, acc[0][t]);
+        vf_store(out + t * ldo + MM_R, acc[1][t]);
+    }
+}
+
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
+ * were. */
+MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+{
+    _Alignas(64) float table[PAIR_TABLE];
+    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
+    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
+    const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    const uint8_t *w = b->w;
+    int64_t n = 0;
+    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * b->stride) {
+        const char *next = (const char *)(n + 4 * MM_R <= n_out ? w + 2 * b->stride : b->after);
+        if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
+        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
+            pair_tile(f, w, b->stride, b->n_spans, table, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n,
+                      ldo);
+    }
+    return n;
+}
+
+#endif
