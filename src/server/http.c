@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -83,6 +84,13 @@ static weft_status listen_tcp(weft__http *h, weft_error *err)
     return WEFT_OK;
 }
 
+/* How this thread, and those that it makes from now on, are scheduled. */
+static void set_policy(int policy)
+{
+    const struct sched_param none = {0};
+    (void)sched_setscheduler(0, policy, &none); /* a wish */
+}
+
 /* Of the library's connections: more than there can be files (http_accept.c). */
 static const unsigned NO_LIMIT = 1u << 30;
 
@@ -102,12 +110,17 @@ static weft_status start_daemon(weft__http *h, weft_error *err)
         tls[0].option = MHD_OPTION_END;
     }
     h->plain = !c->tls_cert;
+    /* The library's threads run when a core is free, or was used for its time by a thread that computes (a few ms): otherwise each token
+     * that is told interrupts the step after it. Where the user chose a policy, it stays. */
+    const int choose = sched_getscheduler(0) == SCHED_OTHER;
+    if (choose) set_policy(SCHED_BATCH);
     h->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->n_threads,
         MHD_OPTION_CONNECTION_LIMIT, NO_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
         (size_t)4096, MHD_OPTION_URI_LOG_CALLBACK, weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h,
         MHD_OPTION_NOTIFY_CONNECTION, weft__http_on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    if (choose) set_policy(SCHED_OTHER);
     if (!h->daemon)
         return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address,
                          c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
