@@ -2,9 +2,11 @@
 #include "unit/fixture.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,11 +127,41 @@ static void connections_wait_for_room(void **state)
     weft__http_stop(&h);
 }
 
+/* Threads of this process that do not interrupt others. */
+static int n_patient(void)
+{
+    int n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (const struct dirent *d; (d = readdir(tasks));)
+        if (atoi(d->d_name) > 0 && sched_getscheduler(atoi(d->d_name)) == SCHED_BATCH) n++;
+    closedir(tasks);
+    return n;
+}
+
+static void the_library_does_not_interrupt(void **state)
+{
+    const struct sched_param none = {0};
+    (void)state;
+    if (sched_getscheduler(0) != SCHED_OTHER || sched_setscheduler(0, SCHED_BATCH, &none))
+        skip();              /* chosen by others, or refused */
+    weft__http *h = start(); /* a policy that was chosen stays */
+    assert_int_equal(sched_getscheduler(0), SCHED_BATCH);
+    weft__http_stop(&h);
+    assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+    assert_int_equal(n_patient(), 0);
+    h = start();
+    assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+    assert_int_equal(n_patient(), 1); /* the only thread of the library; ours are like this one */
+    weft__http_stop(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
         cmocka_unit_test(connections_wait_for_room),
+        cmocka_unit_test(the_library_does_not_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

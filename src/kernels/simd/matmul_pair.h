@@ -1,17 +1,20 @@
 /* matmul_pair.h: two neighbouring panels at once, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
  *
- * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
- * 16 hold sums of the tile and 8 sums of products; nothing else may push one of them out, as a stored register costs as much as two
- * multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there (pair_fence). So
- * scales that want more than two registers are made into floats once for all rows, and read where they are used.
+ * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32
+ * registers 16 hold sums of the tile and 8 sums of products; nothing else may push one of them out, as a stored register costs as
+ * much as two multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there. So
+ * loads stay where they are written (pair_fence), and scales that want more than two registers are made into floats once for all
+ * rows, and read where they are used.
  *
- * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
+ * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of operations on each
+ * output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
 enum {
+    PAIR_OUTS = 2 * MM_R,   /* outputs of a pair of panels */
     PAIR_ROWS = 4,          /* rows side by side: with two panels, 8 sums hide the latency of the multipliers */
-    PAIR_SCALES = 4 * MM_R, /* floats of half a step: d of both panels, then m of both */
+    PAIR_SCALES = 4 * MM_R, /* floats of half a step: d of both panels; then m of both, or d of their second quarters */
     PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES
 };
 
@@ -27,6 +30,14 @@ MM_INLINE int pair_has_table(int f)
     return mm_is_256(f) || mm_has_min(f);
 }
 
+/* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. */
+MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
+{
+    vf_store(to + p * MM_R, sc->d[0]);
+    if (mm_parts(f) == 2) vf_store(to + (2 + p) * MM_R, sc->d[1]);
+    else if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc->m[0]);
+}
+
 /* Scales of n spans of a pair of panels. */
 MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
 {
@@ -40,16 +51,21 @@ MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n
                 {
                     mm_scales sc;
                     mm_load_scales(f, w + (size_t)p * stride, &head[p], s, h, &sc);
-                    vf_store(to + p * MM_R, sc.d[0]);
-                    if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc.m[0]);
+                    pair_put_scales(f, &sc, p, to);
                 }
             }
         }
     }
 }
 
-/* Half h of a step, rows t0.. of a full tile: adds 32 products to acc, in the sequence of mm_half_rows. d: of each panel, unless there is a
- * table. */
+/* acc + what 32 products come to: half h of a step, a row of a full tile, one panel; m: where its minimums are. */
+MM_INLINE vf pair_add(int f, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
+{
+    acc = vf_fma(vf_from_int(sum), vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h))), acc);
+    return mm_has_min(f) ? vf_fma(vf_load(m), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * row + h)), acc) : acc;
+}
+
+/* Half h of a step, rows t0.. of a full tile: adds 32 products to acc. d: of each panel, unless there is a table. */
 MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const vf d[2], const float *table, const uint8_t *a,
                          vf acc[2][MM_TILE])
 {
@@ -72,18 +88,14 @@ MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const 
     }
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
     {
-        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
         UNROLL for (int p = 0; p < 2; p++)
         {
-            const vf by = vf_mul(pair_has_table(f) ? vf_load(table + p * MM_R) : d[p], scale);
-            acc[p][t0 + t] = vf_fma(vf_from_int(sum[p][t]), by, acc[p][t0 + t]);
+            const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : d[p];
+            acc[p][t0 + t] = pair_add(f, h, t0 + t, sum[p][t], by, table + (2 + p) * MM_R, a, acc[p][t0 + t]);
         }
-        if (mm_has_min(f)) {
-            const vf total = vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
-            UNROLL for (int p = 0; p < 2; p++) acc[p][t0 + t] = vf_fma(vf_load(table + (2 + p) * MM_R), total, acc[p][t0 + t]);
-        }
-        if (pair_has_table(f) || t == PAIR_ROWS - 1) pair_fence();
+        if (pair_has_table(f)) pair_fence(); /* the next row reads it again */
     }
+    pair_fence();
 }
 
 /* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
@@ -100,7 +112,7 @@ MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans
             acc[1][t] = vf_load(out + t * ldo + MM_R);
         }
     } else {
-        mm_fetch_outputs(out, ldo, MM_TILE, 2 * MM_R);
+        mm_fetch_outputs(out, ldo, MM_TILE, PAIR_OUTS);
         UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
     }
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
@@ -142,8 +154,8 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
     const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
     const uint8_t *w = b->w;
     int64_t n = 0;
-    for (; n + 2 * MM_R <= n_out; n += 2 * MM_R, w += 2 * b->stride) {
-        const char *next = (const char *)(n + 4 * MM_R <= n_out ? w + 2 * b->stride : b->after);
+    for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
+        const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
         if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
             pair_tile(f, w, b->stride, b->n_spans, table, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n,

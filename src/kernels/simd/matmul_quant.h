@@ -108,7 +108,7 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
         return mm_or_field(mm_field(nibbles, 4 * h, 4, to + 2), vi_load(c + (2 * h + g / 4) * MM_REG), 2 * (g % 4), 2, to);
     default:
         /* One mask for both halves, as registers are scarce where two panels are multiplied. */
-        return h && to == 4 ? vi_and_not(vi_bytes(0x0F), nibbles) : mm_field(nibbles, 4 * h, 4, to);
+        return to == 4 ? vi_and_not(vi_bytes(0x0F), nibbles) : mm_field(nibbles, 4 * h, 4, to);
     }
 }
 
@@ -124,6 +124,7 @@ typedef struct mm_scales {
     vf m[2];
 } mm_scales;
 
+/* Exact. Not a multiplication, where the multipliers are the limit. */
 MM_INLINE vf mm_unshift(int f, int h, vf d)
 {
     const int shift = mm_shift(f, h);
@@ -338,13 +339,21 @@ typedef struct mm_block {
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
 
-/* Several full tiles times whole pairs of panels. Q2_K gains nothing: minimums by 16 are the limit, not loads. */
+/* Q2_K gains nothing: its minimums by 16 are the limit, not loads. */
+MM_INLINE int mm_in_pairs(int f)
+{
+    return f != WEFT_Q2_K;
+}
+
+/* Several full tiles times whole pairs of panels. */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
-        return wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, b, n_out, c, end, out, ldo);               \
+        if (!mm_in_pairs(f)) return 0;                                                                                           \
+        return mm_by_16(f) || (wide_better(f) && end - c >= WIDE_ENOUGH) ? wide_run(f, b, n_out, c, end, out, ldo)               \
+                                                                         : pair_run(f, b, n_out, c, end, out, ldo);              \
     }
-#define MM_PAIRS(f, name) ((f) != WEFT_Q2_K ? name##_pairs : NULL)
+#define MM_PAIRS(f, name) (mm_in_pairs(f) ? name##_pairs : NULL)
 #else
 #define MM_PAIRS_FN(f, name)
 #define MM_PAIRS(f, name) NULL
