@@ -346,14 +346,13 @@ MM_INLINE int mm_in_pairs(int f)
 }
 
 /* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
- * minimums must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). */
+ * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
         const int many = end - c >= WIDE_ENOUGH;                                                                                 \
-        if (!mm_in_pairs(f) || (!many && mm_has_min(f))) return 0;                                                               \
-        return mm_by_16(f) || (wide_better(f) && many) ? wide_run(f, b, n_out, c, end, out, ldo)                                 \
-                                                       : pair_run(f, b, n_out, c, end, out, ldo);                                \
+        if (!mm_in_pairs(f) || (!many && (mm_has_min(f) || mm_by_16(f)))) return 0;                                              \
+        return many && wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, b, n_out, c, end, out, ldo);       \
     }
 #define MM_PAIRS(f, name) (mm_in_pairs(f) ? name##_pairs : NULL)
 #else

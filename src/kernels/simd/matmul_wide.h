@@ -120,11 +120,10 @@ MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a,
     }
 }
 
-/* pair_run, but no outputs for less than WIDE_ENOUGH rows; MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is
- * fetched, and in good time the lines that will be written. */
+/* As pair_run, for MM_CHUNK_ROWS rows at most. Meanwhile the pair that comes next is fetched, and in good time the lines that will be
+ * written. */
 MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
-    if (end - c < WIDE_ENOUGH) return 0;
     _Alignas(64) uint8_t codes[2 * WIDE_STEPS * WIDE_HALF];
     _Alignas(64) float sums[MM_CHUNK_ROWS * PAIR_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
