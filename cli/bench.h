@@ -10,6 +10,7 @@
 
 enum {
     BENCH_REPS_MAX = 1000,
+    BENCH_PEAKS = 4,  /* figures of weft_peaks */
     BENCH_BATCH = 512 /* rows of a step while a prompt is read: the engine's own default */
 };
 
@@ -53,7 +54,7 @@ typedef struct bench_row {
     const char *kv_type;
     char test_time[32]; /* ISO 8601, UTC */
     uint64_t samples_ns[BENCH_REPS_MAX];
-    weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: the better ones of those before and after each */
+    weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: of each */
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
     /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the two and its name;
      * what each sample's own peaks allow; the median of the samples' shares of that. 0 without. */
@@ -69,6 +70,8 @@ void bench_name(const bench_row *row, char *out);
 double bench_median(double *values, int n);
 /* Fills avg, stddev and median from samples_ns[n_reps]. */
 void bench_summarize(bench_row *row);
+/* Figure i of BENCH_PEAKS. */
+double *bench_peak(weft_peaks *peaks, int i);
 /* Fills the limits and the share from samples_ns and peaks: every step reads all matrices and the keys and values attended to once, and multiplies every row with every
  * matrix (the head only for rows whose logits are wanted). Attention's own multiplications are not counted. */
 weft_status bench_find_share(bench_row *row, const weft_model *model, weft_error *err); /* bench_limit.c */

@@ -1,7 +1,4 @@
 /* bench_limit.c: what the machine allows for a row of weft bench (bench.h). */
-#include <stddef.h>
-#include <string.h>
-
 #include "bench.h"
 
 /* Seconds that one repetition needs at least. */
@@ -53,17 +50,15 @@ static weft_status find_limit(bench_row *r, const weft_model *model, const weft_
     return WEFT_OK;
 }
 
-/* The median of one figure of all repetitions' peaks. */
-static double middle(const bench_row *r, size_t offset)
+double *bench_peak(weft_peaks *p, int i)
 {
-    double x[BENCH_REPS_MAX];
-    for (int i = 0; i < r->n_reps; i++) memcpy(&x[i], (const char *)&r->peaks[i] + offset, sizeof x[i]);
-    return bench_median(x, r->n_reps);
+    double *const figures[BENCH_PEAKS] = {&p->read_gb_s, &p->int8_dot_gops, &p->bf16_dot_gflops, &p->f32_fma_gflops};
+    return figures[i];
 }
 
 weft_status bench_find_share(bench_row *r, const weft_model *model, weft_error *err)
 {
-    double shares[BENCH_REPS_MAX];
+    double shares[BENCH_REPS_MAX], all[BENCH_REPS_MAX];
     weft_status st;
     for (int i = 0; i < r->n_reps; i++) {
         if ((st = find_limit(r, model, &r->peaks[i], err)) || !r->limit_name) return st;
@@ -71,9 +66,10 @@ weft_status bench_find_share(bench_row *r, const weft_model *model, weft_error *
         shares[i] = bench_tokens(r) * 1e9 / (double)r->samples_ns[i] / r->limit_ts;
     }
     r->share = bench_median(shares, r->n_reps);
-    weft_peaks p = {.read_gb_s = middle(r, offsetof(weft_peaks, read_gb_s)),
-                    .int8_dot_gops = middle(r, offsetof(weft_peaks, int8_dot_gops)),
-                    .bf16_dot_gflops = middle(r, offsetof(weft_peaks, bf16_dot_gflops)),
-                    .f32_fma_gflops = middle(r, offsetof(weft_peaks, f32_fma_gflops))};
-    return find_limit(r, model, &p, err);
+    weft_peaks medians;
+    for (int f = 0; f < BENCH_PEAKS; f++) {
+        for (int i = 0; i < r->n_reps; i++) all[i] = *bench_peak(&r->peaks[i], f);
+        *bench_peak(&medians, f) = bench_median(all, r->n_reps);
+    }
+    return find_limit(r, model, &medians, err);
 }

@@ -9,17 +9,6 @@
 #include "options.h"
 #include "terminal.h"
 
-/* One repetition; what is already in the context is prepared outside the clock. */
-static weft_status repeat(bench_case *c, const bench_row *r, uint64_t *ns, weft_error *err)
-{
-    weft_status st = bench_case_depth(c, r->n_depth, err);
-    uint64_t start = now_ns();
-    if (!st) st = bench_case_prompt(c, r->n_prompt, err);
-    if (!st) st = bench_case_generate(c, r->n_gen, err);
-    *ns = now_ns() - start;
-    return st;
-}
-
 static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
 {
     weft_model_params params;
@@ -43,38 +32,78 @@ struct grid {
     int n_rows;
 };
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 /* Measures again: the limit of what was done since the latest measurement is the better of the two. */
 static weft_status bracket(struct grid *g, weft_peaks *around, weft_error *err)
 {
     weft_peaks after = {.size = sizeof after};
     weft_status st = weft_model_measure(g->model, &after, err);
-    *around = after;
-    around->read_gb_s = larger(g->last.read_gb_s, after.read_gb_s);
-    around->int8_dot_gops = larger(g->last.int8_dot_gops, after.int8_dot_gops);
-    around->bf16_dot_gflops = larger(g->last.bf16_dot_gflops, after.bf16_dot_gflops);
-    around->f32_fma_gflops = larger(g->last.f32_fma_gflops, after.f32_fma_gflops);
+    for (int i = 0; i < BENCH_PEAKS; i++) {
+        const double before = *bench_peak(&g->last, i), now = *bench_peak(&after, i);
+        *bench_peak(around, i) = before > now ? before : now;
+    }
     g->last = after;
     return st;
 }
 
-/* What a machine gives changes within seconds, so each repetition has limits of its own. */
+/* Limits that are measured in turns with steps. */
+struct turns {
+    uint64_t since_ns;             /* steps took this long since the latest */
+    double inverse_s[BENCH_PEAKS]; /* sums of 1 / figure */
+    int n;
+};
+
+static weft_status probe(struct grid *g, struct turns *t, weft_error *err)
+{
+    weft_peaks now = {.size = sizeof now, .brief = 1};
+    weft_status st = weft_model_measure(g->model, &now, err);
+    for (int i = 0; i < BENCH_PEAKS && !st; i++) t->inverse_s[i] += *bench_peak(&now, i) > 0 ? 1 / *bench_peak(&now, i) : 0;
+    t->n++;
+    t->since_ns = 0;
+    return st;
+}
+
+/* n steps, added to *ns. What a machine gives can double within a tenth of a second, so limits (turns: NULL without) are measured
+ * before the first step, after the last and between them, at most as often as steps take PROBE_NS. */
+static weft_status generate(struct grid *g, bench_case *c, int32_t n, struct turns *t, uint64_t *ns, weft_error *err)
+{
+    enum { PROBE_NS = 5000000 };
+    weft_status st = t ? probe(g, t, err) : WEFT_OK;
+    for (int32_t i = 0; i < n && !st; i++) {
+        const uint64_t start = now_ns();
+        st = bench_case_generate(c, 1, err);
+        const uint64_t took = now_ns() - start;
+        *ns += took;
+        if (!t || st) continue;
+        t->since_ns += took;
+        if (t->since_ns >= PROBE_NS || i == n - 1) st = probe(g, t, err);
+    }
+    return st;
+}
+
+/* One repetition; what is already in the context is prepared outside the clock. limits: of this repetition; NULL: not wanted. */
+static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uint64_t *ns, weft_peaks *limits, weft_error *err)
+{
+    struct turns turns = {0};
+    weft_status st = bench_case_depth(c, r->n_depth, err);
+    const uint64_t start = now_ns();
+    if (!st) st = bench_case_prompt(c, r->n_prompt, err);
+    *ns = now_ns() - start;
+    if (!st && r->n_gen) st = generate(g, c, r->n_gen, limits ? &turns : NULL, ns, err);
+    if (st || !limits) return st;
+    if (!turns.n) return bracket(g, limits, err);
+    for (int i = 0; i < BENCH_PEAKS; i++) *bench_peak(limits, i) = turns.inverse_s[i] > 0 ? turns.n / turns.inverse_s[i] : 0;
+    return WEFT_OK;
+}
+
 static weft_status run_case(struct grid *g, bench_row *r, weft_error *err)
 {
     const bench_options *o = g->o;
     bench_case c;
     uint64_t ignored;
     weft_status st = bench_case_open(&c, g->model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
-    if (!st && !o->no_warmup) st = repeat(&c, r, &ignored, err);
+    if (!st && !o->no_warmup) st = repeat(g, &c, r, &ignored, NULL, err);
     if (!st && !o->no_warmup && o->roofline) st = weft_model_measure(g->model, &g->last, err); /* the latest was long ago */
-    for (int i = 0; i < r->n_reps && !st; i++) {
-        st = repeat(&c, r, &r->samples_ns[i], err);
-        if (!st && o->roofline) st = bracket(g, &r->peaks[i], err);
-    }
+    for (int i = 0; i < r->n_reps && !st; i++) st = repeat(g, &c, r, &r->samples_ns[i], o->roofline ? &r->peaks[i] : NULL, err);
     bench_case_close(&c);
     return st;
 }

@@ -40,8 +40,10 @@ typedef struct weft_backend_info {
 
 /* Limits of the hardware, measured when asked. 0: not measured. */
 typedef struct weft_peaks {
-    uint32_t size, reserved;
-    double read_gb_s;     /* 10^9 bytes per second, all units reading their own segment */
+    uint32_t size;
+    uint32_t brief;   /* set by the caller. 0: medians of several rounds, in about a second; 1: one short round, in about 25 ms,
+                           * for a limit that is measured in turns with what is held against it */
+    double read_gb_s; /* 10^9 bytes per second, all units reading their own segment */
     double int8_dot_gops; /* 10^9 multiplications and additions per second of the 8-bit dot product */
     double bf16_dot_gflops;
     double f32_fma_gflops;

@@ -60,6 +60,9 @@ static void test_measure(void **state)
     print_message("  read %.1f GB/s, int8 %.0f GOPS, bf16 %.0f GFLOPS, f32 %.0f GFLOPS\n", peaks.read_gb_s, peaks.int8_dot_gops,
                   peaks.bf16_dot_gflops, peaks.f32_fma_gflops);
     assert_true(peaks.read_gb_s > 0.1 && peaks.f32_fma_gflops >= 0);
+    weft_peaks brief = {.size = sizeof brief, .brief = 1};
+    assert_ok(p->api->measure(p->backend, &brief, err));
+    assert_true(brief.read_gb_s > 0.1 && (brief.int8_dot_gops > 0) == (peaks.int8_dot_gops > 0));
     weft__provider_close(&p);
 }
 

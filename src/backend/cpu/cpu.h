@@ -23,7 +23,8 @@ struct weft_backend {
     int n_threads;
     uint32_t tiers;
     const weft__kernels *k;
-    int exact; /* products in f32 from activations as they are */
+    int exact;            /* products in f32 from activations as they are */
+    weft_buffer *to_read; /* NULL until the limits are measured: measure.c */
 };
 
 enum {

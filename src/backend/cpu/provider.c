@@ -89,6 +89,7 @@ static void cpu_close(weft_backend **pb)
     if (!b) return;
     *pb = NULL;
     weft__pool_destroy(&b->pool);
+    weft_buffer_release(&b->to_read);
     weft__free(b);
 }
 
