@@ -5,6 +5,7 @@
 #include "adapt/adapt.h"
 #include "base/json.h"
 #include "format/tensors.h"
+#include "text/regex.h"
 
 /* The tensors found for one matrix, or one expert's. */
 typedef struct weft__adapt_found {
@@ -44,6 +45,20 @@ void weft__peft_config_free(weft__peft_config **config);
 /* Rank and scale of a module, by r, lora_alpha and their patterns; WEFT_LIMIT when these were tried too often, so ask once for each. */
 weft_status weft__peft_config_of(weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
 int weft__peft_config_dora(const weft__peft_config *config);
+/* *not_by: the field that leaves the module out, or NULL: it is selected. */
+weft_status weft__peft_config_selects(const weft__peft_config *config, const char *module, const char **not_by, weft_error *err);
+
+/* peft_select.c: the same, of the fields that select modules. */
+typedef struct weft__peft_selection weft__peft_selection;
+enum { WEFT__PEFT_LIST_MAX = 4096 /* entries of a list, or patterns */ };
+weft_status weft__peft_selection_read(const weft__json *root, weft__peft_selection **out, weft_error *err);
+void weft__peft_selection_free(weft__peft_selection **selection);
+weft_status weft__peft_selected(const weft__peft_selection *selection, const char *module, const char **not_by, weft_error *err);
+
+/* peft_pattern.c: BEFORE(key) as a pattern for whole strings; `what`: its field, for messages. */
+weft_status weft__peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
+                                   weft_error *err);
+weft_status weft__peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err);
 
 /* id.c: fills a->id and a->n_bytes; pairs are sorted. */
 weft_status weft__adapt_identify(weft__adapt *a, weft_error *err);

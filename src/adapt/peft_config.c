@@ -3,12 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "adapt/parts.h"
 #include "base/alloc.h"
-#include "text/regex.h"
 
-enum { MAX_PATTERNS = 4096, MAX_MATCHES = 1 << 21 /* tries of a pattern on a module, together */ };
+enum { MAX_MATCHES = 1 << 21 /* tries of a pattern on a module, together */ };
 
 typedef struct pattern {
     char key[WEFT__SHOW]; /* for messages */
@@ -27,6 +27,7 @@ struct weft__peft_config {
     double alpha;
     int rslora, dora;
     patterns ranks, alphas;
+    weft__peft_selection *modules;
     int32_t n_matches;
 };
 
@@ -106,7 +107,7 @@ static weft_status refuse_changed_base(const weft__json *root, weft_error *err)
     size_t n;
     if (!weft__json_string(weft__json_get(root, "init_lora_weights"), &s, &n)) return WEFT_OK;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (!strncmp(s, ways[i], strlen(ways[i])))
+        if (!strncasecmp(s, ways[i], strlen(ways[i])))
             return weft_fail(
                 err, WEFT_UNSUPPORTED,
                 "adapter_config.json: init_lora_weights is \"%s\", which changes the base; save it converted to plain LoRA "
@@ -137,23 +138,15 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
 /* PEFT takes the first key that matches as (.*\.)?KEY to the end. */
 static weft_status add_pattern(patterns *all, const char *key, size_t n, double value, weft_error *err)
 {
-    weft__text text = {0};
-    weft_status st = WEFT_OK;
-    if (all->n == MAX_PATTERNS) return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", MAX_PATTERNS);
-    weft__text_puts(&text, "\\A(?:.*\\.)?(?:");
-    weft__text_put(&text, key, n);
-    weft__text_puts(&text, ")\\z");
-    if (text.failed || !weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items)) {
-        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
-    } else {
-        pattern *p = &all->items[all->n];
-        *p = (pattern){.value = value};
-        weft__show_name(p->key, key, n);
-        st = weft__regex_compile(text.data, text.len, &p->regex, err);
-        if (st) weft_fail_within(err, st, "adapter_config.json: %s '%s'", all->name, p->key);
-        else all->n++;
-    }
-    weft__text_free(&text);
+    if (all->n == WEFT__PEFT_LIST_MAX)
+        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", WEFT__PEFT_LIST_MAX);
+    if (!weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items))
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
+    pattern *p = &all->items[all->n];
+    p->value = value;
+    weft__show_name(p->key, key, n);
+    weft_status st = weft__peft_pattern_new(all->name, "(?:.*\\.)?", key, n, &p->regex, err);
+    if (!st) all->n++;
     return st;
 }
 
@@ -174,21 +167,16 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
 
 static weft_status match(weft__peft_config *c, const patterns *all, const char *module, double *value, weft_error *err)
 {
-    weft__regex_scratch scratch = {0};
     weft_status st = WEFT_OK;
-    size_t begin, end;
     int found = 0;
     for (size_t i = 0; i < all->n && !st && !found; i++) {
-        if (c->n_matches++ == MAX_MATCHES) {
-            st = weft_fail(err, WEFT_LIMIT,
-                           "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
-            break;
-        }
-        st = weft__regex_find(all->items[i].regex, &scratch, module, strlen(module), 0, &found, &begin, &end, err);
+        if (c->n_matches++ == MAX_MATCHES)
+            return weft_fail(err, WEFT_LIMIT,
+                             "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
+        st = weft__peft_pattern_match(all->items[i].regex, module, strlen(module), &found, err);
         if (st) weft_fail_within(err, st, "adapter_config.json: %s '%s'", all->name, all->items[i].key);
         else if (found) *value = all->items[i].value;
     }
-    weft__regex_scratch_free(&scratch);
     return st;
 }
 
@@ -206,7 +194,8 @@ static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_
         return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
     if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha))
         return wrong(err, "lora_alpha", "a number");
-    if ((st = read_patterns(root, "rank_pattern", &c->ranks, err))) return st;
+    if ((st = weft__peft_selection_read(root, &c->modules, err)) || (st = read_patterns(root, "rank_pattern", &c->ranks, err)))
+        return st;
     return read_patterns(root, "alpha_pattern", &c->alphas, err);
 }
 
@@ -236,6 +225,7 @@ void weft__peft_config_free(weft__peft_config **p)
     if (!c) return;
     free_patterns(&c->alphas);
     free_patterns(&c->ranks);
+    weft__peft_selection_free(&c->modules);
     weft__free(c);
     *p = NULL;
 }
@@ -257,4 +247,9 @@ weft_status weft__peft_config_of(weft__peft_config *c, const char *module, int64
 int weft__peft_config_dora(const weft__peft_config *c)
 {
     return c->dora;
+}
+
+weft_status weft__peft_config_selects(const weft__peft_config *c, const char *module, const char **not_by, weft_error *err)
+{
+    return weft__peft_selected(c->modules, module, not_by, err);
 }

@@ -50,9 +50,17 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
 {
     char shown[WEFT__SHOW];
     weft__adapt_place place = {.expert = -1, .n_experts = 1};
+    const char *not_by;
     if (!r->names->place(r->names->arg, f->module, &place))
         return weft_fail(r->err, WEFT_ARGUMENT, "module %s is none that adapters change in a base of architecture '%s'",
                          weft__show_name(shown, f->module, strlen(f->module)), r->names->arch);
+    weft_status st = weft__peft_config_selects(r->config, f->module, &not_by, r->err);
+    if (st) return st;
+    if (not_by)
+        return weft_fail(
+            r->err, WEFT_FORMAT,
+            "module %s is left out by %s of adapter_config.json, but the file has tensors for it; correct one of them",
+            weft__show_name(shown, f->module, strlen(f->module)), not_by);
     f->place = place;
     return weft__peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
 }

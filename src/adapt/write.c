@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "adapt/parts.h"
 #include "base/alloc.h"
@@ -319,12 +320,11 @@ static weft_status check_said(const weft__adapt *a, weft_error *err)
                            "some of its matrices have DoRA's magnitudes and some have not, which a PEFT folder cannot say");
 }
 
-static weft_status write_config(saving *s, const char *path)
+static weft_status put_config(saving *s, weft__out *out)
 {
     const weft__adapt_pair *first = &s->a->pairs[0];
     double alpha = (double)first->scale * first->rank;
     weft__text text = {0};
-    weft__out out;
     weft__json *c = weft__json_new_object();
     int whole = alpha == floor(alpha) && fabs(alpha) < 1e9;
     int ok = weft__json_set(c, "peft_type", weft__json_new_string("LORA", 4)) &&
@@ -345,52 +345,61 @@ static weft_status write_config(saving *s, const char *path)
     if (ok) weft__json_write(&text, c, WEFT__JSON_INDENTED);
     weft__json_free(&c);
     weft__text_puts(&text, "\n");
-    weft_status st = ok && !text.failed ? weft__out_open(&out, path, s->err) : no_memory(s);
-    if (!st) {
-        st = weft__out_write(&out, text.data, text.len, s->err);
-        if (!st) st = weft__out_commit(&out, s->err);
-        weft__out_close(&out);
-    }
+    weft_status st = ok && !text.failed ? weft__out_write(out, text.data, text.len, s->err) : no_memory(s);
     weft__text_free(&text);
     return st;
 }
 
-static weft_status write_tensors(saving *s, const char *path)
+static weft_status put_tensors(saving *s, weft__out *out)
 {
-    weft__out out;
     weft__text_puts(&s->header, "}");
     while (s->header.len % 8 && !s->header.failed) weft__text_putc(&s->header, ' ');
     if (s->header.failed) return no_memory(s);
     uint64_t n = s->header.len;
     unsigned char length[8];
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)(n >> 8 * i);
-    weft_status st = weft__out_open(&out, path, s->err);
+    s->out = out;
+    weft_status st = weft__out_reserve(out, 8 + n + s->n_bytes, s->err);
+    if (st || (st = weft__out_write(out, length, 8, s->err)) ||
+        (st = weft__out_write(out, s->header.data, s->header.len, s->err)))
+        return st;
+    return each_module(s);
+}
+
+/* Without its configuration a folder is no adapter: an old one goes first and the new one comes last, so that weights never meet numbers that
+ * are not theirs, whenever the program ends. */
+static weft_status put_both(saving *s, const char *folder)
+{
+    char path[4096];
+    weft__out weights, config;
+    snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
+    weft_status st = weft__out_open(&weights, path, s->err);
     if (st) return st;
-    s->out = &out;
-    if (!(st = weft__out_reserve(&out, 8 + n + s->n_bytes, s->err)) && !(st = weft__out_write(&out, length, 8, s->err)) &&
-        !(st = weft__out_write(&out, s->header.data, s->header.len, s->err)) && !(st = each_module(s)))
-        st = weft__out_commit(&out, s->err);
-    weft__out_close(&out);
+    snprintf(path, sizeof path, "%s/adapter_config.json", folder);
+    if (!(st = put_tensors(s, &weights)) && !(st = weft__out_open(&config, path, s->err))) {
+        st = put_config(s, &config);
+        if (!st && unlink(path) && errno != ENOENT) st = weft_fail(s->err, WEFT_IO, "%s: %s", path, strerror(errno));
+        if (!st) st = weft__out_commit(&weights, s->err);
+        if (!st) st = weft__out_commit(&config, s->err);
+        weft__out_close(&config);
+    }
+    weft__out_close(&weights);
     return st;
 }
 
 weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err)
 {
     saving s = {.a = a, .names = names, .err = err};
-    char path[4096];
     weft_status st = check_said(a, err);
     if (st) return st;
-    if (strlen(folder) + 32 > sizeof path) return weft_fail(err, WEFT_ARGUMENT, "the folder's path is too long");
+    if (strlen(folder) > 4000) return weft_fail(err, WEFT_ARGUMENT, "the folder's path is too long");
     if (mkdir(folder, 0777) && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", folder, strerror(errno));
     s.targets = weft__json_new_array();
     s.ranks = weft__json_new_object();
     s.alphas = weft__json_new_object();
     weft__text_puts(&s.header, "{");
     st = s.targets && s.ranks && s.alphas ? each_module(&s) : no_memory(&s);
-    snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
-    if (!st) st = write_tensors(&s, path);
-    snprintf(path, sizeof path, "%s/adapter_config.json", folder);
-    if (!st) st = write_config(&s, path); /* last: without it there is no adapter */
+    if (!st) st = put_both(&s, folder);
     weft__text_free(&s.header);
     weft__json_free(&s.alphas);
     weft__json_free(&s.ranks);

@@ -234,7 +234,7 @@ static void marks_are_of_the_weights(void **state)
 /* ---- PEFT ---- */
 
 #define MODULE "base_model.model.model.layers.0."
-#define CONFIG "{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"none\",\"target_modules\":[\"q_proj\"]"
+#define CONFIG "{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"none\""
 static const made PEFT_Q[] = {{MODULE "self_attn.q_proj.lora_A.weight", 2, {K, 4}},
                               {MODULE "self_attn.q_proj.lora_B.weight", 2, {4, N}}};
 
@@ -280,11 +280,58 @@ static void scales_follow_the_patterns(void **state)
     a = open_peft(CONFIG ",\"alpha_pattern\":{\"k_proj\":1,\"layers.0.*.q_proj\":3,\"q_proj\":5}}", PEFT_Q, 2);
     assert_true(a->pairs[0].scale == 0.75f); /* the first that matches */
     weft__adapt_close(&a);
+    a = open_peft(CONFIG ",\"alpha_pattern\":{\"layers.(?P<n>[01]).*.(?P<name>q)_proj\":3}}", PEFT_Q, 2);
+    assert_true(a->pairs[0].scale == 0.75f); /* Python's names of groups */
+    weft__adapt_close(&a);
     a = open_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"q_proj\":4}}", PEFT_Q, 2);
     assert_true(a->pairs[0].scale == 2);
     weft__adapt_close(&a);
     refuse_peft("{\"peft_type\":\"LORA\",\"r\":16,\"lora_alpha\":8,\"rank_pattern\":{\"_proj\":4}}", PEFT_Q, 2, WEFT_FORMAT,
                 "rank 4, adapter_config.json says 16");
+}
+
+/* model.layers.0.self_attn.q_proj, as PEFT selects it. */
+static void modules_are_selected_as_by_peft(void **state)
+{
+    static const char *const taken[] = {
+        "\"target_modules\":[\"v_proj\",\"q_proj\"]",
+        "\"target_modules\":[\"self_attn.q_proj\"]",
+        "\"target_modules\":null,\"exclude_modules\":[]",
+        "\"target_modules\":\"all-linear\"",
+        "\"target_modules\":\".*\\\\.(?P<which>q|v)_proj\",\"layers_to_transform\":[5]", /* not for patterns */
+        "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":0",
+        "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[3,0],\"layers_pattern\":\"layers\"",
+        "\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[0],\"layers_pattern\":[\"h\",\"lay.*\"]",
+        "\"target_modules\":[\"model.layers.0.self_attn.q_proj\"],\"layers_to_transform\":[5]", /* nor for whole names */
+        "\"target_modules\":[\"q_proj\"],\"exclude_modules\":[\"layers.1.self_attn.q_proj\",\"proj\"]",
+    };
+    static const struct {
+        const char *config, *by;
+    } left_out[] = {
+        {"\"target_modules\":[\"v_proj\"]", "target_modules"},
+        {"\"target_modules\":[\"_proj\",\"attn.q_pro\"]", "target_modules"},
+        {"\"target_modules\":\"q_proj\"", "target_modules"}, /* of the whole name */
+        {"\"target_modules\":[\"q_proj\"],\"exclude_modules\":[\"self_attn.q_proj\"]", "exclude_modules"},
+        {"\"exclude_modules\":\".*q_proj\"", "exclude_modules"},
+        {"\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[1,2]", "layers_to_transform"},
+        {"\"target_modules\":[\"q_proj\"],\"layers_to_transform\":[0],\"layers_pattern\":\"h\"", "layers_to_transform"},
+    };
+    char config[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        snprintf(config, sizeof config, CONFIG ",%s}", taken[i]);
+        weft__adapt *a = open_peft(config, PEFT_Q, 2);
+        weft__adapt_close(&a);
+    }
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        char says[64];
+        snprintf(config, sizeof config, CONFIG ",%s}", left_out[i].config);
+        snprintf(says, sizeof says, "q_proj is left out by %s of", left_out[i].by);
+        refuse_peft(config, PEFT_Q, 2, WEFT_FORMAT, says);
+    }
+    refuse_peft(CONFIG ",\"target_modules\":[1]}", PEFT_Q, 2, WEFT_FORMAT, "target_modules must be a list of names");
+    refuse_peft(CONFIG ",\"target_modules\":\"(q\"}", PEFT_Q, 2, WEFT_FORMAT, "target_modules '(q'");
+    refuse_peft(CONFIG ",\"layers_to_transform\":[\"0\"]}", PEFT_Q, 2, WEFT_FORMAT, "layers_to_transform must be");
 }
 
 #define EXPERT MODULE "block_sparse_moe.experts."
@@ -380,6 +427,39 @@ static void what_is_written_can_be_read(void **state)
     weft__adapt_close(&a);
 }
 
+/* In a folder that holds an adapter, weights never come to lie beside another adapter's configuration: where that cannot be taken away, here
+ * because it is a folder, the old weights stay. */
+static int q_module(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place)
+{
+    (void)tensor, (void)expert;
+    snprintf(out, size, "model.layers.0.self_attn.q_proj");
+    return made_place(arg, out, place);
+}
+
+static void a_folder_is_never_half_of_two_adapters(void **state)
+{
+    (void)state;
+    const weft__adapt_names names = {.arch = "llama", .place = made_place, .module = q_module};
+    weft__adapt *a = open_peft(CONFIG "}", PEFT_Q, 2), *old;
+    weft_error err = {0};
+    char config[256];
+    snprintf(config, sizeof config, "%s/adapter_config.json", peft);
+    assert_int_equal(weft__adapt_write_peft(a, &names, peft, &err), WEFT_OK);
+    assert_int_equal(weft__adapt_open(peft, &names, UINT64_MAX, &old, &err), WEFT_OK);
+    assert_memory_equal(&old->id, &a->id, sizeof a->id);
+    weft__adapt_close(&old);
+    assert_true(!unlink(config) && !mkdir(config, 0777));
+    struct stat before, after;
+    char weights[256];
+    snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", peft);
+    assert_int_equal(stat(weights, &before), 0);
+    assert_int_equal(weft__adapt_write_peft(a, &names, peft, &err), WEFT_IO);
+    assert_non_null(strstr(err.message, "adapter_config.json"));
+    assert_true(!stat(weights, &after) && before.st_ino == after.st_ino);
+    assert_int_equal(rmdir(config), 0);
+    weft__adapt_close(&a);
+}
+
 static void peft_embeddings_are_turned(void **state)
 {
     (void)state;
@@ -437,6 +517,7 @@ static void configurations_are_refused_by_name(void **state)
         {CONFIG ",\"lora_bias\":true}", "lora_bias", WEFT_UNSUPPORTED},
         {CONFIG ",\"layer_replication\":[[0,4]]}", "layer_replication", WEFT_UNSUPPORTED},
         {CONFIG ",\"init_lora_weights\":\"pissa_niter_16\"}", "pissa", WEFT_UNSUPPORTED},
+        {CONFIG ",\"init_lora_weights\":\"OLoRA\"}", "olora", WEFT_UNSUPPORTED},
         {"{\"peft_type\":\"LORA\",\"r\":4,\"lora_alpha\":8,\"bias\":\"all\"}", "bias is \"all\"", WEFT_UNSUPPORTED},
         {CONFIG ",\"rank_pattern\":{\"q_proj\":1.5}}", "1.5", WEFT_FORMAT},
         {CONFIG ",\"alpha_pattern\":{\"(q\":1}}", "pattern '(q'", WEFT_FORMAT},
@@ -504,26 +585,17 @@ static void refused_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pair_has_its_scale),
-        cmocka_unit_test(an_embedding_is_turned),
-        cmocka_unit_test(the_id_is_of_the_content),
-        cmocka_unit_test(hostile_files_are_refused),
-        cmocka_unit_test(what_is_no_file_is_refused),
-        cmocka_unit_test(another_base_is_told_apart),
-        cmocka_unit_test(marks_are_of_the_weights),
-        cmocka_unit_test(rows_of_heads_are_paired),
-        cmocka_unit_test(scales_follow_the_patterns),
-        cmocka_unit_test(experts_come_together),
-        cmocka_unit_test(room_is_counted_before_it_is_taken),
-        cmocka_unit_test(experts_scales_stay_finite),
-        cmocka_unit_test(merged_values_stay_finite),
-        cmocka_unit_test(what_is_written_can_be_read),
-        cmocka_unit_test(peft_embeddings_are_turned),
-        cmocka_unit_test(magnitudes_are_read),
-        cmocka_unit_test(fan_in_fan_out_changes_nothing),
-        cmocka_unit_test(configurations_are_refused_by_name),
-        cmocka_unit_test(patterns_are_tried_so_often),
-        cmocka_unit_test(refused_allocations_leave_nothing),
+        cmocka_unit_test(a_pair_has_its_scale),           cmocka_unit_test(an_embedding_is_turned),
+        cmocka_unit_test(the_id_is_of_the_content),       cmocka_unit_test(hostile_files_are_refused),
+        cmocka_unit_test(what_is_no_file_is_refused),     cmocka_unit_test(another_base_is_told_apart),
+        cmocka_unit_test(marks_are_of_the_weights),       cmocka_unit_test(rows_of_heads_are_paired),
+        cmocka_unit_test(scales_follow_the_patterns),     cmocka_unit_test(modules_are_selected_as_by_peft),
+        cmocka_unit_test(experts_come_together),          cmocka_unit_test(room_is_counted_before_it_is_taken),
+        cmocka_unit_test(experts_scales_stay_finite),     cmocka_unit_test(merged_values_stay_finite),
+        cmocka_unit_test(what_is_written_can_be_read),    cmocka_unit_test(a_folder_is_never_half_of_two_adapters),
+        cmocka_unit_test(peft_embeddings_are_turned),     cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(fan_in_fan_out_changes_nothing), cmocka_unit_test(configurations_are_refused_by_name),
+        cmocka_unit_test(patterns_are_tried_so_often),    cmocka_unit_test(refused_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
