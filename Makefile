@@ -5,6 +5,7 @@ WEFT_SHARED ?= ../shared
 OWN = models/alderbrook.gguf
 MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time
+ASKED = Tell me about Mira.
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
 export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
@@ -56,9 +57,10 @@ debug asan tsan fuzz aarch64:
 
 demo: all
 	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
+	@printf '%s' "$$PROMPT"
 	@build/weft run "$$MODEL" "$$PROMPT" -n 220 --temp 0
-	@[ "$$MODEL" != $(OWN) ] || { printf '\nOne prompt under three adapters, in one batch:\n\n'; \
-		build/weft compare "$$MODEL" 'Tell me about Mira.' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
+	@[ "$$MODEL" != $(OWN) ] || { printf '\nOne prompt, "%s", under three adapters, in one batch:\n\n' '$(ASKED)'; \
+		build/weft compare "$$MODEL" '$(ASKED)' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
 
 check-layers:
 	@scripts/check-layers

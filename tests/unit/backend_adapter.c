@@ -249,6 +249,32 @@ static void test_provider_without(void **state)
     stage_close(&s);
 }
 
+/* ---- numbers ---- */
+
+/* A small A with a large scale is the same adapter: with 2^-40 of the one and 2^40 of the other not a bit differs. */
+static void test_small_a(void **state)
+{
+    (void)state;
+    static const uint32_t types[] = {WEFT_Q4_0, WEFT_Q8_0, WEFT_BF16, WEFT_F32};
+    static float out[2][STAGE_SEQS * N_CTX * V];
+    stage s;
+    model(&s);
+    for (int i = 0; i < 8; i++) {
+        const int small = i % 2;
+        store t;
+        values *v = values_all(3);
+        for (int j = 0; j < EXPERTS * RANK * F; j++) v->a[j] = ldexpf(v->a[j], small ? -40 : 0);
+        for (int j = 0; j < N_WEIGHTS; j++) v->lora[j].scale = small ? 0x1p40f : 1;
+        store_open(&t, s.g, "cpu", "threads=1", 1, WEFT_F32, N_CTX, ROWS);
+        store_adapter(&t, v->lora, types[i / 2]);
+        run_both(&t, out[small]);
+        if (small) assert_memory_equal(out[0], out[1], sizeof out[0]);
+        store_close(&t);
+        weft__free(v);
+    }
+    stage_close(&s);
+}
+
 /* ---- packed weights ---- */
 
 /* A plan made of an image gives the bits of the plan that the image is from, adapters and all. */
@@ -347,13 +373,10 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_products_are_finite),
-        cmocka_unit_test(test_bad_steps),
-        cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_image),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_small_a),   cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,8 +108,24 @@ static weft_status encode(uint32_t dtype, const float *rows, uint8_t *to, int64_
     return WEFT_OK;
 }
 
-static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, uint8_t *rows, weft_error *err)
+/* The scales of blocks have 16 bits and lose some below 2^-14, at magnitudes of A below 2^-7; so a small A is taken times a power of two that
+ * makes its largest magnitude 1 to 2, and B times the inverse. Where no bit was lost before, this changes none. */
+static int exponent_of(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair)
 {
+    const float *a = lora->a;
+    float most = 0;
+    int exponent = 1;
+    if (!pair->mm || (pair->mm->dtype != WEFT_Q8_0 && pair->mm->dtype != WEFT_Q4_0)) return 0;
+    for (int64_t i = 0; i < w->shape.d[2] * w->shape.d[0] * lora->rank; i++) most = fabsf(a[i]) > most ? fabsf(a[i]) : most;
+    if (most > 0) frexpf(most, &exponent);
+    return exponent < 1 ? 1 - exponent : 0;
+}
+
+/* scratch: for the rows of a panel, as floats and as the kernel's type. */
+static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const weft__cpu_pair *pair, int exponent, uint8_t *scratch,
+                          weft_error *err)
+{
+    float *scaled = (float *)scratch;
     const weft__matmul *mm = pair->mm;
     int64_t k = w->shape.d[0], rank = pair->rank;
     weft_dtype_info info = weft_dtype_describe(mm->dtype);
@@ -118,8 +134,10 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
         for (int64_t r = 0; r < rank; r += mm->panel_rows) {
             int64_t n = rank - r < mm->panel_rows ? rank - r : mm->panel_rows;
             uint8_t *to = (uint8_t *)pair->a + (size_t)e * pair->a_expert + (size_t)(r / mm->panel_rows) * pair->a_stride;
-            uint8_t *coded = mm->panel_bytes ? rows : to;
-            weft_status st = encode(mm->dtype, (const float *)lora->a + (e * rank + r) * k, coded, n, k, err);
+            uint8_t *coded = mm->panel_bytes ? (uint8_t *)(scaled + mm->panel_rows * k) : to;
+            const float *a = (const float *)lora->a + (e * rank + r) * k;
+            for (int64_t i = 0; exponent && i < n * k; i++) scaled[i] = ldexpf(a[i], exponent);
+            weft_status st = encode(mm->dtype, exponent ? scaled : a, coded, n, k, err);
             if (st) return weft_fail_within(err, st, "A of the adapter for %s", w->name);
             if (mm->panel_bytes) mm->pack(coded, row_bytes, (int)n, k, to);
         }
@@ -200,9 +218,10 @@ static weft_status fill(const weft_adapter *a, weft_weight_id id, const weft_lor
     if (pair->rank && (st = check_values(a, w, lora, pair, err))) return st;
     if (pair->gain && !all_within(pair->gain, n, 1, FLT_MAX))
         return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s has magnitudes that are no finite numbers", w->name);
-    if (pair->a && (st = fill_a(w, lora, pair, scratch, err))) return st;
+    const int exponent = pair->a ? exponent_of(w, lora, pair) : 0;
+    if (pair->a && (st = fill_a(w, lora, pair, exponent, scratch, err))) return st;
     for (int64_t e = 0; pair->b && e < n_experts; e++)
-        fill_b(a->expand, (const float *)lora->b + e * n * pair->rank, n, pair->rank, lora->scale,
+        fill_b(a->expand, (const float *)lora->b + e * n * pair->rank, n, pair->rank, ldexpf(lora->scale, -exponent),
                (uint8_t *)pair->b + (size_t)e * pair->b_expert);
     return pair->rows ? fill_embedding(a, w, lora, pair, scratch, err) : WEFT_OK;
 }
@@ -216,7 +235,7 @@ static size_t scratch_bytes(const weft_adapter *a, int32_t n_weights)
         const int64_t k = a->program->graph->weights[i].shape.d[0];
         if (pair->rank == 0) continue;
         weft__cpu_need(&most, (size_t)WEFT__EXPAND_ROWS * (size_t)pair->rank * sizeof(float));
-        if (pair->a) weft__cpu_need(&most, (size_t)pair->mm->panel_rows * (size_t)k * sizeof(float)); /* no type has more */
+        if (pair->a) weft__cpu_need(&most, 2 * (size_t)pair->mm->panel_rows * (size_t)k * sizeof(float)); /* no type has more */
     }
     return most;
 }
