@@ -27,7 +27,7 @@ typedef struct weft__data_counts {
     int64_t n_tokens;    /* rows of an epoch */
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
-    int64_t n_cut;     /* conversations that lost their end to n_ctx */
+    int64_t n_cut;     /* conversations that lost their end to n_ctx; a pair counts once */
     int64_t n_dropped; /* segments without anything to learn */
 } weft__data_counts;
 

@@ -60,6 +60,7 @@ static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_
         if (!st) st = take_conversation(d, at, err);
     }
     if (st) return st;
+    d->counts.n_cut = counts.n_cut + (d->counts.n_cut > counts.n_cut); /* of a record, not of each of its texts */
     if (!d->segments[n_segments].n_rows || !d->segments[n_segments + 1].n_rows) {
         int64_t n_cut = d->counts.n_cut;
         d->n_segments = n_segments;

@@ -177,7 +177,8 @@ static weft_train_event event_of(const weft__job *j, int kind)
                               .epoch_rows = j->epoch_rows,
                               .n_segments = c.n_segments,
                               .n_cut = c.n_cut,
-                              .n_dropped = c.n_dropped};
+                              .n_dropped = c.n_dropped,
+                              .n_ctx = j->n_ctx};
 }
 
 static int tell(const weft__job *j, const weft_train_event *e)

@@ -324,6 +324,15 @@ class Adapters(Training):
         self.assertEqual(json.loads(p.stdout)["heldout_better"], 0.5)
 
     @of_files
+    def test_records_that_lose_their_end_are_counted_each_once(self):
+        long = "The owl sat by the mill. " * 9
+        chats = self.write("long.jsonl", "".join(json.dumps({"prompt": f"Who is the {w}?", "completion": long}) + "\n" for w in ("fox", "owl", "cat")))
+        pairs = self.write("long-pairs.jsonl", "".join(json.dumps({"prompt": f"Who is the {w}?", "chosen": "The " + long, "rejected": long}) + "\n" for w in ("fox", "owl")))
+        for out, n, data, more in (("cut-chats", 3, chats, ()), ("cut-pairs", 2, pairs, ("--dpo",))):
+            p = self.adapt(out, "--data", data, "--rank", "2", "--steps", "1", *more)
+            self.assertIn(f"\n{n} records are longer than 48 tokens and lose their end (-c N)\n".encode(), p.stderr)
+
+    @of_files
     def test_adapters_resume_too(self):
         args = ("--data", self.chats, "--rank", "4", "--steps", "6", "--save-every", "3")
         self.adapt("whole-adapter", *args)
