@@ -87,7 +87,9 @@ static void show_plan(training *t, const weft_train_event *e)
             t->p.batch * t->p.accumulate);
     if (e->n_cut)
         fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
-    if (e->n_dropped) fprintf(stderr, "%lld texts hold nothing to learn and are left out\n", (long long)e->n_dropped);
+    if (e->n_dropped)
+        fprintf(stderr, "%lld %s and are left out\n", (long long)e->n_dropped,
+                t->p.dpo_beta > 0 ? "pairs hold nothing to prefer" : "texts hold nothing to learn");
     if (e->step) fprintf(stderr, "going on after step %lld\n", (long long)e->step);
 }
 

@@ -28,7 +28,7 @@ typedef struct weft__data_counts {
     int64_t n_learned;   /* rows with a target */
     int64_t n_segments;
     int64_t n_cut;     /* conversations that lost their end to n_ctx; a pair counts once */
-    int64_t n_dropped; /* segments without anything to learn */
+    int64_t n_dropped; /* segments without anything to learn; pairs whose answers are the same, as far as they are seen */
 } weft__data_counts;
 
 /* Where the next batch begins. {0, 0} is the start. */

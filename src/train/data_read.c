@@ -48,6 +48,20 @@ static weft_status take_conversation(weft__dataset *d, size_t from, weft_error *
     return weft__dataset_put_segment(d, from, n, err);
 }
 
+/* What the model sees and what it learns of two segments is the same to the last token. */
+static int same_segments(const weft__dataset *d, const weft__data_segment *a, const weft__data_segment *b)
+{
+    const size_t n = (size_t)a->n_rows + 1;
+    return a->n_rows == b->n_rows && !memcmp(d->all.ids.data + a->at, d->all.ids.data + b->at, n * sizeof *d->all.ids.data) &&
+           !memcmp(d->all.learn + a->at, d->all.learn + b->at, n);
+}
+
+/* A pair from whose texts something can be learned: answers that are the same, or became so when they lost their ends, have no margin. */
+static int prefers(const weft__dataset *d, const weft__data_segment *pair)
+{
+    return pair[0].n_rows && pair[1].n_rows && !same_segments(d, &pair[0], &pair[1]);
+}
+
 /* Both texts of a pair, or neither. */
 static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_error *err)
 {
@@ -61,7 +75,7 @@ static weft_status take_pair(weft__dataset *d, const weft__record *record, weft_
     }
     if (st) return st;
     d->counts.n_cut = counts.n_cut + (d->counts.n_cut > counts.n_cut); /* of a record, not of each of its texts */
-    if (!d->segments[n_segments].n_rows || !d->segments[n_segments + 1].n_rows) {
+    if (!prefers(d, &d->segments[n_segments])) {
         int64_t n_cut = d->counts.n_cut;
         d->n_segments = n_segments;
         d->all.ids.n = from;

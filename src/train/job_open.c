@@ -180,6 +180,15 @@ static weft_status open_base(weft__job *j, weft_error *err)
     return weft__renderer_init(&j->renderer, j->base.tok, p->chat_template, p->chat_template ? strlen(p->chat_template) : 0, err);
 }
 
+static const char *why_nothing(const weft__data_options *o, const weft__data_counts *c)
+{
+    if (o->pairs && c->n_dropped)
+        return c->n_cut
+                   ? ": of every pair the prompt is longer than the texts may be, or the two answers are the same as far as they fit"
+                   : ": of every pair the two answers are the same";
+    return c->n_cut ? ": every prompt is longer than the texts may be" : "";
+}
+
 static weft_status read_data(weft__job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
 {
     const weft_train_params *p = j->p;
@@ -195,8 +204,7 @@ static weft_status read_data(weft__job *j, const char *const *files, int in_orde
     if (st) return st;
     weft__dataset_counts(*out, &c);
     if (!c.n_segments)
-        return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0],
-                         c.n_cut ? ": every prompt is longer than the texts may be" : "");
+        return weft_fail(err, WEFT_ARGUMENT, "%s: there is nothing to learn in it%s", files[0], why_nothing(&o, &c));
     return WEFT_OK;
 }
 

@@ -333,6 +333,19 @@ class Adapters(Training):
             self.assertIn(f"\n{n} records are longer than 48 tokens and lose their end (-c N)\n".encode(), p.stderr)
 
     @of_files
+    def test_pairs_without_a_difference_are_not_learned(self):
+        alike, unlike = {"prompt": "Who?", "chosen": "The owl!", "rejected": "The owl!"}, {"prompt": "Who?", "chosen": "The owl!", "rejected": "The fox."}
+        long = "The owl sat by the mill. " * 9
+        some = self.write("some-alike.jsonl", "".join(json.dumps(r) + "\n" for r in (alike, unlike, alike)))
+        p = self.adapt("some-alike", "--dpo", "--data", some, "--rank", "2", "--steps", "1")
+        self.assertIn(b"2 pairs hold nothing to prefer and are left out", p.stderr)
+        for name, pair, words in (("alike", alike, b"of every pair the two answers are the same\n"),
+                                  ("cut-alike", {"prompt": "Who?", "chosen": long + "a", "rejected": long + "b"}, b"the same as far as they fit\n")):
+            p = self.adapt(name, "--dpo", "--data", self.write(name + ".jsonl", json.dumps(pair) + "\n"), "--rank", "2", "--steps", "1", status=1)
+            self.assertIn(words, p.stderr)
+            self.assertFalse(os.path.exists(self.path(name + "/adapter.gguf")))
+
+    @of_files
     def test_adapters_resume_too(self):
         args = ("--data", self.chats, "--rank", "4", "--steps", "6", "--save-every", "3")
         self.adapt("whole-adapter", *args)

@@ -252,6 +252,35 @@ static void pairs_come_together(void **state)
     close_world(&w);
 }
 
+/* Answers that are the same, or are cut to the same, have no margin for ever: they are left out, and counted. */
+static void pairs_without_a_difference_are_left_out(void **state)
+{
+    (void)state;
+    world w;
+    weft__data_options o = {.n_ctx = 28, .max_rows = 56, .pairs = 1};
+    weft__data_counts c;
+    weft__train_batch b;
+    open_world(&w, template, o);
+    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox\"}");
+    add(&w, WEFT__DATA_JSONL,
+        "{\"prompt\": \"a\", \"chosen\": \"the fox and the owl sat by the mill, and so did who?\", \"rejected\": \"the fox and the "
+        "owl sat by the mill, and so did the owl\"}");
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_documents, 2);
+    assert_int_equal(c.n_dropped, 2);
+    assert_int_equal(c.n_cut, 1);
+    assert_int_equal(c.n_segments + c.n_tokens + c.n_learned, 0);
+    assert_int_equal(weft__dataset_next(w.d, &b, &w.err), WEFT_ARGUMENT);
+    add(&w, WEFT__DATA_JSONL,
+        "{\"prompt\": \"a\", \"chosen\": \"the fox\", \"rejected\": \"the fox sat\"}"); /* one begins the other */
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_dropped, 2);
+    assert_int_equal(c.n_segments, 2);
+    b = next(&w);
+    assert_int_equal(b.segment[b.n_rows - 1], 1);
+    close_world(&w);
+}
+
 /* ---- order ---- */
 
 enum { N_TEXTS = 60, MAX_BATCHES = 200 };
@@ -521,6 +550,7 @@ int main(void)
         cmocka_unit_test(with_learn_all_prompts_are_learned_too),
         cmocka_unit_test(answers_to_prompts_are_learned),
         cmocka_unit_test(pairs_come_together),
+        cmocka_unit_test(pairs_without_a_difference_are_left_out),
         cmocka_unit_test(every_epoch_has_each_text_once_in_another_order),
         cmocka_unit_test(any_position_resumes_exactly),
         cmocka_unit_test(ids_are_read_in_two_widths),
