@@ -9,7 +9,7 @@
 #include "model/vocab.h"
 #include "weft/weft.h"
 
-enum { PATH = 4096, END = 4096 /* bytes of a tensor that tell it from another */ };
+enum { PATH = 4096 };
 
 static weft_status open_folder(weft__base *b, const char *path, weft_error *err)
 {
@@ -108,12 +108,9 @@ const weft__gguf *weft__base_meta(const weft__base *b)
 static void add_tensor(weft__hasher *h, const weft__tensor_desc *t)
 {
     const uint64_t shape[] = {t->dtype, t->n_dims, t->d[0], t->d[1], t->d[2], t->d[3]};
-    const uint8_t *bytes = weft__tensor_data(t);
-    const size_t n = (size_t)t->n_bytes, end = n < END ? n : END;
     weft__hash_add(h, t->name, strlen(t->name) + 1);
     weft__hash_add(h, shape, sizeof shape);
-    weft__hash_add(h, bytes, end);
-    weft__hash_add(h, bytes + n - end, end);
+    weft__hash_add(h, weft__tensor_data(t), (size_t)t->n_bytes);
 }
 
 uint64_t weft__base_hash(const weft__base *b)

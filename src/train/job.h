@@ -20,7 +20,8 @@ typedef struct weft__job_state {
     double seconds;
 } weft__job_state;
 
-#define WEFT__JOB_MAGIC 0x32424f4a54464557u /* "WEFTJOB2" */
+#define WEFT__JOB_MAGIC 0x33424f4a54464557u      /* "WEFTJOB3" */
+#define WEFT__JOB_MAGIC_ENDS 0x32424f4a54464557u /* "WEFTJOB2": `base` saw the tensors' ends alone */
 
 /* Zero-initialise; close in any case. */
 typedef struct weft__job {

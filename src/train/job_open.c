@@ -270,6 +270,12 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
 
 static weft_status take_state(weft__job *j, const weft__job_state *s, weft_error *err)
 {
+    if (s->magic == WEFT__JOB_MAGIC_ENDS)
+        return weft_fail(
+            err, WEFT_STATE,
+            "%s was written by an earlier weft, which did not look at the whole model and so cannot tell that it is the "
+            "same; go on with that weft, or begin anew in another folder",
+            j->checkpoint);
     if (s->magic != WEFT__JOB_MAGIC) return weft_fail(err, WEFT_FORMAT, "%s was not written by this command", j->checkpoint);
     if (s->data != weft__dataset_hash(j->data))
         return weft_fail(err, WEFT_STATE,

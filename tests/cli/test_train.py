@@ -289,6 +289,22 @@ class Adapters(Training):
         self.assertIn(b"another model", p.stderr)
 
     @of_files
+    def test_a_checkpoint_knows_every_number_of_its_base(self):
+        base, tensors = bytearray(pathlib.Path(self.model).read_bytes()), json.loads(weft("info", self.model, "--json").stdout)["tensors"]
+        at = len(base) - sum(t["bytes"] for t in tensors) + tensors[0]["bytes"] // 2  # the embedding comes first: far from its ends
+        self.assertEqual((tensors[0]["name"], tensors[0]["bytes"]), ("token_embd.weight", 40960))
+        args = ("--data", self.chats, "--rank", "4", "--steps", "2", "-c", "48", "-b", "96", "--out", self.path("inside"))
+        copy = self.path("inside.gguf")
+        pathlib.Path(copy).write_bytes(base)
+        self.assertEqual(weft("adapter", "train", copy, *args).returncode, 0)
+        self.assertEqual(weft("adapter", "train", copy, "--resume", *args).returncode, 0)
+        base[at] ^= 1
+        pathlib.Path(copy).write_bytes(base)
+        p = weft("adapter", "train", copy, "--resume", *args)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"another model", p.stderr)
+
+    @of_files
     def test_more_tokens_than_the_model_has_are_refused(self):
         model = gguf_maker.Model()
         for name in ("token_embd.weight", "output.weight"):
