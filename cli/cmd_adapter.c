@@ -8,6 +8,7 @@
 #include "adapter_train.h"
 #include "base/json.h"
 #include "commands.h"
+#include "outputs.h"
 #include "terminal.h"
 
 /* ---- info ---- */
@@ -119,8 +120,12 @@ static int convert_command(int argc, char **argv)
         fprintf(stderr, "weft adapter convert: --base is missing\n");
         return EXIT_USAGE;
     }
+    const char *out = argv[first + 1];
+    if (output_is_input("adapter convert", out, argv[first]) || output_is_input("adapter convert", out, base) ||
+        output_is_another("adapter convert", out, 1))
+        return EXIT_FAILED;
     weft_status st = open_both(argv[first], base, &file, &adapter, &err);
-    if (!st) st = weft_adapter_file_save(adapter, file, argv[first + 1], &err);
+    if (!st) st = weft_adapter_file_save(adapter, file, out, &err);
     weft_adapter_file_close(&adapter);
     weft_file_close(&file);
     return st ? report("adapter convert", &err) : EXIT_DONE;
@@ -194,6 +199,14 @@ static weft_status merge(const struct merge_options *o, const char *base, const 
     return st;
 }
 
+static int merge_spares(const struct merge_options *o, const char *base, const char *out)
+{
+    if (output_is_input("adapter merge", out, base)) return 0;
+    for (int i = 0; i < o->adapters.n; i++)
+        if (output_is_input("adapter merge", out, o->adapter[i].path)) return 0;
+    return !output_is_another("adapter merge", out, o->method != NULL);
+}
+
 static int merge_usage(const char *message)
 {
     fprintf(stderr, "weft adapter merge: %s\n", message);
@@ -231,6 +244,7 @@ static int merge_command(int argc, char **argv)
     if (o.method && method_of(o.method) == N_METHODS) return merge_usage("--method must be cat, linear, slerp, ties or dare");
     if (o.method && o.type) return merge_usage("--type is for a merged model; an adapter keeps 32 bits");
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;
 }
 

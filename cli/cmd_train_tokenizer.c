@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "prompt.h"
 #include "terminal.h"
 #include "weft/train.h"
@@ -82,6 +83,9 @@ int cmd_train_tokenizer(int argc, char **argv)
         fprintf(stderr, "weft train-tokenizer: at most %d of --special and of --word\n", LIST_MAX - 1);
         return EXIT_USAGE;
     }
+    for (int i = first; i < argc; i++)
+        if (output_is_input("train-tokenizer", o.out, argv[i])) return EXIT_FAILED;
+    if (output_is_input("train-tokenizer", o.out, o.chat_template)) return EXIT_FAILED;
     weft_error err = {0};
     if (learn(&o, argv + first, argc - first, &r, &err)) return report("train-tokenizer", &err);
     if (o.json)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "outputs.h"
 #include "prompt.h"
 #include "terminal.h"
 
@@ -210,6 +211,22 @@ static int check(training *t, const char *command)
     return EXIT_DONE;
 }
 
+/* 1 after a message when one of the inputs is a file that the run writes. */
+static int writes_over_input(const training *t, const char *command)
+{
+    const char *const written[] = {"checkpoint.gguf", t->p.lora_rank ? "adapter.gguf" : "model.gguf", "loss.jsonl", "loss.svg"};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        char out[4096];
+        int found = snprintf(out, sizeof out, "%s/%s", t->p.out, written[i]) < (int)sizeof out &&
+                    (output_is_input(command, out, t->p.base) || output_is_input(command, out, t->p.tokenizer) ||
+                     output_is_input(command, out, t->chat_template));
+        for (int k = 0; k < t->data.n && !found; k++) found = output_is_input(command, out, t->data.items[k]);
+        for (int k = 0; k < t->heldout.n && !found; k++) found = output_is_input(command, out, t->heldout.items[k]);
+        if (found) return 1;
+    }
+    return 0;
+}
+
 static weft_status run(training *t, telling *x, weft_error *err)
 {
     char *source = NULL;
@@ -242,6 +259,7 @@ int training_run(training *t, const char *command)
     telling x = {.t = t};
     int rc = check(t, command);
     if (rc) return rc;
+    if (writes_over_input(t, command)) return EXIT_FAILED;
     weft_status st = run(t, &x, &err);
     end_line(t);
     if (st == WEFT_CANCELLED) fprintf(stderr, "weft %s: %s is saved; --resume goes on\n", command, t->p.out);

@@ -397,6 +397,36 @@ class Adapters(Training):
         self.assertIn(b"not finite", p.stderr)  # of twelve batches in a row four are spoiled: no step comes about
 
     @of_files
+    def test_what_is_read_is_not_written_over(self):
+        self.adapt("read", "--data", self.chats, "--rank", "2", "--steps", "1")
+        adapter, model, link, folder = self.path("read/adapter.gguf"), self.path("model-copy.gguf"), self.path("linked.gguf"), self.path("read-peft")
+        shutil.copy(self.model, model)
+        self.assertEqual(weft("adapter", "convert", adapter, folder, "--base", model).returncode, 0)
+        os.symlink(adapter, link)
+        curve = self.write("read/loss.jsonl", "{\"text\": \"the owl\"}\n")
+        def state():
+            return {os.path.join(d, f): pathlib.Path(d, f).read_bytes() for top in (self.path("read"), folder) for d, _, names in os.walk(top) for f in names}, self.bytes_of("model-copy.gguf"), os.readlink(link)
+        before, use, read, other = state(), ("--adapter", "a=" + adapter), b" is what is read", b"would be written over it"
+        for args, words in (
+                (("adapter", "merge", model, model, *use), read), (("adapter", "merge", model, adapter, *use), read),
+                (("adapter", "merge", model, adapter, *use, "--method", "cat"), read), (("adapter", "merge", model, link, *use, "--method", "cat"), read),
+                (("adapter", "merge", model, self.model, *use, "--method", "cat"), other),
+                (("adapter", "merge", model, self.path("read/adapter.gguf"), "--adapter", "a=" + folder), other),
+                (("adapter", "merge", model, folder, "--adapter", "a=" + folder, "--method", "cat"), read),
+                (("adapter", "convert", adapter, adapter, "--base", model), read), (("adapter", "convert", folder, folder, "--base", model), read),
+                (("adapter", "convert", folder, model, "--base", model), read), (("adapter", "convert", folder, self.model, "--base", model), other),
+                (("adapter", "train", model, "--data", curve, "--out", self.path("read"), "-c", "48", "-b", "96", "--steps", "1", "--resume"), read),
+                (("adapter", "train", model, "--data", self.chats, "--heldout", curve, "--out", self.path("read")), read),
+                (("train", self.text, "--base", model, "--tokenizer", self.vocab, "--out", os.path.dirname(model)), b"give --tokenizer"),
+                (("train", self.text, "--base", self.model, "--out", os.path.dirname(self.model)), read)):
+            p = weft(*args)
+            self.assertNotEqual(p.returncode, 0, args)
+            self.assertIn(words, p.stderr, args)
+            self.assertEqual(state(), before, args)
+        again = ("adapter", "convert", folder, self.path("again.gguf"), "--base", model)
+        self.assertEqual([weft(*again).returncode, weft(*again).returncode], [0, 0])  # an adapter over an adapter, as ever
+
+    @of_files
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
         self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)

@@ -58,6 +58,15 @@ class TrainTokenizer(unittest.TestCase):
         self.assertEqual(json.loads(p.stdout), {"tokens": 262, "merges": 1, "bytes": 4})
         self.assertIn(b"no more pairs: 262 tokens of 2048", p.stderr)
 
+    def test_what_is_read_is_not_written_over(self):
+        other = self.path("other.txt")
+        os.link(self.text, other)  # the same file by another name
+        for out, args in ((self.text, ()), (other, ()), (self.template, ("--chat-template", self.template))):
+            p = weft("train-tokenizer", self.text, "-o", out, "--vocab", "330", *args)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertIn(out.encode() + b" is what is read", p.stderr)
+        self.assertEqual([pathlib.Path(f).read_text(encoding="utf-8") for f in (self.text, self.template)], [TEXT, TEMPLATE])
+
     def test_what_is_wrong_is_named(self):
         out = self.path("out.gguf")
         for args, status, words in ((("nowhere.txt", "-o", out), 1, b"nowhere.txt"), ((self.text,), 2, b"-o is missing"),
