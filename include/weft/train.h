@@ -109,7 +109,8 @@ typedef struct weft_train_params {
     int64_t n_warmup; /* -1: a fiftieth of all */
     float epochs;
     int32_t recompute; /* 1: less memory, more time */
-    /* Output: a folder, made when it is missing. In it appear model.gguf or adapter.gguf, checkpoint.gguf, loss.jsonl and loss.svg. */
+    /* Output: a folder, made when it is missing (and removed when the run is refused). In it appear model.gguf or adapter.gguf,
+     * checkpoint.gguf, loss.jsonl and loss.svg. */
     const char *out;
     int32_t resume;         /* 1: go on from the checkpoint there; the parameters and data must be those it was made with */
     int32_t heldout_tokens; /* of the held-out data at most, each time; 0: all */
@@ -122,9 +123,9 @@ WEFT_API void weft_train_params_default(weft_train_params *params);
 /* Trains. The result depends on the parameters, the data and the kind of processor, never on threads or interruptions: a run that was stopped or killed and is
  * resumed gives the same files, bit for bit. A record that is malformed is named with file and line before anything else is done.
  * Conversations longer than n_ctx lose their end (n_cut), texts without anything to learn are left out (n_dropped), and so are pairs whose
- * answers are the same, as far as they fit. Fails with
- * WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder holds a run), WEFT_STATE (a checkpoint of another
- * run), WEFT_LIMIT (losses that are not finite), WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED. */
+ * answers are the same, as far as they fit. Fails with WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder
+ * holds a run, or is a file), WEFT_STATE (a checkpoint of another run), WEFT_LIMIT (losses that are not finite), WEFT_IO, WEFT_NO_MEMORY,
+ * WEFT_CANCELLED. */
 WEFT_API weft_status weft_train(const weft_train_params *params, weft_error *err);
 
 #ifdef __cplusplus

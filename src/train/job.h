@@ -35,6 +35,7 @@ typedef struct weft__job {
     int32_t n_ctx;    /* tokens of a text */
     char *checkpoint; /* paths in the folder */
     char *result;
+    int made_folder; /* by this job */
     int64_t n_steps, n_rows;
     double seconds;   /* of all steps so far */
     uint64_t peak_ns; /* when the multipliers' limit was last measured; 0: not yet */

@@ -95,10 +95,21 @@ static int exists(const char *path)
     return stat(path, &s) == 0;
 }
 
-/* Makes the folder, and its name last; a file system that cannot is let pass. */
-static weft_status make_folder(const char *out, weft_error *err)
+static int is_folder(const char *path)
 {
-    if (mkdir(out, 0777)) return errno == EEXIST ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: %s", out, strerror(errno));
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Makes the folder, and its name last; a file system that cannot is let pass. *made: it was not there. */
+static weft_status make_folder(const char *out, int *made, weft_error *err)
+{
+    if (mkdir(out, 0777)) {
+        if (errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", out, strerror(errno));
+        return is_folder(out) ? WEFT_OK
+                              : weft_fail(err, WEFT_EXISTS, "%s is no folder; give one, or a name that is not there yet", out);
+    }
+    *made = 1;
     char *parent = path_in(out, "..");
     if (!parent) return weft_fail(err, WEFT_NO_MEMORY, "no memory for training");
     int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -135,7 +146,7 @@ static void remove_leftovers(const char *out)
 static weft_status open_folder(weft__job *j, weft_error *err)
 {
     const weft_train_params *p = j->p;
-    weft_status st = make_folder(p->out, err);
+    weft_status st = make_folder(p->out, &j->made_folder, err);
     if (st) return st;
     if (access(p->out, W_OK | X_OK)) return weft_fail(err, WEFT_IO, "%s: %s", p->out, strerror(errno));
     j->checkpoint = path_in(p->out, "checkpoint.gguf");
@@ -328,6 +339,7 @@ weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error 
     if (!st) st = open_trainer(j, err);
     if (!st && p->resume) st = resume(j, err);
     if (!st) st = open_curve(j, err);
+    if (st && j->made_folder) rmdir(p->out); /* while it is empty, as it was made */
     return st;
 }
 

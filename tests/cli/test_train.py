@@ -239,6 +239,26 @@ class Models(Training):
             self.assertIn(words, p.stderr)
 
 
+    @of_files
+    def test_a_refused_run_leaves_nothing(self):
+        empty = self.write("nothing.jsonl", "\n")
+        wrong = ["train", empty, "--tokenizer", self.vocab, *SHAPE, "--out"]
+        for out, made in (("unmade", False), ("made", True)):
+            if made:
+                os.mkdir(self.path(out))
+            p = weft(*wrong, self.path(out))
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"nothing to learn", p.stderr)
+            self.assertEqual(os.path.exists(self.path(out)), made)  # a folder that was there stays
+        p = weft(*self.command("unmade", "--resume"))
+        self.assertIn(b"no checkpoint", p.stderr)
+        self.assertFalse(os.path.exists(self.path("unmade")))
+        p = weft(*wrong, empty)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"nothing.jsonl is no folder", p.stderr)
+        self.assertEqual(pathlib.Path(empty).read_text(encoding="utf-8"), "\n")
+
+
 class Adapters(Training):
     def test_an_adapter_learns_answers(self):
         self.adapt("owl", "--data", self.chats, "--rank", "8", "--epochs", "60", "--lr", "2e-2")
