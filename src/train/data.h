@@ -1,7 +1,7 @@
 /* data.h: what a model learns from: files to packed batches, in an order that a seed decides.
  *
  * A dataset is filled (add...), then read (next...). Files: text (documents separated by the end-of-text token as it is spelled; line
- * breaks beside it do not count), JSONL (record.h), and ids (.u16, .u32: little-endian numbers; EOS ends a document). Texts longer than
+ * breaks beside it do not count), JSONL (record.h), both without a byte-order mark before them, and ids (.u16, .u32: little-endian numbers; EOS ends a document). Texts longer than
  * n_ctx become several segments, of which every token but the first is learned once; longer conversations lose their end.
  * Invariant: the batches are a function of the files' contents in their order, the tokenizer and the options; a position names one of
  * them exactly. A batch never mixes epochs. One thread. */

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 #include "train/data_parts.h"
+#include "train/text_file.h"
 
 static weft_status no_memory(weft_error *err)
 {
@@ -116,9 +117,10 @@ static int is_blank(const char *s, size_t n)
 
 static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
 {
-    weft_status st = WEFT_OK;
-    size_t line = 0;
-    for (const char *at = s, *end = s + n, *next; !st && at < end; at = next) {
+    size_t line = 0, skip;
+    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    if (st) return weft_fail_within(err, st, "%s", name);
+    for (const char *at = s + skip, *end = s + n, *next; !st && at < end; at = next) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((nl ? nl : end) - at);
         weft__record record;
@@ -155,8 +157,10 @@ static weft_status read_text(weft__dataset *d, const char *name, const char *s, 
 {
     const weft__tokenizer *tok = d->renderer->tok;
     weft__slice end = weft__tokenizer_text(tok, weft__tokenizer_role(tok, WEFT__ROLE_EOS));
-    weft_status st = WEFT_OK;
-    for (size_t at = 0, len; !st && at < n; at += len + end.len) {
+    size_t skip;
+    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    if (st) return weft_fail_within(err, st, "%s", name);
+    for (size_t at = skip, len; !st && at < n; at += len + end.len) {
         const char *stop = end.len ? memmem(s + at, n - at, end.data, end.len) : NULL;
         len = stop ? (size_t)(stop - s) - at : n - at;
         st = read_document(d, s + at, len, err);

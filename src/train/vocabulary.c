@@ -8,6 +8,7 @@
 #include "model/vocab.h"
 #include "text/bpe_train.h"
 #include "text/chat_template.h"
+#include "train/text_file.h"
 #include "weft/train.h"
 
 enum { BOS, EOS, PAD, BEGIN, END, N_OWN };
@@ -51,9 +52,11 @@ static weft_status read_files(weft__bpe_training *t, const char *const *files, i
     weft_status st = WEFT_OK;
     for (int32_t i = 0; !st && i < n; i++) {
         weft_buffer *file = NULL;
+        size_t skip = 0;
         st = weft__mem_map(files[i], &file, err);
-        if (!st) st = weft__bpe_train_add(t, file->data, (size_t)file->n_bytes, err);
-        if (!st) *n_bytes += file->n_bytes;
+        if (!st) st = weft__text_file_begin(file->data, (size_t)file->n_bytes, &skip, err);
+        if (!st) st = weft__bpe_train_add(t, (const char *)file->data + skip, (size_t)file->n_bytes - skip, err);
+        if (!st) *n_bytes += file->n_bytes - skip;
         else weft_fail_within(err, st, "%s", files[i]);
         weft_buffer_release(&file);
         if (!st && p->progress && p->progress(p->progress_arg, "reading", (double)(i + 1) / n))

@@ -228,6 +228,7 @@ class Models(Training):
                 (self.command("base", "--resume", "--steps", "120", "--lr", "1e-2", "--rope-base", "500"), 1, b"another model"),
                 (["train", bad, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"bad.jsonl:2: \"messages\" is no list"),
                 (["train", empty, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"nothing to learn"),
+                (["train", self.vocab, "--tokenizer", self.vocab, "--out", self.path("fresh"), *SHAPE], 1, b"vocab.gguf: it is a GGUF file, not text"),
                 (["train", self.text, "--out", self.path("fresh")], 2, b"give --tokenizer"),
                 (["train", self.text, "--tokenizer", self.vocab], 2, b"--out is missing"),
                 (self.command("fresh", "--optimizer", "magic"), 2, b"adamw or sgd"),

@@ -52,6 +52,11 @@ class TrainTokenizer(unittest.TestCase):
         one, two = (pathlib.Path(self.train(n)).read_bytes() for n in ("1.gguf", "2.gguf"))
         self.assertEqual(one, two)
 
+    def test_a_byte_order_mark_is_no_text(self):
+        plain = pathlib.Path(self.train("plain.gguf")).read_bytes()
+        self.write("text.txt", "\ufeff" + TEXT)
+        self.assertEqual(pathlib.Path(self.train("marked.gguf")).read_bytes(), plain)
+
     def test_a_text_with_few_pairs_gives_fewer_tokens_and_says_so(self):
         p = weft("train-tokenizer", self.write("few.txt", "abab"), "-o", self.path("few.gguf"), "--json")
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -75,6 +80,7 @@ class TrainTokenizer(unittest.TestCase):
                                     ((self.text, "-o", out, "--vocab", "262", "--special", "<a>"), 1, b"263"),
                                     ((self.text, "-o", out, "--word", "<a>", "--word", "<a>"), 1, b"'<a>' is named twice"),
                                     ((self.text, "-o", out, "--chat-template", self.write("bad", "{% if %}")), 1, b"chat template"),
+                                    ((self.train("v.gguf"), "-o", out), 1, b"v.gguf: it is a GGUF file, not text"),
                                     ((self.write("one", "a"), "-o", out), 1, b"nothing to learn from")):
             p = weft("train-tokenizer", *args)
             self.assertEqual(p.returncode, status, (args, p.stderr))

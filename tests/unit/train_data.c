@@ -377,6 +377,40 @@ static void any_position_resumes_exactly(void **state)
     close_world(&w);
 }
 
+/* ---- byte-order marks ---- */
+
+/* One at the beginning of a file changes nothing; ids have none. */
+static void a_byte_order_mark_is_no_text(void **state)
+{
+    static const struct {
+        weft__data_form form;
+        const char *bytes;
+    } files[] = {{WEFT__DATA_TEXT, "\xEF\xBB\xBFthe fox<|stop|>\n\xEF\xBB\xBFthe owl"},
+                 {WEFT__DATA_JSONL, "\xEF\xBB\xBF{\"text\": \"the fox\"}\r\n{\"text\": \"\xEF\xBB\xBFthe owl\"}\n"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        world with, without;
+        open_world(&with, NULL, plain);
+        open_world(&without, NULL, plain);
+        add(&with, files[i].form, files[i].bytes);
+        add(&without, files[i].form, files[i].bytes + 3);
+        assert_true(weft__dataset_hash(with.d) == weft__dataset_hash(without.d));
+        weft__train_batch b = next(&with);
+        expect_segment(&with, &b, 0, "<|start|>the fox", "the fox<|stop|>");
+        expect_segment(&with, &b, 1, "<|start|>\xEF\xBB\xBFthe owl", "\xEF\xBB\xBFthe owl<|stop|>"); /* inside it is text */
+        close_world(&without);
+        close_world(&with);
+    }
+    world w;
+    open_world(&w, NULL, plain);
+    add(&w, WEFT__DATA_TEXT, "\xEF\xBB\xBF"); /* nothing behind it */
+    add(&w, WEFT__DATA_JSONL, "\xEF\xBB\xBF");
+    weft__data_counts c;
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_documents, 0);
+    close_world(&w);
+}
+
 /* ---- ids ---- */
 
 static void ids_are_read_in_two_widths(void **state)
@@ -458,6 +492,9 @@ static void malformed_records_are_named(void **state)
     refuse(NULL, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
     refuse(forgetful, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
            "f:1: turn 4: the chat template writes earlier turns differently");
+    refuse(template, plain, WEFT__DATA_TEXT, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
+    refuse(template, plain, WEFT__DATA_JSONL, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
+    refuse(template, plain, WEFT__DATA_JSONL, "\xEF\xBB\xBF{]", 5, WEFT_FORMAT, "f:1: line 1, column 2");
     refuse(template, plain, WEFT__DATA_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
     refuse(template, plain, WEFT__DATA_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
 }
@@ -553,6 +590,7 @@ int main(void)
         cmocka_unit_test(pairs_without_a_difference_are_left_out),
         cmocka_unit_test(every_epoch_has_each_text_once_in_another_order),
         cmocka_unit_test(any_position_resumes_exactly),
+        cmocka_unit_test(a_byte_order_mark_is_no_text),
         cmocka_unit_test(ids_are_read_in_two_widths),
         cmocka_unit_test(malformed_records_are_named),
         cmocka_unit_test(what_teaches_nothing_is_counted),
