@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "adapt/adapt.h"
-#include "adapt/adapt.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
