@@ -1,5 +1,6 @@
 /* data_read.c: files to documents, documents to segments (data.h). */
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "mem/mem.h"
@@ -210,7 +211,7 @@ weft__data_form weft__data_form_of(const char *path)
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t k = strlen(forms[i].end);
-        if (n >= k && !strcmp(path + n - k, forms[i].end)) return forms[i].form;
+        if (n >= k && !strcasecmp(path + n - k, forms[i].end)) return forms[i].form;
     }
     return WEFT__DATA_TEXT;
 }

@@ -19,7 +19,8 @@ weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, c
     weft__slice own = weft__tokenizer_chat_template(tok);
     r->n_names = weft__chat_tokens(tok, r->names);
     if (!source && !own.data) return WEFT_OK;
-    return weft__chat_template_create(source ? source : own.data, source ? n : own.len, &r->tmpl, err);
+    r->source = source ? (weft__slice){source, n} : own;
+    return weft__chat_template_create(r->source.data, r->source.len, &r->tmpl, err);
 }
 
 void weft__renderer_free(weft__renderer *r)
@@ -90,6 +91,60 @@ static weft_status render_plain(const weft__renderer *r, const weft__json *promp
     if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
     if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
     return st ? st : put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
+}
+
+/* ---- roles: most templates write any, so that a misspelled one would be learned as it stands ---- */
+
+/* The template spells it as a string: 'ipython', "observation". */
+static int is_spelled(const weft__slice *source, const char *role, size_t n)
+{
+    enum { MOST = 64 };
+    char word[MOST];
+    if (!n || n + 2 > MOST) return 0;
+    memcpy(word + 1, role, n);
+    for (const char *quote = "'\""; *quote; quote++) {
+        word[0] = word[n + 1] = *quote;
+        if (memmem(source->data, source->len, word, n + 2)) return 1;
+    }
+    return 0;
+}
+
+static int is_role(const weft__renderer *r, const char *role, size_t n)
+{
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (n == strlen(roles[i]) && !memcmp(role, roles[i], n)) return 1;
+    return is_spelled(&r->source, role, n);
+}
+
+static weft_status check_role(const weft__renderer *r, const weft__json *m, const char *where, size_t i, weft_error *err)
+{
+    const char *name;
+    size_t n;
+    if (!weft__json_string(weft__json_get(m, "role"), &name, &n) || is_role(r, name, n)) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT,
+                     "%s[%zu].role is '%.40s'; it must be system, developer, user, assistant, tool, function, or one that the "
+                     "chat template names",
+                     where, i, name);
+}
+
+/* A string, a message or messages. */
+static weft_status check_roles(const weft__renderer *r, const weft__json *v, const char *where, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return check_role(r, v, where, 0, err);
+    for (size_t i = 0; weft__json_kind_of(v) == WEFT__JSON_ARRAY && !st && i < weft__json_size(v); i++)
+        st = check_role(r, weft__json_at(v, i), where, i, err);
+    return st;
+}
+
+static weft_status check_all_roles(const weft__renderer *r, const weft__record *record, const weft__json *answer, int rejected,
+                                   weft_error *err)
+{
+    const char *whose = rejected ? "rejected" : record->kind == WEFT__RECORD_PAIR ? "chosen" : "completion";
+    weft_status st = check_roles(r, record->messages, "messages", err);
+    if (!st) st = check_roles(r, record->prompt, "prompt", err);
+    return st ? st : check_roles(r, answer, whose, err);
 }
 
 /* ---- conversations ---- */
@@ -219,7 +274,7 @@ weft_status weft__render(const weft__renderer *r, const weft__record *record, in
     if (record->kind == WEFT__RECORD_TEXT)
         return weft__json_string(record->text, &text, &n) ? weft__render_text(r, text, n, out, err) : WEFT_OK;
     if (!r->tmpl) st = render_plain(r, record->prompt, answer, out, err);
-    else st = render_turns(r, record, answer, most, out, err);
+    else if (!(st = check_all_roles(r, record, answer, rejected, err))) st = render_turns(r, record, answer, most, out, err);
     if (st) out->ids.n = before;
     return st;
 }

@@ -14,12 +14,13 @@
 typedef struct weft__renderer {
     const weft__tokenizer *tok;
     weft__chat_template *tmpl; /* NULL: none */
+    weft__slice source;        /* of the template */
     weft__chat_token names[WEFT__CHAT_TOKENS];
     size_t n_names;
 } weft__renderer;
 
-/* `source`[0..n): a chat template instead of the tokenizer's own, or NULL. The
- * tokenizer is borrowed. */
+/* `source`[0..n): a chat template instead of the tokenizer's own, or NULL. It and the
+ * tokenizer are borrowed. */
 weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, const char *source, size_t n, weft_error *err);
 void weft__renderer_free(weft__renderer *r);
 
@@ -33,9 +34,9 @@ void weft__rendered_free(weft__rendered *out);
 
 /* Appends the record's tokens; of a pair those with the chosen answer, or with `rejected` the others. Once a conversation has more than
  * `most` tokens its later turns are left out, unread: each answer renders all that stands before it, so a long one would take the square
- * of its turns. Text begins with BOS and ends
+ * of its turns. Roles are those that weft serve takes, and those that the template spells as strings. Text begins with BOS and ends
  * with EOS where the vocabulary has them, and is learned as a whole. Fails with WEFT_ARGUMENT (the template refuses the record),
- * WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
+ * WEFT_FORMAT (a role), WEFT_UNSUPPORTED (no template for a conversation; a template that rewrites earlier turns), WEFT_NO_MEMORY, and as encoding does;
  * *out keeps what it had before then. */
 weft_status weft__render(const weft__renderer *r, const weft__record *record, int rejected, size_t most, weft__rendered *out,
                          weft_error *err);

@@ -174,6 +174,31 @@ static void the_assistants_words_are_learned(void **state)
     close_world(&w);
 }
 
+/* The roles that weft serve takes, and those that the template spells. */
+static void roles_are_known_ones_or_the_template_s(void **state)
+{
+    static const char *const known[] = {"system", "developer", "user", "assistant", "tool", "function"};
+    static const char naming[] =
+        "{%- for m in messages %}{% if m.role == \"critic\" or m.role == 'owl' %}!{% endif %}{{ m.content }}<|im_end|>"
+        "{% endfor %}";
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        char line[200];
+        world w;
+        weft__data_counts c;
+        snprintf(line, sizeof line,
+                 "{\"messages\": [{\"role\": \"%s\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}",
+                 i < 6    ? known[i]
+                 : i == 6 ? "critic"
+                          : "owl");
+        open_world(&w, i < 6 ? template : naming, plain);
+        add(&w, WEFT__DATA_JSONL, line);
+        weft__dataset_counts(w.d, &c);
+        assert_int_equal(c.n_segments, 1);
+        close_world(&w);
+    }
+}
+
 static void with_learn_all_prompts_are_learned_too(void **state)
 {
     (void)state;
@@ -435,6 +460,7 @@ static void ids_are_read_in_two_widths(void **state)
     assert_int_equal(weft__data_form_of("a.u16"), WEFT__DATA_U16);
     assert_int_equal(weft__data_form_of("a.u32"), WEFT__DATA_U32);
     assert_int_equal(weft__data_form_of("a.jsonl"), WEFT__DATA_JSONL);
+    assert_int_equal(weft__data_form_of("A.JSONL"), WEFT__DATA_JSONL);
     assert_int_equal(weft__data_form_of("jsonl"), WEFT__DATA_TEXT);
 }
 
@@ -451,9 +477,23 @@ static void refuse(const char *chat_template, weft__data_options o, weft__data_f
     close_world(&w);
 }
 
+static const weft__data_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
+
 static void malformed_records_are_named(void **state)
 {
     (void)state;
+    const struct {
+        weft__data_options o;
+        const char *line, *where;
+    } roles[] = {
+        {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
+         "messages[1]"},
+        {plain, "{\"prompt\": [{\"role\": \"critic\", \"content\": \"a\"}], \"completion\": \"b\"}", "prompt[0]"},
+        {pairs_of_16,
+         "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": [{\"role\": \"assistant\", \"content\": \"c\"}, {\"role\": "
+         "\"critic\", \"content\": \"d\"}]}",
+         "rejected[1]"},
+    };
     static const struct {
         const char *line, *words;
     } cases[] = {
@@ -484,7 +524,12 @@ static void malformed_records_are_named(void **state)
         int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", cases[i].line);
         refuse(template, plain, WEFT__DATA_JSONL, bytes, (size_t)n, WEFT_FORMAT, cases[i].words);
     }
-    weft__data_options pairs = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        char words_of[80];
+        snprintf(words_of, sizeof words_of, "f:1: %s.role is 'critic'; it must be system,", roles[i].where);
+        refuse(template, roles[i].o, WEFT__DATA_JSONL, roles[i].line, strlen(roles[i].line), WEFT_FORMAT, words_of);
+    }
+    const weft__data_options pairs = pairs_of_16;
     const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}", *two = "{\"text\": \"a\"}";
     refuse(template, pairs, WEFT__DATA_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
     refuse(template, pairs, WEFT__DATA_JSONL, two, strlen(two), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
@@ -584,6 +629,7 @@ int main(void)
         cmocka_unit_test(text_is_learned_whole),
         cmocka_unit_test(long_texts_are_cut_and_every_token_is_learned_once),
         cmocka_unit_test(the_assistants_words_are_learned),
+        cmocka_unit_test(roles_are_known_ones_or_the_template_s),
         cmocka_unit_test(with_learn_all_prompts_are_learned_too),
         cmocka_unit_test(answers_to_prompts_are_learned),
         cmocka_unit_test(pairs_come_together),
