@@ -216,13 +216,14 @@ static int merge_usage(const char *message)
 static int merge_command(int argc, char **argv)
 {
     static struct merge_options o = {.density = 1};
-    int first;
+    int first, density = 0, seed = 0; /* given */
     const option_spec options[] = {
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:WEIGHT]; may be repeated", 0, 0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "of the merged model, as of weft quantize (each tensor's own)", 0, 0, NULL},
         {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0, 0, NULL},
-        {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1, NULL},
-        {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, NULL},
+        {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1,
+         &density},
+        {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, &seed},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
     };
@@ -243,6 +244,9 @@ static int merge_command(int argc, char **argv)
     if (o.adapters.n == 0) return merge_usage("--adapter is missing");
     if (o.method && method_of(o.method) == N_METHODS) return merge_usage("--method must be cat, linear, slerp, ties or dare");
     if (o.method && o.type) return merge_usage("--type is for a merged model; an adapter keeps 32 bits");
+    int dare = o.method && !strcmp(o.method, "dare"), ties = o.method && !strcmp(o.method, "ties");
+    if (density && !dare && !ties) return merge_usage("--density is for --method ties and dare; leave it out");
+    if (seed && !dare) return merge_usage("--seed is for --method dare; leave it out");
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;

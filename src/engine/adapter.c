@@ -2,6 +2,7 @@
  * Immutable once made: any thread may read. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "engine/handles.h"
@@ -164,7 +165,7 @@ weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, 
 static int ends_in_gguf(const char *path)
 {
     size_t n = strlen(path);
-    return n > 5 && !strcmp(path + n - 5, ".gguf");
+    return n > 5 && !strcasecmp(path + n - 5, ".gguf");
 }
 
 weft_status weft_adapter_file_save(const weft_adapter_file *f, const weft_file *base, const char *path, weft_error *err)

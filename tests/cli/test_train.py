@@ -444,8 +444,18 @@ class Adapters(Training):
             self.assertNotEqual(p.returncode, 0, args)
             self.assertIn(words, p.stderr, args)
             self.assertEqual(state(), before, args)
-        again = ("adapter", "convert", folder, self.path("again.gguf"), "--base", model)
+        again = ("adapter", "convert", folder, self.path("again.GGUF"), "--base", model)
         self.assertEqual([weft(*again).returncode, weft(*again).returncode], [0, 0])  # an adapter over an adapter, as ever
+        self.assertTrue(os.path.isfile(self.path("again.GGUF")))  # the ending says what it is, in any case
+
+    @of_files
+    def test_options_that_a_merge_does_not_use_are_refused(self):
+        for args, words in ((("--method", "cat", "--density", "0.5"), b"--density is for --method ties and dare"), (("--density", "1"), b"--density is for"),
+                            (("--method", "linear", "--seed", "0"), b"--seed is for --method dare"), (("--method", "ties", "--density", "0.5", "--seed", "3"), b"--seed is for"),
+                            (("--seed", "3"), b"--seed is for")):
+            p = weft("adapter", "merge", self.model, self.path("unmerged.gguf"), "--adapter", "a=" + self.path("nowhere.gguf"), *args)
+            self.assertEqual(p.returncode, 2, args)
+            self.assertIn(words, p.stderr, args)
 
     @of_files
     def test_wrong_data_are_named(self):
