@@ -1,0 +1,120 @@
+/* train_job.c: weft_train as programs call it: what it tells before the first step, and the checkpoints of other versions that it refuses. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "unit/fixture.h"
+
+#include "base/hash.h"
+#include "folder.h"
+#include "train/job.h"
+
+static char text[128], vocabulary[128], run_folder[128], checkpoint[160];
+
+static int begin(void **state)
+{
+    (void)state;
+    weft_vocab_params p;
+    weft_vocab_result r;
+    if (folder_make("text.txt")) return -1;
+    snprintf(text, sizeof text, "%s", path);
+    snprintf(vocabulary, sizeof vocabulary, "%s/v.gguf", folder);
+    snprintf(run_folder, sizeof run_folder, "%s/run", folder);
+    snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.gguf", run_folder);
+    FILE *f = fopen(text, "w");
+    if (!f) return -1;
+    fputs("the fox and the owl sat by the mill<|endoftext|>the owl sat there<|endoftext|>", f);
+    fclose(f);
+    weft_vocab_params_default(&p);
+    p.n_vocab = 270;
+    return (int)weft_train_tokenizer((const char *const[]){text}, 1, vocabulary, &p, &r, NULL);
+}
+
+static int end(void **state)
+{
+    static const char *const names[] = {"run/checkpoint.gguf", "run/model.gguf", "run/loss.jsonl", "run/loss.svg", "v.gguf"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[160];
+        snprintf(name, sizeof name, "%s/%s", folder, names[i]);
+        unlink(name);
+    }
+    rmdir(run_folder);
+    return remove_folder(state);
+}
+
+static int planned(void *arg, const weft_train_event *e)
+{
+    if (e->kind == WEFT_TRAIN_PLANNED) *(weft_train_event *)arg = *e;
+    return 0;
+}
+
+static weft_status train(int resume, weft_train_event *plan, weft_error *err)
+{
+    weft_train_params p;
+    const char *const data[] = {text, NULL};
+    weft_train_params_default(&p);
+    p.tokenizer = vocabulary;
+    p.n_layers = 1;
+    p.d_model = 16;
+    p.d_ff = 16;
+    p.n_heads = p.n_kv_heads = 2;
+    p.n_threads = 1;
+    p.n_ctx = 24;
+    p.batch = 64;
+    p.n_steps = 1;
+    p.data = data;
+    p.out = run_folder;
+    p.resume = resume;
+    p.report = planned;
+    p.arg = plan;
+    return weft_train(&p, err);
+}
+
+/* Another magic in the state of the checkpoint, and the checksum that goes with it. */
+static void put_magic(const char *magic)
+{
+    static unsigned char bytes[1 << 20];
+    FILE *f = fopen(checkpoint, "r+b");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, sizeof bytes, f);
+    unsigned char *s = memmem(bytes, n, "WEFTJOB", 7);
+    assert_true(n < sizeof bytes && s);
+    uint64_t sum = weft__hash(s, sizeof(weft__job_state));
+    unsigned char *at = memmem(bytes, n, &sum, sizeof sum); /* as little-endian as the file */
+    assert_non_null(at);
+    memcpy(s, magic, 8);
+    sum = weft__hash(s, sizeof(weft__job_state));
+    memcpy(at, &sum, sizeof sum);
+    rewind(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+}
+
+static void checkpoints_of_other_versions_are_refused(void **state)
+{
+    static const struct {
+        const char *magic, *words;
+        weft_status status;
+    } cases[] = {{"WEFTJOB2", "was written by an earlier weft", WEFT_STATE},
+                 {"WEFTJOB9", "was not written by this command", WEFT_FORMAT}};
+    (void)state;
+    weft_error err = {0};
+    weft_train_event plan = {0};
+    if (train(0, &plan, &err)) fail_msg("%s", err.message);
+    assert_int_equal(plan.n_ctx, 24);
+    assert_int_equal(plan.n_segments, 2);
+    assert_int_equal(train(0, &plan, &err), WEFT_EXISTS);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_magic(cases[i].magic);
+        assert_int_equal(train(1, &plan, &err), cases[i].status);
+        if (!strstr(err.message, cases[i].words)) fail_msg("%s", err.message);
+        put_magic("WEFTJOB3");
+        if (train(1, &plan, &err)) fail_msg("%s", err.message);
+        assert_int_equal(plan.step, 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(checkpoints_of_other_versions_are_refused)};
+    return cmocka_run_group_tests_name("train_job", tests, begin, end);
+}
