@@ -106,7 +106,8 @@ static int convert_command(int argc, char **argv)
         "adapter convert",
         "IN OUT --base MODEL",
         "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. Nothing is lost: what is\n"
-        "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices.",
+        "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices. OUT may be an older\n"
+        "adapter, never IN, MODEL or another GGUF file.",
         "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
         options,
         2,
@@ -232,7 +233,8 @@ static int merge_command(int argc, char **argv)
         "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
         "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
         "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
-        "mix the matrices A and B by themselves, as PEFT does, and need equal ranks.",
+        "mix the matrices A and B by themselves, as PEFT does, and need equal ranks. OUT is never what is read, an adapter never\n"
+        "takes a model's place, nor a model an adapter's.",
         "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
         "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
         options,
