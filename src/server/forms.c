@@ -433,17 +433,25 @@ static int check_constraint(const weft__ask *ask, const char *format, weft__faul
     return 1;
 }
 
+/* OpenAI's penalties see the text so far, all of it: the prompt too, as those of /completion. */
+static void set_window(weft__ask *ask)
+{
+    ask->penalty_last_n = -1;
+}
+
 static int check_chat(weft__ask *ask, weft__fault *fault)
 {
     const weft__json *top = weft__json_get(ask->root, "top_logprobs");
     if (top && !weft__json_is_null(top) && !ask->logprobs)
         return weft__fault_set(fault, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
     if (!ask->logprobs) ask->n_top = -1;
+    set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
 }
 
 static int check_completions(weft__ask *ask, weft__fault *fault)
 {
+    set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
 }
 

@@ -413,7 +413,8 @@ static void fill_sampler(const weft__choice *c, weft_sampler_params *p)
     p->repeat_penalty = (float)a->repeat_penalty;
     p->presence_penalty = (float)a->presence_penalty;
     p->frequency_penalty = (float)a->frequency_penalty;
-    p->penalty_last_n = (int32_t)a->penalty_last_n;
+    /* What no text fills is all of it, and needs no list of what leaves. */
+    p->penalty_last_n = a->penalty_last_n < c->gen->server->n_ctx ? (int32_t)a->penalty_last_n : -1;
     p->n_bias = a->n_bias;
     p->bias = a->bias;
     p->seed = c->seed;

@@ -5,6 +5,7 @@
  *   [fail N]     fails after N tokens                             [busy]       the queue is full
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
+ *   [sampler]    generates temperature, top_k and the window of penalties
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
  * saved as "hung". One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
@@ -110,6 +111,9 @@ static void read_script(weft_engine *e, struct request *r)
             at += snprintf(r->script + at, sizeof r->script - (size_t)at, "%d.%d;", lease->adapters[i].index,
                            lease->adapters[i].version);
     if (strstr(text, "[seed]")) snprintf(r->script, sizeof r->script, "%llu", (unsigned long long)r->p.sampler.seed);
+    if (strstr(text, "[sampler]"))
+        snprintf(r->script, sizeof r->script, "%g %d %d", (double)r->p.sampler.temperature, r->p.sampler.top_k,
+                 r->p.sampler.penalty_last_n);
     r->n_script = strlen(r->script);
     if (strstr(text, "[busy]")) r->fail_after = -2;
     if (strstr(text, "[reject]")) r->fail_after = -3;

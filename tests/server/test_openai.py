@@ -152,6 +152,20 @@ class Conformance(unittest.TestCase):
         self.chat(temperature=0.5, top_p=0.8, presence_penalty=0.5, frequency_penalty=-0.5, user="me", stop=None, max_completion_tokens=5, max_tokens=None)
         self.text(temperature=2, top_p=0.1, presence_penalty=-2, frequency_penalty=2, user="me", best_of=1, suffix=None)
 
+    def test_penalties(self):
+        """They change what is said, and as much as /completion's over all of the text."""
+        if not REAL:  # a script heeds none
+            return
+        plain = self.text(temperature=0, max_tokens=60).choices[0].text
+        for name, llama, value in (("presence_penalty", None, 2), ("frequency_penalty", None, 2), ("repetition_penalty", "repeat_penalty", 2)):
+            penalty = {"extra_body": {name: value}}
+            said = self.text(temperature=0, max_tokens=60, **penalty).choices[0].text
+            self.assertNotEqual(said, plain, name)
+            body = {"prompt": "Once upon a time", "temperature": 0, "n_predict": 60, "repeat_last_n": -1, llama or name: value}
+            self.assertEqual(self.server.post("/completion", body, headers={"X-Api-Key": KEY}).json["content"], said, name)
+            chat = [self.chat(temperature=0, max_tokens=60, **more).choices[0].message.content for more in ({}, penalty)]
+            self.assertNotEqual(*chat, name)
+
     def test_json_object(self):
         braces = {str(3 + ord(c)): 100 for c in "{}"} if REAL else {}  # the bytes' tokens: such a small model likes white space best
         a = self.chat(response_format={"type": "json_object"}, max_tokens=60, logit_bias=braces).choices[0]

@@ -174,6 +174,17 @@ class OpenAI(Case):
         spelled = self.post(CHAT, {"messages": user("</s>")}).json["usage"]["prompt_tokens"]
         self.assertEqual(spelled - plain, 3)
 
+    def test_what_the_sampler_takes(self):
+        """OpenAI's penalties see all of the text; a window that no context fills is all of it, and takes no memory of its own."""
+        def sampler(path, **more):
+            a = self.post(path, ({"messages": user("[sampler]")} if path == CHAT else {"prompt": "[sampler]"}) | more).json
+            return a["content"] if path == LLAMA else a["choices"][0]["message"]["content"] if path == CHAT else a["choices"][0]["text"]
+        self.assertEqual(sampler(CHAT), "1 0 -1")
+        self.assertEqual(sampler(TEXT, repetition_penalty=1.5), "1 0 -1")
+        self.assertEqual(sampler(LLAMA), "0.8 40 64")
+        for window, want in ((-1, -1), (0, 0), (2047, 2047), (2048, -1), (2147483647, -1)):
+            self.assertEqual(sampler(LLAMA, repeat_last_n=window), "0.8 40 %d" % want)
+
     def test_json_object_and_grammar(self):
         self.post(CHAT, {"messages": user("x"), "response_format": {"type": "json_object"}})
         self.post(TEXT, {"prompt": "x", "grammar": "root ::= \"a\""})
