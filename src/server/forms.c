@@ -138,6 +138,19 @@ static int read_stream_options(weft__ask *ask, const char *name, const weft__jso
     return 1;
 }
 
+/* Whatever else it has would change the answer: schema, strict. */
+static int check_format_members(const char *name, const weft__json *v, weft__fault *fault)
+{
+    weft__json_member m = {0};
+    char where[96];
+    while (weft__json_next(v, &m)) {
+        if (!strcmp(m.key, "type") || weft__json_is_null(m.value)) continue;
+        snprintf(where, sizeof where, "%s.%.40s", name, m.key);
+        return weft__fault_set(fault, 400, where, "Unrecognized request argument supplied: %s", where);
+    }
+    return 1;
+}
+
 static int read_response_format(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     const char *type;
@@ -147,7 +160,7 @@ static int read_response_format(weft__ask *ask, const char *name, const weft__js
     if (!strcmp(type, "json_schema"))
         return weft__fault_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
     ask->json_object = !strcmp(type, "json_object");
-    if (ask->json_object || !strcmp(type, "text")) return 1;
+    if (ask->json_object || !strcmp(type, "text")) return check_format_members(name, v, fault);
     return weft__fault_set(fault, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
 }
 
@@ -439,12 +452,23 @@ static void set_window(weft__ask *ask)
     ask->penalty_last_n = -1;
 }
 
+/* Of names for the same number the first that is given counts, whatever the order in the body. */
+static void take_first(const weft__ask *ask, const char *const *names, int64_t *to)
+{
+    for (; *names; names++) {
+        const weft__json *v = weft__json_get(ask->root, *names);
+        if (v && !weft__json_is_null(v) && weft__json_int(v, to)) return;
+    }
+}
+
 static int check_chat(weft__ask *ask, weft__fault *fault)
 {
+    static const char *const limits[] = {"max_completion_tokens", "max_tokens", NULL};
     const weft__json *top = weft__json_get(ask->root, "top_logprobs");
     if (top && !weft__json_is_null(top) && !ask->logprobs)
         return weft__fault_set(fault, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
     if (!ask->logprobs) ask->n_top = -1;
+    take_first(ask, limits, &ask->max_tokens);
     set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
 }
@@ -453,15 +477,6 @@ static int check_completions(weft__ask *ask, weft__fault *fault)
 {
     set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
-}
-
-/* Of names for the same number the first that is given counts, whatever the order in the body. */
-static void take_first(const weft__ask *ask, const char *const *names, int64_t *to)
-{
-    for (; *names; names++) {
-        const weft__json *v = weft__json_get(ask->root, *names);
-        if (v && !weft__json_is_null(v) && weft__json_int(v, to)) return;
-    }
 }
 
 /* llama-server takes OpenAI's names where its own are absent, or, of n_probs, 0. */

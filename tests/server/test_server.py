@@ -57,7 +57,8 @@ class OpenAI(Case):
         self.assertEqual(a["choices"][0]["message"]["content"], "a\nb")
 
     def test_length(self):
-        for body in ({"max_tokens": 3}, {"max_completion_tokens": 3}):
+        for body in ({"max_tokens": 3}, {"max_completion_tokens": 3}, {"max_completion_tokens": 3, "max_tokens": 9}, {"max_tokens": 9, "max_completion_tokens": 3},
+                     {"max_completion_tokens": None, "max_tokens": 3}):  # the newer name counts, whatever the order in the body
             a = self.post(CHAT, {"messages": user("[loop ab]"), **body}).json
             self.assertEqual((a["choices"][0]["message"]["content"], a["choices"][0]["finish_reason"]), ("aba", "length"))
 
