@@ -354,8 +354,9 @@ typedef struct weft_grammar weft_grammar;
 typedef struct weft_matcher weft_matcher;
 
 enum weft_grammar_kind {
-    WEFT_GRAMMAR_GBNF = 0, /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB */
-    WEFT_GRAMMAR_JSON = 1  /* any JSON object, at most 256 deep; no source */
+    WEFT_GRAMMAR_GBNF = 0,      /* the dialect of llama.cpp; begins with rule `root`; at most 1 MiB */
+    WEFT_GRAMMAR_JSON = 1,      /* any JSON object, at most 256 deep; no source */
+    WEFT_GRAMMAR_JSON_VALUE = 2 /* any JSON value, the same */
 };
 
 /* Refuses what cannot work, by rule and line: WEFT_ARGUMENT for a malformed grammar, one with rules that are undefined,

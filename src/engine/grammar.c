@@ -39,13 +39,14 @@ weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t kind, con
     weft__token_trie *trie = NULL;
     weft__grammar *g = NULL;
     *out = NULL;
-    if (kind != WEFT_GRAMMAR_GBNF && kind != WEFT_GRAMMAR_JSON)
-        return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
+    if (kind > WEFT_GRAMMAR_JSON_VALUE) return weft_fail(err, WEFT_ARGUMENT, "grammar: unknown kind %u", kind);
     if (kind == WEFT_GRAMMAR_GBNF && !source) return weft_fail(err, WEFT_ARGUMENT, "grammar: GBNF without a text");
     weft__gram *rules = weft__gram_create();
     if (!rules) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-    int json = kind == WEFT_GRAMMAR_JSON;
-    int32_t root = json ? weft__json_rules(rules) : weft__gbnf_read(rules, source, length);
+    int json = kind != WEFT_GRAMMAR_GBNF;
+    int32_t root = kind == WEFT_GRAMMAR_JSON ? weft__json_rules(rules)
+                   : json                    ? weft__json_value_rules(rules)
+                                             : weft__gbnf_read(rules, source, length);
     weft_status st = weft__gram_compile(rules, root, json ? WEFT__JSON_DEPTH - 1 : WEFT__GRAMMAR_DEPTH, &a, err);
     weft__gram_destroy(&rules);
     if (!st && !json) st = weft__automaton_probe(a, err);

@@ -137,11 +137,12 @@ int weft__compiler_put(weft_server *s, weft__gen *g)
     return room;
 }
 
-weft_status weft__compiler_json(weft_server *s, weft_grammar **out, weft_error *err)
+weft_status weft__compiler_json(weft_server *s, int any, weft_grammar **out, weft_error *err)
 {
-    weft__compiler *c = &s->compiler;
-    weft_status st = c->json ? WEFT_OK : weft_grammar_new(s->tokenizer, WEFT_GRAMMAR_JSON, NULL, 0, &c->json, err);
-    *out = st ? NULL : weft_grammar_retain(c->json);
+    weft_grammar **json = &s->compiler.json[any];
+    uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
+    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->tokenizer, kind, NULL, 0, json, err);
+    *out = st ? NULL : weft_grammar_retain(*json);
     return st;
 }
 
@@ -156,7 +157,7 @@ void weft__compiler_end(weft_server *s)
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->thread, NULL);
     if (c->has_clock) pthread_join(c->clock, NULL);
-    weft_grammar_free(&c->json);
+    for (int any = 0; any < 2; any++) weft_grammar_free(&c->json[any]);
     pthread_cond_destroy(&c->tick);
     pthread_cond_destroy(&c->wake);
     pthread_mutex_destroy(&c->lock);

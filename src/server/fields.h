@@ -70,7 +70,7 @@ typedef struct weft__ask {
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */
     int64_t priority, id_slot, timeout_ms;
-    int json_object;
+    int json_object, json_value; /* the answer is one; any */
     int base64;
     int no_generation_prompt;
     const char *grammar, *filename;

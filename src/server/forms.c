@@ -164,6 +164,13 @@ static int read_response_format(weft__ask *ask, const char *name, const weft__js
     return weft__fault_set(fault, 400, "response_format", "'%s.type' must be text or json_object, not '%.40s'", name, type);
 }
 
+/* llama-server makes a grammar of any schema; that of {} is of any value. */
+static int read_json_schema(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    ask->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
+    return ask->json_value ? 1 : weft__fault_set(fault, 400, name, "'%s' other than {} is not supported by this server", name);
+}
+
 static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     const char *s = NULL;
@@ -439,10 +446,13 @@ static int check_stream(const weft__ask *ask, weft__fault *fault)
     return 1;
 }
 
-static int check_constraint(const weft__ask *ask, const char *format, weft__fault *fault)
+static int check_constraint(const weft__ask *ask, weft__fault *fault)
 {
-    if (ask->grammar && ask->json_object)
+    const char *format = ask->json_object ? "response_format" : "json_schema";
+    if (ask->grammar && (ask->json_object || ask->json_value))
         return weft__fault_set(fault, 400, "grammar", "'grammar' and '%s' exclude each other", format);
+    if (ask->json_object && ask->json_value)
+        return weft__fault_set(fault, 400, "json_schema", "'json_schema' and '%s' exclude each other", format);
     return 1;
 }
 
@@ -470,13 +480,13 @@ static int check_chat(weft__ask *ask, weft__fault *fault)
     if (!ask->logprobs) ask->n_top = -1;
     take_first(ask, limits, &ask->max_tokens);
     set_window(ask);
-    return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
+    return check_stream(ask, fault) && check_constraint(ask, fault);
 }
 
 static int check_completions(weft__ask *ask, weft__fault *fault)
 {
     set_window(ask);
-    return check_stream(ask, fault) && check_constraint(ask, "response_format", fault);
+    return check_stream(ask, fault) && check_constraint(ask, fault);
 }
 
 /* llama-server takes OpenAI's names where its own are absent, or, of n_probs, 0. */
@@ -486,7 +496,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
     take_first(ask, limits, &ask->max_tokens);
     if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
-    return check_constraint(ask, "response_format", fault);
+    return check_constraint(ask, fault);
 }
 
 /* ---- the tables ---- */
@@ -632,7 +642,7 @@ static const weft__field completion_fields[] = {
     STRING("model", model, MAX_NAME),
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
-    EMPTY("json_schema"),
+    READ("json_schema", "object", read_json_schema),
     READ("lora", LORAS, weft__lora_read),
     EMPTY("image_data"),
     EMPTY("grammar_lazy"),

@@ -330,15 +330,21 @@ static int add_text_biases(weft__gen *g, weft__fault *fault)
     return 1;
 }
 
+/* The field that constrains the answer; NULL: none. */
+static const char *constraint_of(const weft__ask *a)
+{
+    return a->grammar ? "grammar" : a->json_object ? "response_format" : a->json_value ? "json_schema" : NULL;
+}
+
 static int compile_grammar(weft__gen *g, weft__fault *fault)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (g->ask.grammar)
         st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
-    else st = weft__compiler_json(g->server, &g->grammar, &err);
+    else st = weft__compiler_json(g->server, g->ask.json_value, &g->grammar, &err);
     if (!st) return 1;
-    const char *field = g->ask.grammar ? "grammar" : "response_format";
+    const char *field = constraint_of(&g->ask);
     return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
 }
 
@@ -595,13 +601,12 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     }
     atomic_fetch_add(&g->refs, 1);
     weft__http_on_gone(r, gone, drop, g);
-    if (!g->ask.grammar && !g->ask.json_object) {
+    if (!constraint_of(&g->ask)) {
         set_off(g);
         return;
     }
     if (weft__compiler_put(s, g)) return;
-    weft__fault_set(&fault, 429, g->ask.grammar ? "grammar" : "response_format",
-                    "too many grammars wait to be compiled; try again in 2 s");
+    weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
     weft__http_add_header(r, "Retry-After", "2");
     weft__reply_fault(r, &fault);
     unref(g);

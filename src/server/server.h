@@ -95,7 +95,7 @@ typedef struct weft__compiler {
     pthread_cond_t wake, tick;
     weft__gen *first, *last, *now; /* waiting; being compiled */
     int n, stop, has_thread, has_clock;
-    weft_grammar *json; /* the thread's; made when first asked for */
+    weft_grammar *json[2]; /* the thread's; of objects and of any value, made when first asked for */
 } weft__compiler;
 
 /* Whole answers that wait to be written (answers.c). */
@@ -268,8 +268,8 @@ weft_status weft__compiler_begin(weft_server *s, weft_error *err);
 void weft__compiler_end(weft_server *s);
 /* Hands a gen over until it is submitted or answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
 int weft__compiler_put(weft_server *s, weft__gen *g);
-/* The grammar of JSON, for the caller to free; on the compiler's thread. */
-weft_status weft__compiler_json(weft_server *s, weft_grammar **out, weft_error *err);
+/* The grammar of JSON objects, or of any value, for the caller to free; on the compiler's thread. */
+weft_status weft__compiler_json(weft_server *s, int any, weft_grammar **out, weft_error *err);
 /* gen.c: compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
 int weft__gen_compile(weft__gen *g, weft__fault *fault);
 /* When its deadline passes, ns; 0: never. */

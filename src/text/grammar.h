@@ -77,5 +77,7 @@ int32_t weft__gbnf_read(weft__gram *g, const char *source, size_t n);
  * result: at most WEFT__JSON_DEPTH deep, 64 bytes of whitespace in one place and none after the object, 20 digits before and
  * after a decimal point, three in an exponent. Surrogates are escaped in pairs only. Returns the root. */
 int32_t weft__json_rules(weft__gram *g);
+/* Any JSON value, within the same bounds. */
+int32_t weft__json_value_rules(weft__gram *g);
 
 #endif

@@ -1,4 +1,4 @@
-/* grammar_json.c: the built-in grammar of JSON objects (RFC 8259), put together by the builder as any other caller does it. */
+/* grammar_json.c: the built-in grammars of JSON (RFC 8259), put together by the builder as any other caller does it. */
 #include "text/grammar.h"
 
 /* Short names for what the rules are made of. */
@@ -33,7 +33,8 @@ static int32_t number(weft__gram *g)
     return SEQ(OPTIONAL(TEXT("-")), whole, fraction, exponent);
 }
 
-int32_t weft__json_rules(weft__gram *g)
+/* Defines `root` as an object, or as any value. */
+static int32_t json_rules(weft__gram *g, int any)
 {
     int32_t root = RULE("root"), ws = RULE("ws"), string = RULE("string"), scalar = RULE("scalar"), value = RULE("value"),
             object = RULE("object"), nested = RULE("nested"), member = RULE("member");
@@ -54,6 +55,16 @@ int32_t weft__json_rules(weft__gram *g)
     int32_t array = SEQ(TEXT("["), REF(ws), OPTIONAL(SEQ(element, ANY_NUMBER(more))), TEXT("]"));
     weft__gram_define(g, nested, ALT(REF(object), array));
     weft__gram_call(g, nested);
-    weft__gram_define(g, root, SEQ(REF(ws), REF(object)));
+    weft__gram_define(g, root, SEQ(REF(ws), any ? REF(value) : REF(object)));
     return root;
+}
+
+int32_t weft__json_rules(weft__gram *g)
+{
+    return json_rules(g, 0);
+}
+
+int32_t weft__json_value_rules(weft__gram *g)
+{
+    return json_rules(g, 1);
 }

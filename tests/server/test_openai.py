@@ -172,6 +172,18 @@ class Conformance(unittest.TestCase):
         if REAL:
             self.assertEqual((json.loads(a.message.content), a.finish_reason), ({}, "stop"))
 
+    def test_json_schema(self):
+        """llama.cpp's {} is any JSON value, and never no constraint at all."""
+        if not REAL:
+            return
+        def ask(path, bias, **more):
+            body = {"prompt": "Once", "n_predict": 60, "logit_bias": [[2, 50], *([3 + ord(c), 100 * (1 + i)] for i, c in enumerate(bias))], "temperature": 0, **more}
+            return self.server.post(path, body, headers={"X-Api-Key": KEY}).json
+        for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 11111111111111111111)):
+            a = ask("/completion", bias, json_schema={})
+            self.assertEqual((json.loads(a["content"]), a["stop_type"]), (want, "eos"), a)
+        self.assertEqual(ask("/completion", "1", json_schema=None, n_predict=4)["content"], "1111")
+
     def test_many_at_once(self):
         async def ask():
             async with openai.AsyncOpenAI(api_key=KEY, **self.options) as client:

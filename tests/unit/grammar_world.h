@@ -111,17 +111,22 @@ static inline weft__grammar *grammar(const char *source, const vocab *v)
     return g;
 }
 
-static inline weft__grammar *json_grammar(const vocab *v)
+static inline weft__grammar *built_in_grammar(int32_t (*add_rules)(weft__gram *), const vocab *v)
 {
     weft__automaton *a;
     weft__grammar *g;
     weft__gram *rules = weft__gram_create();
     weft_error err = {0};
-    int32_t root = weft__json_rules(rules);
+    int32_t root = add_rules(rules);
     if (weft__gram_compile(rules, root, WEFT__JSON_DEPTH - 1, &a, &err)) fail_msg("%s", err.message);
     weft__gram_destroy(&rules);
     assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
     return g;
+}
+
+static inline weft__grammar *json_grammar(const vocab *v)
+{
+    return built_in_grammar(weft__json_rules, v);
 }
 
 /* -1: refused at some byte; else what complete says at the end. */

@@ -162,6 +162,28 @@ static void json_takes_what_the_standard_allows(void **state)
     vocab_close(&v);
 }
 
+static void any_value_is_more_than_objects(void **state)
+{
+    (void)state;
+    static const char *const yes[] = {"{}", " [ 1,{\"a\":[]}]", "\n\"a\"", "-1.5e3", "0", "true", "false", "null"};
+    static const char *const no[] = {"", " ", "[", "tru", "nulls", "01", "1 ", "[] ", "{} ", "[1,]", "\"", "a"};
+    static vocab v;
+    char deep[2 * (WEFT__JSON_DEPTH + 1)];
+    vocab_make(&v, 1, 0);
+    weft__grammar *g = built_in_grammar(weft__json_value_rules, &v);
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+        if (follow(g, yes[i], strlen(yes[i])) < 1) fail_msg("must allow %s", yes[i]);
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (follow(g, no[i], strlen(no[i])) > 0) fail_msg("must not allow %s", no[i]);
+    for (int depth = WEFT__JSON_DEPTH; depth <= WEFT__JSON_DEPTH + 1; depth++) {
+        memset(deep, '[', (size_t)depth);
+        memset(deep + depth, ']', (size_t)depth);
+        assert_int_equal(follow(g, deep, 2 * (size_t)depth), depth == WEFT__JSON_DEPTH ? 2 : -1);
+    }
+    weft__grammar_release(&g);
+    vocab_close(&v);
+}
+
 /* Random bytes changed, left out and doubled in a document: the grammar and the reader agree. */
 static void json_agrees_with_the_reader(void **state)
 {
@@ -313,6 +335,7 @@ int main(void)
         cmocka_unit_test(gbnf_reads_what_it_says),
         cmocka_unit_test(what_cannot_work_is_refused_by_name_and_line),
         cmocka_unit_test(json_takes_what_the_standard_allows),
+        cmocka_unit_test(any_value_is_more_than_objects),
         cmocka_unit_test(json_agrees_with_the_reader),
         cmocka_unit_test(json_has_a_depth_and_never_gets_stuck),
         cmocka_unit_test(ends_and_control_tokens),
