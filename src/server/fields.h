@@ -72,7 +72,7 @@ typedef struct weft__ask {
     int64_t priority, id_slot, timeout_ms;
     int json_object, json_value; /* the answer is one; any */
     int base64;
-    int no_generation_prompt;
+    int generation_prompt;
     const char *grammar, *filename;
     int lora_given, n_loras;
     weft__lora loras[WEFT__MAX_LORAS];

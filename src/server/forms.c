@@ -71,7 +71,23 @@ static int make_biases(weft__ask *ask, const char *name, const weft__json *v, we
     return ask->bias && ask->bias_texts ? 1 : weft__fault_set(fault, 503, NULL, "no memory for the request");
 }
 
-static int read_bias_object(weft__ask *ask, const char *name, const weft__json *v, double limit, weft__fault *fault)
+static int add_text_bias(weft__ask *ask, const char *name, weft__bias_text text, const weft__json *v, weft__fault *fault)
+{
+    if (!add_bias(ask, name, 0, v, 1e4, fault)) return 0;
+    text.bias = ask->bias[--ask->n_bias].bias;
+    ask->bias_texts[ask->n_bias_texts++] = text;
+    if (text.n <= WEFT__MAX_STOP_BYTES) return 1;
+    return weft__fault_set(fault, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__MAX_STOP_BYTES);
+}
+
+static int is_number(const char *s)
+{
+    s += *s == '-';
+    return *s && strspn(s, "0123456789") == strlen(s);
+}
+
+/* Keys are ids; with `texts` those that are no number are texts. */
+static int read_bias_object(weft__ask *ask, const char *name, const weft__json *v, double limit, int texts, weft__fault *fault)
 {
     weft__json_member m = {0};
     int64_t id;
@@ -79,9 +95,13 @@ static int read_bias_object(weft__ask *ask, const char *name, const weft__json *
         return weft__fault_set(fault, 400, name, "'%s' must be an object of token ids and numbers", name);
     if (!make_biases(ask, name, v, fault)) return 0;
     while (weft__json_next(v, &m)) {
+        if (texts && !is_number(m.key)) {
+            if (!add_text_bias(ask, name, (weft__bias_text){.text = m.key, .n = strlen(m.key)}, m.value, fault)) return 0;
+            continue;
+        }
         if (!token_id(ask, m.key, &id))
-            return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d as keys, not '%.40s'", name,
-                                   ask->n_vocab - 1, m.key);
+            return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d%s as keys, not '%.40s'", name,
+                                   ask->n_vocab - 1, texts ? " or texts" : "", m.key);
         if (!add_bias(ask, name, id, m.value, limit, fault)) return 0;
     }
     return 1;
@@ -89,7 +109,7 @@ static int read_bias_object(weft__ask *ask, const char *name, const weft__json *
 
 static int read_bias(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    return read_bias_object(ask, name, v, 100, fault);
+    return read_bias_object(ask, name, v, 100, 0, fault);
 }
 
 static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pair, weft__fault *fault)
@@ -100,13 +120,7 @@ static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pa
     size_t n;
     if (weft__json_size(pair) != 2 || !key)
         return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number]", name);
-    if (weft__json_string(key, &s, &n)) {
-        if (!add_bias(ask, name, 0, value, 1e4, fault)) return 0;
-        ask->bias_texts[ask->n_bias_texts++] = (weft__bias_text){s, n, ask->bias[--ask->n_bias].bias};
-        return n <= WEFT__MAX_STOP_BYTES
-                   ? 1
-                   : weft__fault_set(fault, 400, name, "'%s' must have texts of at most %d bytes", name, WEFT__MAX_STOP_BYTES);
-    }
+    if (weft__json_string(key, &s, &n)) return add_text_bias(ask, name, (weft__bias_text){.text = s, .n = n}, value, fault);
     if (!weft__json_int(key, &id) || id < 0 || id >= ask->n_vocab)
         return weft__fault_set(fault, 400, name, "'%s' must have token ids from 0 to %d", name, ask->n_vocab - 1);
     return add_bias(ask, name, id, value, 1e4, fault);
@@ -114,7 +128,7 @@ static int read_bias_pair(weft__ask *ask, const char *name, const weft__json *pa
 
 static int read_bias_llama(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return read_bias_object(ask, name, v, 1e4, fault);
+    if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) return read_bias_object(ask, name, v, 1e4, 1, fault);
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
         return weft__fault_set(fault, 400, name, "'%s' must be an array of [token, number] or an object", name);
     if (!make_biases(ask, name, v, fault)) return 0;
@@ -169,6 +183,33 @@ static int read_json_schema(weft__ask *ask, const char *name, const weft__json *
 {
     ask->json_value = weft__json_kind_of(v) == WEFT__JSON_OBJECT && !weft__json_size(v);
     return ask->json_value ? 1 : weft__fault_set(fault, 400, name, "'%s' other than {} is not supported by this server", name);
+}
+
+/* llama-server runs samplers in this order. Here they have one: weft.h's. Those of llama.cpp's that are not here are off (the tables below
+ * see to that), so that it does not matter where they stand. */
+static int read_samplers(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    static const char *const order[] = {"penalties", "top_k", "top_p", "min_p", "temperature"};
+    static const char *const off[] = {"dry", "top_n_sigma", "typ_p", "typical_p", "xtc"};
+    size_t n_order = sizeof order / sizeof *order, n_off = sizeof off / sizeof *off, at = 0, length, k;
+    const char *s;
+    (void)ask;
+    for (size_t i = 0; i < weft__json_size(v); i++) {
+        if (!weft__json_string(weft__json_at(v, i), &s, &length)) s = "";
+        for (k = 0; k < n_off && strcmp(s, off[k]);) k++;
+        if (k < n_off) continue;
+        if (at == n_order || strcmp(s, order[at++])) at = n_order + 1;
+        if (at > n_order) break;
+    }
+    if (at == n_order && weft__json_kind_of(v) == WEFT__JSON_ARRAY) return 1;
+    return weft__fault_set(fault, 400, name, "'%s' must be penalties, top_k, top_p, min_p, temperature, in this order", name);
+}
+
+static int read_best_of(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    int64_t n;
+    (void)ask;
+    return weft__json_int(v, &n) ? 1 : weft__fault_set(fault, 400, name, "'%s' must be an integer", name);
 }
 
 static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
@@ -479,12 +520,16 @@ static int check_chat(weft__ask *ask, weft__fault *fault)
         return weft__fault_set(fault, 400, "top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true");
     if (!ask->logprobs) ask->n_top = -1;
     take_first(ask, limits, &ask->max_tokens);
+    ask->generation_prompt = 1;
     set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, fault);
 }
 
 static int check_completions(weft__ask *ask, weft__fault *fault)
 {
+    int64_t best_of;
+    if (weft__json_int(weft__json_get(ask->root, "best_of"), &best_of) && best_of != ask->n)
+        return weft__fault_set(fault, 400, "best_of", "'best_of' other than 'n' is not supported by this server");
     set_window(ask);
     return check_stream(ask, fault) && check_constraint(ask, fault);
 }
@@ -496,6 +541,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
     take_first(ask, limits, &ask->max_tokens);
     if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
+    if (ask->stream) ask->return_tokens = 1; /* its streams have them */
     return check_constraint(ask, fault);
 }
 
@@ -557,7 +603,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
         READ("logit_bias", "object of token ids and numbers", read_bias), READ("stop", TEXTS, read_stop),                        \
         BOOL("stream", stream, 0), READ("stream_options", "object", read_stream_options),                                        \
         READ("response_format", "object", read_response_format), STRING("user", user, MAX_NAME),                                 \
-        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, 0, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                   \
+        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                  \
         NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
         BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR), READ("lora", LORAS, weft__lora_read),    \
         INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
@@ -597,7 +643,7 @@ static const weft__field completions_fields[] = {
     BOOL("echo", echo, 0),
     OPENAI_SAMPLING,
     EMPTY("suffix"),
-    ONLY("best_of", 1),
+    READ("best_of", "integer", read_best_of),
     END,
 };
 
@@ -617,15 +663,15 @@ static const weft__field completion_fields[] = {
     INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
     INT("max_tokens", max_tokens, -1, -1, MAX_INT),
     INT("n", n, 1, 1, WEFT__MAX_N),
-    NUMBER("temperature", temperature, 0.8, 0, 100),
-    INT("top_k", top_k, 40, 0, MAX_INT),
+    NUMBER("temperature", temperature, 0.8, -100, 100),
+    INT("top_k", top_k, 40, -1, MAX_INT),
     NUMBER("top_p", top_p, 0.95, 0, 1),
     NUMBER("min_p", min_p, 0.05, 0, 1),
     NUMBER("repeat_penalty", repeat_penalty, 1, 0.01, 100),
     INT("repeat_last_n", penalty_last_n, 64, -1, MAX_INT),
     NUMBER("presence_penalty", presence_penalty, 0, -100, 100),
     NUMBER("frequency_penalty", frequency_penalty, 0, -100, 100),
-    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -1, 0x1p63, NULL, read_seed_llama},
+    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, read_seed_llama},
     READ("logit_bias", "array of [token, number] or object", read_bias_llama),
     READ("stop", TEXTS, read_stop),
     BOOL("stream", stream, 0),
@@ -643,6 +689,7 @@ static const weft__field completion_fields[] = {
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
     READ("json_schema", "object", read_json_schema),
+    READ("samplers", "array of strings", read_samplers),
     READ("lora", LORAS, weft__lora_read),
     EMPTY("image_data"),
     EMPTY("grammar_lazy"),
@@ -676,6 +723,7 @@ static const weft__field detokenize_fields[] = {
 static const weft__field apply_template_fields[] = {
     JSON("messages", 1, messages, "array of messages", read_messages),
     JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    BOOL("add_generation_prompt", generation_prompt, 1),
     EMPTY("tools"),
     END,
 };

@@ -412,8 +412,8 @@ static void fill_sampler(const weft__choice *c, weft_sampler_params *p)
 {
     const weft__ask *a = &c->gen->ask;
     weft_sampler_params_default(p);
-    p->temperature = (float)a->temperature;
-    p->top_k = (int32_t)a->top_k;
+    p->temperature = (float)(a->temperature > 0 ? a->temperature : 0);
+    p->top_k = (int32_t)(a->top_k > 0 ? a->top_k : 0);
     p->top_p = (float)(a->top_p > 1e-6 ? a->top_p : 1e-6); /* 0: the likeliest alone */
     p->min_p = (float)a->min_p;
     p->repeat_penalty = (float)a->repeat_penalty;

@@ -169,9 +169,10 @@ int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt
         return weft__fault_set(fault, 400, "messages", "%s", s->chat_fault ? s->chat_fault : "the model has no chat template");
     weft__json_write(&messages, ask->flat, WEFT__JSON_COMPACT);
     if (ask->kwargs) weft__json_write(&kwargs, ask->kwargs, WEFT__JSON_COMPACT);
-    weft_status st = messages.failed || kwargs.failed
-                         ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-                         : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, 1, out, &err);
+    weft_status st =
+        messages.failed || kwargs.failed
+            ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
+            : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, ask->generation_prompt, out, &err);
     weft__text_free(&messages);
     weft__text_free(&kwargs);
     if (!st) return 1;

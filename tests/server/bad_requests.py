@@ -52,7 +52,7 @@ def bad_requests(facts):
         ({"response_format": {"type": "json_object"}, "grammar": "root ::= x"}, 400, "exclude each other", "grammar"),
         ({"grammar": "x ::= \"a\""}, 400, "root", "grammar"), ({"grammar": 1}, 400, "must be a string", "grammar"),
         ({"grammar": "r" * 300000}, 400, "at most 262144 bytes", "grammar"), ({"grammar": "root\0"}, 400, "NUL", "grammar"),
-        ({"top_k": -1}, 400, "from 0", "top_k"), ({"min_p": 1.1}, 400, "from 0 to 1", "min_p"), ({"repetition_penalty": 0}, 400, "from 0.01", "repetition_penalty"),
+        ({"top_k": -2}, 400, "from -1", "top_k"), ({"min_p": 1.1}, 400, "from 0 to 1", "min_p"), ({"repetition_penalty": 0}, 400, "from 0.01", "repetition_penalty"),
         ({"priority": 1}, 400, "from -8 to 0", "priority"), ({"timeout_ms": -1}, 400, "from 0", "timeout_ms"), ({"user": 5}, 400, "must be a string", "user"),
         ({"user": "u" * 300}, 400, "at most 256 bytes", "user"), ({"model": "gpt-9"}, 404, "the model 'gpt-9' does not exist; this server has '%s'" % facts.name, "model"),
         ({"model": ["x"]}, 400, "must be a string", "model"), ({"tempature": 1}, 400, "Unrecognized request argument supplied: tempature", "tempature"),
@@ -89,15 +89,16 @@ def bad_requests(facts):
             (many, holds, None)):
         cases.append((TEXT, {"prompt": prompt, "n": 2}, 400, words, field))
     cases += each(TEXT, p, ({"max_tokens": -1}, 400, "from 0", "max_tokens"), ({"logprobs": 6}, 400, "from 0 to 5", "logprobs"), ({"logprobs": True}, 400, "an integer", "logprobs"),
-                  ({"echo": "yes"}, 400, "a boolean", "echo"), ({"suffix": "abc"}, 400, "not supported", "suffix"), ({"best_of": 4}, 400, "other than 1", "best_of"))
+                  ({"echo": "yes"}, 400, "a boolean", "echo"), ({"suffix": "abc"}, 400, "not supported", "suffix"), ({"best_of": 4}, 400, "other than 'n'", "best_of"), ({"best_of": "1"}, 400, "an integer", "best_of"))
     cases += [("/v1/embeddings", body, 400, words, field) for body, words, field in (
         ({}, "'input' is missing", "input"), ({"input": ""}, None, None), ({"input": 7}, "must be a string", "input"), ({"input": "x", "dimensions": 4}, "not supported", "dimensions"),
         ({"input": "x", "encoding_format": "hex"}, "'float' or 'base64'", "encoding_format"), ({"input": "x", "encoding_format": 1}, "'float'", "encoding_format"),
         ({"input": "x", "n": 2}, "Unrecognized", "n"), ({"input": many}, holds, None)) if words]
     llama = [
-        ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": -1}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
+        ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": 101}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
         ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"), ({"logprobs": 21}, "'logprobs'"), ({"logprobs": "1"}, "'logprobs'"), ({"logprobs": -1}, "'logprobs'"),
-        ({"seed": -2}, "'seed'"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
+        ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_k"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
+        ({"logit_bias": {"w" * 1001: 1}}, "at most 1000 bytes"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' other than {} is not supported"), ({"json_schema": False}, "'json_schema'"), ({"json_schema": []}, "'json_schema'"),
         ({"json_schema": {}, "grammar": "root ::= \"a\""}, "exclude each other"), ({"json_schema": {}, "response_format": {"type": "json_object"}}, "exclude each other"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),
         ({"logit_bias": 5}, "'logit_bias'"), ({"logit_bias": [[beyond, 1]]}, "'logit_bias' must have token ids " + ids), ({"logit_bias": [[1]]}, "[token, number]"),

@@ -126,7 +126,7 @@ class OpenAI(Case):
         a = self.post(LLAMA, {"prompt": "[seed]", "seed": 2 ** 53 + 1}).json["generation_settings"]
         self.assertEqual(a["seed"], 2 ** 53 + 1)
         for path, seed, words in ((TEXT, 2 ** 63, "out of range: it must fit in 64 bits"), (TEXT, -2 ** 63 - 1, "out of range: it must fit in 64 bits"),
-                                  (LLAMA, -2, "'seed' must be from -1 to 9223372036854775807, not -2")):
+                                  (LLAMA, -2 ** 63 - 1, "out of range: it must fit in 64 bits")):
             self.assertIn(words, self.post(path, {"prompt": "x", "seed": seed}, 400).json["error"]["message"])
 
     def test_echo_alone(self):
@@ -185,6 +185,13 @@ class OpenAI(Case):
         self.assertEqual(sampler(LLAMA), "0.8 40 64")
         for window, want in ((-1, -1), (0, 0), (2047, 2047), (2048, -1), (2147483647, -1)):
             self.assertEqual(sampler(LLAMA, repeat_last_n=window), "0.8 40 %d" % want)
+        self.assertEqual(sampler(LLAMA, temperature=-0.5, top_k=-1), "0 0 64")  # as llama.cpp takes them: the likeliest, and off
+        self.assertEqual(sampler(TEXT, top_k=-1), "1 0 -1")  # vLLM's off
+
+    def test_best_of(self):
+        self.assertEqual(len(self.post(TEXT, {"prompt": "x", "best_of": 2, "n": 2}).json["choices"]), 2)
+        for body in ({"best_of": 2}, {"best_of": 1, "n": 2}, {"n": 2, "best_of": 3}):
+            self.assertIn("'best_of' other than 'n'", self.post(TEXT, {"prompt": "x", **body}, 400).json["error"]["message"])
 
     def test_json_object_and_grammar(self):
         self.post(CHAT, {"messages": user("x"), "response_format": {"type": "json_object"}})
@@ -239,8 +246,11 @@ class Llama(Case):
     def test_stream(self):
         e = self.post(LLAMA, {"prompt": "[say xyz]", "stream": True, "timings_per_token": True}).events
         self.assertEqual([(c["content"], c["stop"]) for c in e], [("x", False), ("y", False), ("z", False), ("", True)])
+        self.assertEqual([c["tokens"] for c in e], [[120], [121], [122], []])  # whether asked for or not
         self.assertEqual((e[-1]["tokens_predicted"], e[-1]["stop_type"]), (3, "eos"))
         self.assertIn("timings", e[0])
+        e = self.post(LLAMA, {"prompt": "[say aé!b]", "stream": True, "stop": "!"}).events
+        self.assertEqual([(c["content"], c["tokens"]) for c in e], [("a", [97]), ("é", [195, 169]), ("", [])])
 
     def test_probabilities(self):
         p = self.post(LLAMA, {"prompt": "[say x]", "n_probs": 2}).json["completion_probabilities"]
@@ -254,10 +264,18 @@ class Llama(Case):
         self.assertEqual(self.post("/completions", {"prompt": "[say ok]"}).json["content"], "ok")
 
     def test_unknown_fields_are_ignored(self):
-        self.post(LLAMA, {"prompt": "x", "brand_new": {"a": 1}, "samplers": ["top_k"]})
+        self.post(LLAMA, {"prompt": "x", "brand_new": {"a": 1}})
+
+    def test_the_order_of_samplers(self):
+        """Only that of this server, with or without those of llama.cpp's that it does not have, and that are off."""
+        ours, default = ["penalties", "top_k", "top_p", "min_p", "temperature"], ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
+        for samplers in (None, ours, default):
+            self.post(LLAMA, {"prompt": "x", "samplers": samplers})
+        for samplers in ([], ["top_k"], ours[:-1], ours[::-1], [*ours, "top_k"], [*ours, "infill"], [*ours, 1], "kpmt", {}):
+            self.assertIn("'samplers' must be", self.post(LLAMA, {"prompt": "x", "samplers": samplers}, 400).json["error"]["message"])
 
     def test_bias_forms(self):
-        for bias in ([[10, 1.5]], [[10, False]], [["hello", -2]], {"10": 3}):
+        for bias in ([[10, 1.5]], [[10, False]], [["hello", -2]], {"10": 3}, {"hello": -2, "10": False, "1e": 1}):
             self.post(LLAMA, {"prompt": "x", "logit_bias": bias})
 
     def test_tokenize(self):
@@ -281,7 +299,8 @@ class Llama(Case):
         self.assertEqual(self.post("/detokenize", {"tokens": []}).json, {"content": ""})
 
     def test_apply_template(self):
-        self.assertEqual(self.post("/apply-template", {"messages": user("hi")}).json, {"prompt": "<|user|>hi<|assistant|>"})
+        for more, end in (({}, "<|assistant|>"), ({"add_generation_prompt": True}, "<|assistant|>"), ({"add_generation_prompt": False}, "")):
+            self.assertEqual(self.post("/apply-template", {"messages": user("hi"), **more}).json, {"prompt": "<|user|>hi" + end})
 
     def test_embedding(self):
         for path in ("/embedding", "/embeddings"):
@@ -324,7 +343,7 @@ class Llama(Case):
 
     def test_random_seeds(self):
         """What llama.cpp's clients send for none is none."""
-        for seed in (-1, 4294967295):
+        for seed in (-1, -2, -2 ** 63, 4294967295):
             seeds = {self.post(LLAMA, {"prompt": "[say x]", "seed": seed}).json["generation_settings"]["seed"] for _ in range(2)}
             self.assertEqual(len(seeds - {seed}), 2)
         self.assertEqual(self.post(LLAMA, {"prompt": "[say x]", "seed": 4294967294}).json["generation_settings"]["seed"], 4294967294)
