@@ -206,12 +206,12 @@ static void put_name(weft__text *out, const weft__gen *g, int32_t token)
     weft__text_putc(out, '"');
 }
 
-/* 1: a likelier token than the k-th spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
-static int named_before(const weft__choice *c, const weft__entry *e, int32_t k)
+/* 1: one of the k likeliest spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
+static int named_before(const weft__choice *c, const weft__entry *e, int32_t k, int32_t token)
 {
     const weft_token_prob *tops = c->tops + e->first_top;
     size_t n, n_other;
-    const char *bytes = bytes_of(c->gen, tops[k].token, &n);
+    const char *bytes = bytes_of(c->gen, token, &n);
     for (int32_t i = 0; i < k; i++) {
         const char *other = bytes_of(c->gen, tops[i].token, &n_other);
         if (n == n_other && !memcmp(bytes, other, n)) return 1;
@@ -219,6 +219,15 @@ static int named_before(const weft__choice *c, const weft__entry *e, int32_t k)
     return 0;
 }
 
+static void put_named(weft__text *out, const weft__choice *c, const char *comma, int32_t token, float logprob)
+{
+    weft__text_puts(out, comma);
+    put_name(out, c->gen, token);
+    weft__text_putc(out, ':');
+    put_logprob(out, logprob);
+}
+
+/* The likeliest, and the token itself where it is none of them. */
 static void put_top_object(weft__text *out, const weft__choice *c, const weft__entry *e)
 {
     if (isnan(e->logprob) || c->gen->ask.n_top == 0) {
@@ -228,12 +237,9 @@ static void put_top_object(weft__text *out, const weft__choice *c, const weft__e
     weft__text_putc(out, '{');
     for (int32_t k = 0; k < e->n_top; k++) {
         const weft_token_prob *p = &c->tops[e->first_top + (size_t)k];
-        if (named_before(c, e, k)) continue;
-        if (k) weft__text_putc(out, ',');
-        put_name(out, c->gen, p->token);
-        weft__text_putc(out, ':');
-        put_logprob(out, p->logprob);
+        if (!named_before(c, e, k, p->token)) put_named(out, c, k ? "," : "", p->token, p->logprob);
     }
+    if (!named_before(c, e, e->n_top, e->token)) put_named(out, c, e->n_top ? "," : "", e->token, e->logprob);
     weft__text_putc(out, '}');
 }
 

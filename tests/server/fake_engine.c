@@ -6,6 +6,7 @@
  *   [adapters]   generates the names and scales of its adapters   [versions]   their numbers and versions
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
+ *   [unlikely]   no token is among the likeliest
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
  * saved as "hung". One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
@@ -35,7 +36,7 @@ struct request {
     uint64_t id;
     char script[4096];
     size_t n_script;
-    int loops, fail_after, running;
+    int loops, fail_after, running, unlikely;
     atomic_int cancelled; /* by any thread */
     int32_t n_generated, limit;
     uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
@@ -114,6 +115,7 @@ static void read_script(weft_engine *e, struct request *r)
     if (strstr(text, "[sampler]"))
         snprintf(r->script, sizeof r->script, "%g %d %d", (double)r->p.sampler.temperature, r->p.sampler.top_k,
                  r->p.sampler.penalty_last_n);
+    r->unlikely = strstr(text, "[unlikely]") != NULL;
     r->n_script = strlen(r->script);
     if (strstr(text, "[busy]")) r->fail_after = -2;
     if (strstr(text, "[reject]")) r->fail_after = -3;
@@ -239,7 +241,8 @@ static int tell_token(struct request *r, uint32_t kind, int32_t token, float log
     weft_event ev = event(r, kind);
     ev.token = token;
     if (r->p.n_top >= 0) ev.logprob = logprob;
-    for (int32_t k = 0; k < r->p.n_top; k++) top[k] = (weft_token_prob){(token + k) % FAKE_VOCAB, logprob - (float)k};
+    for (int32_t k = 0; k < r->p.n_top; k++)
+        top[k] = (weft_token_prob){(token + k + r->unlikely) % FAKE_VOCAB, logprob + (float)r->unlikely - (float)k};
     ev.top = top;
     ev.n_top = r->p.n_top > 0 && !isnan(logprob) ? r->p.n_top : 0;
     return r->p.event(r->p.arg, &ev);

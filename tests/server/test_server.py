@@ -104,6 +104,16 @@ class OpenAI(Case):
         a = self.post(TEXT, {"prompt": "hé[say xy]", "logprobs": 0}).json["choices"][0]
         self.assertEqual((a["text"], a["logprobs"]["text_offset"], a["logprobs"]["top_logprobs"]), ("xy", [10, 11], [None, None]))
 
+    def test_the_token_is_among_the_likeliest(self):
+        """OpenAI's top_logprobs have it beside the likeliest, where it is none of them; a name stands once."""
+        a = self.post(TEXT, {"prompt": "[unlikely][say b]", "logprobs": 2, "echo": True}).json["choices"][0]["logprobs"]
+        self.assertEqual(a["top_logprobs"][-1], {"c": 0.5, "d": -0.5, "b": -0.5})
+        self.assertEqual(a["top_logprobs"][1], {"\\": 0.75, "]": -0.25, "[": -0.25})
+        self.assertTrue(all(token in top for token, top in zip(a["tokens"][1:], a["top_logprobs"][1:])), a)
+        self.assertIsNone(a["top_logprobs"][0])
+        e = self.post(TEXT, {"prompt": "[unlikely][say b]", "logprobs": 1, "stream": True}).events
+        self.assertEqual(e[0]["choices"][0]["logprobs"]["top_logprobs"], [{"c": 0.5, "b": -0.5}])
+
     def test_token_names_stay_apart(self):
         """Tokens that are no UTF-8 alone, or spell the same, do not share a key of top_logprobs."""
         def once(pairs):
