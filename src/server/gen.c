@@ -179,9 +179,12 @@ static int first_of_prompt(const weft__choice *c)
 static void count(const weft__choice *c)
 {
     weft__metrics *m = &c->gen->server->metrics;
+    uint64_t n_tokens = (uint64_t)c->n_prompt + (uint64_t)c->n_generated, most = m->most_tokens;
+    while (n_tokens > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n_tokens)) continue;
     if (first_of_prompt(c)) {
         m->prompt_tokens += (uint64_t)c->n_prompt;
         m->cached_tokens += (uint64_t)c->n_cached;
+        m->fresh_tokens += (uint64_t)(c->n_prompt - c->n_cached);
     }
     m->generated_tokens += (uint64_t)c->n_generated;
     m->embedded += c->n_embedding != 0;

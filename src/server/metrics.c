@@ -178,12 +178,15 @@ static void put_http(weft_server *s, weft__text *out)
 static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__text *out)
 {
     double prompt_s = (double)m->prompt_us / 1e6, generate_s = (double)m->generate_us / 1e6;
-    uint64_t fresh = m->prompt_tokens - m->cached_tokens;
+    uint64_t fresh = m->fresh_tokens;
     counter(out, "llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", fresh);
-    gauge(out, "llamacpp:prompt_seconds_total", "Prompt process time.", prompt_s);
+    seconds(out, "llamacpp:prompt_seconds_total", "Prompt process time.", prompt_s);
     counter(out, "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", m->generated_tokens);
-    gauge(out, "llamacpp:tokens_predicted_seconds_total", "Predict process time.", generate_s);
+    seconds(out, "llamacpp:tokens_predicted_seconds_total", "Predict process time.", generate_s);
     counter(out, "llamacpp:n_decode_total", "Number of steps.", e->n_steps);
+    counter(out, "llamacpp:n_tokens_max", "Largest number of tokens of a request that ended.", m->most_tokens);
+    gauge(out, "llamacpp:n_busy_slots_per_decode", "Average number of requests that generate in a step.",
+          e->n_steps ? (double)e->n_rows_decode / (double)e->n_steps : 0);
     gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
           prompt_s > 0 ? (double)fresh / prompt_s : 0);
     gauge(out, "llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.",

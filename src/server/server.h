@@ -73,6 +73,8 @@ typedef struct weft__metrics {
     _Atomic uint64_t responses[WEFT__ROUTES_MAX][WEFT__STATUSES_MAX];
     _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, embedded, finished[5]; /* by weft_finish */
     _Atomic uint64_t prompt_us, generate_us, log_lines_lost;
+    _Atomic uint64_t fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
+    _Atomic uint64_t most_tokens;  /* of a prompt and its answer */
     weft__histogram first_token, between_tokens, queue, duration;
 } weft__metrics;
 

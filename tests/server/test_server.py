@@ -433,8 +433,17 @@ class Llama(Case):
             self.assertRegex(line, r'^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$')
             names.add(re.match(r"(?:# \w+ )?([a-z_:]+)", line).group(1))
         for name in ("weft_time_to_first_token_seconds_bucket", "weft_time_between_tokens_seconds_sum", "weft_queue_seconds_count", "weft_kv_pages",
-                     "weft_store_bytes", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing"):
+                     "weft_store_bytes", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing",
+                     "llamacpp:n_busy_slots_per_decode"):
             self.assertIn(name, names)
+        for name in ("prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total", "tokens_predicted_seconds_total", "n_decode_total", "n_tokens_max"):
+            self.assertIn("# TYPE llamacpp:%s counter\n" % name, text)  # as llama.cpp has them
+        most, fresh = self.server.metric("llamacpp:n_tokens_max"), self.server.metric("llamacpp:prompt_tokens_total")
+        a = self.post(LLAMA, {"prompt": "[loop a]" + "x" * int(most), "n_predict": 4}).json
+        self.assertEqual(self.server.metric("llamacpp:n_tokens_max"), a["tokens_evaluated"] + 4)
+        self.assertEqual(self.server.metric("llamacpp:prompt_tokens_total"), fresh + a["tokens_evaluated"])
+        self.post(LLAMA, {"prompt": "[say abcd]"})
+        self.assertEqual(self.server.metric("llamacpp:n_tokens_max"), a["tokens_evaluated"] + 4)
         counts = [int(n) for n in re.findall(r'^weft_request_seconds_bucket\{le="[^"]+"\} (\d+)', text, re.M)]
         self.assertEqual(counts, sorted(counts))
 
