@@ -320,8 +320,9 @@ static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, i
     if (!n && ask->form == &weft__form_tokenize) return 1; /* no tokens, as llama.cpp says */
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
     if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
-    if (n > WEFT__MAX_N)
-        return weft__fault_set(fault, 400, name, "'%s' must have at most %d prompts, not %zu", name, WEFT__MAX_N, n);
+    int embeds = ask->form == &weft__form_embeddings || ask->form == &weft__form_embedding;
+    size_t most = embeds ? WEFT__MAX_INPUTS : WEFT__MAX_N;
+    if (n > most) return weft__fault_set(fault, 400, name, "'%s' must have at most %zu prompts, not %zu", name, most, n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *e = weft__json_at(v, i);
         char where[80];

@@ -385,7 +385,7 @@ static int begin_choice(weft__gen *g, int i, weft__fault *fault)
 static int prepare(weft__gen *g, weft__fault *fault)
 {
     int64_t n = (int64_t)g->prompts.n * g->ask.n;
-    if (n > WEFT__MAX_N)
+    if (!g->embedding && n > WEFT__MAX_N)
         return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
                                (long long)n);
     if (n > g->server->max_requests)
@@ -393,8 +393,8 @@ static int prepare(weft__gen *g, weft__fault *fault)
                                g->ask.n > 1   ? "n"
                                : g->embedding ? "input"
                                               : "prompt",
-                               "%lld answers at once: this server takes %d together, in its slots and its queue", (long long)n,
-                               g->server->max_requests);
+                               "%lld %s at once: this server takes %d together, in its slots and its queue (--queue)",
+                               (long long)n, g->embedding ? "inputs" : "answers", g->server->max_requests);
     if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->lease, fault) || !add_text_biases(g, fault))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);

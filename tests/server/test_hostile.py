@@ -54,6 +54,8 @@ class Refusals(Case):
             answer = server.post(path, body)
             self.assertEqual((answer.status, answer.json["error"]["param"]), (400, field), answer.body)
             self.assertIn("takes 10 together", answer.json["error"]["message"])
+            if path == "/v1/embeddings":
+                self.assertIn("11 inputs at once", answer.json["error"]["message"])
         self.assertEqual(len(server.post(TEXT, {"prompt": "[say x]", "n": 10}).json["choices"]), 10)
 
     def test_slow_grammars_hold_up_nobody_else(self):

@@ -177,6 +177,10 @@ class OpenAI(Case):
         self.assertEqual([d["index"] for d in a["data"]], [0, 1])
         self.assertEqual(a["data"][0]["embedding"], [-0.5, 0, 0.75] + [0] * 13)
         self.assertEqual(a["usage"], {"prompt_tokens": 6, "total_tokens": 6})
+        server = self.own("--queue", 3000)
+        many = server.post("/v1/embeddings", {"input": ["x" * (1 + i % 8) for i in range(2048)]}).json["data"]
+        self.assertEqual([(d["index"], d["embedding"][2 + i % 8]) for i, d in enumerate(many)], [(i, 0.75) for i in range(2048)])
+        self.assertIn("at most 2048 prompts, not 2049", server.post("/v1/embeddings", {"input": ["x"] * 2049}).json["error"]["message"])
         coded = self.post("/v1/embeddings", {"input": "a", "encoding_format": "base64"}).json["data"][0]["embedding"]
         self.assertEqual(list(struct.unpack("<16f", base64.b64decode(coded))), a["data"][0]["embedding"])
 
