@@ -25,6 +25,8 @@ typedef struct subsets {
     int32_t *todo;   /* [nfa->n] */
     int32_t *single; /* [nfa->n] the state for the set that grows from one state alone; -1: none yet */
     int32_t *seeds;  /* [nfa->n] */
+    int32_t *open;   /* [nfa->n_edges] those that contain the byte at hand */
+    int32_t *later;  /* [nfa->n_edges] the next that begins with the same byte; -1: none */
     size_t n_seeds;
     size_t *budget;
     weft_status status;
@@ -150,8 +152,15 @@ static int put_call(subsets *s, size_t first, int32_t rule, int32_t to)
     return spend(s, a->n_calls - first);
 }
 
-/* The edges of set i of one kind, that for bytes contain lo and for calls call the rule, become seeds. */
-static int seed(subsets *s, size_t i, int kind, int32_t value)
+static void add_seed(subsets *s, int32_t state)
+{
+    if (s->seen[state] == s->round) return;
+    s->seen[state] = s->round;
+    s->seeds[s->n_seeds++] = state;
+}
+
+/* Where the edges of set i that call the rule lead become seeds. */
+static int seed_calls(subsets *s, size_t i, int32_t rule)
 {
     size_t work = 0;
     s->n_seeds = 0;
@@ -160,43 +169,75 @@ static int seed(subsets *s, size_t i, int kind, int32_t value)
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
             const weft__nfa_edge *edge = &s->nfa->edges[e];
             work++;
-            if (edge->kind != kind) continue;
-            if (kind == WEFT__NFA_BYTE ? value < edge->lo || value > edge->hi : edge->rule != value) continue;
-            if (s->seen[edge->to] == s->round) continue;
-            s->seen[edge->to] = s->round;
-            s->seeds[s->n_seeds++] = edge->to;
+            if (edge->kind == WEFT__NFA_CALL && edge->rule == rule) add_seed(s, edge->to);
         }
     }
     return spend(s, work);
 }
 
-/* One edge for each run of bytes that the same edges contain, one call for each rule. */
+/* Sorts the edges of set i for bytes by the first one, and marks where the runs of bytes begin that the same edges contain. */
+static int sort_bytes(subsets *s, size_t i, int32_t begins[256], uint8_t cut[257])
+{
+    size_t work = 0;
+    memset(begins, 0xFF, 256 * sizeof *begins);
+    memset(cut, 0, 257);
+    for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
+        for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
+            const weft__nfa_edge *edge = &s->nfa->edges[e];
+            work++;
+            if (edge->kind != WEFT__NFA_BYTE) continue;
+            cut[edge->lo] = cut[edge->hi + 1] = 1;
+            s->later[e] = begins[edge->lo];
+            begins[edge->lo] = e;
+        }
+    }
+    return spend(s, work);
+}
+
+/* One edge for each run of bytes that the same edges contain. Each run looks at those edges only, so that thousands of words cost as much as
+ * they have letters. */
+static int expand_bytes(subsets *s, size_t i)
+{
+    int32_t begins[256];
+    uint8_t cut[257];
+    size_t first_edge = s->a->n_edges, n = 0;
+    if (!sort_bytes(s, i, begins, cut)) return 0;
+    for (int lo = 0, hi; lo < 256; lo = hi) {
+        size_t kept = 0, work = n;
+        for (hi = lo + 1; hi < 256 && !cut[hi];) hi++;
+        for (size_t k = 0; k < n; k++)
+            if (s->nfa->edges[s->open[k]].hi >= lo) s->open[kept++] = s->open[k];
+        for (int32_t e = begins[lo]; e >= 0; e = s->later[e]) s->open[kept++] = e;
+        n = kept;
+        if (!spend(s, work + n)) return 0;
+        if (!n) continue;
+        s->n_seeds = 0;
+        s->round++;
+        for (size_t k = 0; k < n; k++) add_seed(s, s->nfa->edges[s->open[k]].to);
+        int32_t to = intern(s);
+        if (to < 0 || !put_edge(s, first_edge, lo, hi - 1, to)) return 0;
+    }
+    return 1;
+}
+
+/* One edge for each run of bytes, one call for each rule. */
 static int expand(subsets *s, size_t i)
 {
-    uint8_t cut[257] = {0};
-    size_t first_edge = s->a->n_edges, first_call = s->a->n_calls;
+    size_t first_call = s->a->n_calls;
     for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
             const weft__nfa_edge edge = s->nfa->edges[e];
-            if (edge.kind == WEFT__NFA_BYTE) cut[edge.lo] = cut[edge.hi + 1] = 1;
             if (edge.kind != WEFT__NFA_CALL) continue;
             int known = 0;
             if (!spend(s, s->a->n_calls - first_call)) return 0;
             for (size_t c = first_call; c < s->a->n_calls && !known; c++) known = s->a->calls[c].rule == edge.rule;
             if (known) continue;
-            if (!seed(s, i, WEFT__NFA_CALL, edge.rule)) return 0;
+            if (!seed_calls(s, i, edge.rule)) return 0;
             int32_t to = intern(s);
             if (to < 0 || !put_call(s, first_call, edge.rule, to)) return 0;
         }
     }
-    for (int lo = 0, hi; lo < 256; lo = hi) {
-        for (hi = lo + 1; hi < 256 && !cut[hi];) hi++;
-        if (!seed(s, i, WEFT__NFA_BYTE, lo)) return 0;
-        if (!s->n_seeds) continue;
-        int32_t to = intern(s);
-        if (to < 0 || !put_edge(s, first_edge, lo, hi - 1, to)) return 0;
-    }
-    return 1;
+    return expand_bytes(s, i);
 }
 
 static int by_bytes(const void *x, const void *y)
@@ -254,7 +295,10 @@ weft_status weft__automaton_add(weft__automaton *a, const weft__nfa *nfa, int32_
     s.todo = weft__alloc_array(nfa->n, sizeof *s.todo);
     s.single = weft__alloc_array(nfa->n, sizeof *s.single);
     s.seeds = weft__alloc_array(nfa->n, sizeof *s.seeds);
-    if (!s.seen || !s.todo || !s.single || !s.seeds || !weft__grow(&s.at, &s.at_capacity, 2, sizeof *s.at)) {
+    s.open = weft__alloc_array(nfa->n_edges, sizeof *s.open);
+    s.later = weft__alloc_array(nfa->n_edges, sizeof *s.later);
+    if (!s.seen || !s.todo || !s.single || !s.seeds || !s.open || !s.later ||
+        !weft__grow(&s.at, &s.at_capacity, 2, sizeof *s.at)) {
         fail(&s, WEFT_NO_MEMORY);
         goto done;
     }
@@ -272,6 +316,8 @@ done:
     weft__free(s.slots);
     weft__free(s.at);
     weft__free(s.pool);
+    weft__free(s.later);
+    weft__free(s.open);
     weft__free(s.seeds);
     weft__free(s.single);
     weft__free(s.todo);

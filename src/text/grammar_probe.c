@@ -28,6 +28,17 @@ static int bytes_of(const weft__run *r, weft__set set, unsigned char out[TRIES])
     return n;
 }
 
+/* 1: a state of the set has so many alternatives that trying them for one byte takes too much, whatever was read before. */
+static int is_wide(const weft__run *r, weft__set set)
+{
+    size_t most = 0;
+    for (size_t i = set.begin; i < set.end; i++) {
+        const weft__state *s = &r->a->states[r->ways[i].state];
+        if (s[1].edge - s[0].edge > most) most = s[1].edge - s[0].edge;
+    }
+    return most > STEP_WORK / 2;
+}
+
 /* Takes `wanted` where it goes on (-1: never), or the best of the bytes; 0: there is none, or the work is spent. *work: what that byte took. */
 static int go_on(weft__run *r, weft__set *set, int wanted, size_t *work)
 {
@@ -56,26 +67,32 @@ static int go_on(weft__run *r, weft__set *set, int wanted, size_t *work)
     return !r->status;
 }
 
-/* 1: reading this rule takes more and more; 0: not found; -1: no memory. */
-static int grows(const weft__automaton *a, int32_t rule, int text, size_t *all)
+enum { NO_MEMORY = -1, NOTHING, GROWS, IS_WIDE };
+
+/* What makes reading this rule take too much: that it takes more and more, or that it has too many alternatives at once. */
+static int search(const weft__automaton *a, int32_t rule, int text, size_t *all)
 {
     weft__automaton from = *a;
     weft__run r;
     size_t work = 0;
     from.root = rule;
-    int ok = weft__run_init(&r, &from), found = 0;
+    int ok = weft__run_init(&r, &from), found = 0, wide = 0;
     if (ok) {
         r.work = *all;
         weft__set set = weft__run_start(&r);
         unsigned char first[TRIES];
         int wanted = text < bytes_of(&r, set, first) ? first[text] : -1;
-        for (int i = 0; i < BYTES && !found && go_on(&r, &set, wanted, &work); i++) found = work > STEP_WORK;
+        for (int i = 0, on = 1; i < BYTES && !found && on; i++) {
+            wide |= is_wide(&r, set);
+            on = go_on(&r, &set, wanted, &work);
+            found = on && work > STEP_WORK;
+        }
         found |= r.status == WEFT_LIMIT && r.work > STEP_WORK; /* not the work, but the ways or the frames */
         *all = r.status ? 0 : r.work;
     }
     ok = ok && r.status != WEFT_NO_MEMORY;
     weft__run_free(&r);
-    return ok ? found : -1;
+    return !ok ? NO_MEMORY : !found ? NOTHING : wide ? IS_WIDE : GROWS;
 }
 
 weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err)
@@ -85,12 +102,16 @@ weft_status weft__automaton_probe(const weft__automaton *a, weft_error *err)
     for (size_t i = 0; i < a->n_rules && work; i++) {
         int found = 0;
         for (int text = 0; a->starts[i] >= 0 && text <= TRIES && work && !found; text++)
-            found = grows(a, (int32_t)i, text, &work);
-        if (found < 0) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
-        if (found)
+            found = search(a, (int32_t)i, text, &work);
+        if (found == NO_MEMORY) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+        if (!found) continue;
+        weft__rule_label(&a->names, (int32_t)i, a->lines[i], label);
+        if (found == IS_WIDE)
             return weft_fail(err, WEFT_LIMIT,
-                             "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous",
-                             weft__rule_label(&a->names, (int32_t)i, a->lines[i], label));
+                             "grammar: %s has more than %d alternatives side by side, too many to try for each byte", label,
+                             STEP_WORK / 2);
+        return weft_fail(err, WEFT_LIMIT, "grammar: %s can be read in ever more ways as the text grows; make it less ambiguous",
+                         label);
     }
     return WEFT_OK;
 }

@@ -146,6 +146,55 @@ static void attacks_meet_a_limit(void **state)
     vocab_close(&v);
 }
 
+/* Long lists of literals have nothing that grows: whatever they begin with, they are made deterministic, and a mask looks at one way. */
+static void lists_of_words_are_no_attack(void **state)
+{
+    (void)state;
+    enum { WORDS = 15000, LETTERS = 12, SHAPES = 4 };
+    static vocab v;
+    weft__rng rng;
+    weft__text s = {0}, text = {0};
+    vocab_make(&v, 1, 30);
+    for (int shape = 0; shape < SHAPES; shape++) {
+        weft__rng_seed(&rng, 3);
+        s.len = text.len = 0;
+        weft__text_puts(&s, shape < 2 ? "root ::= " : "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= ");
+        if (shape >= 2) weft__text_puts(&text, "[");
+        for (int i = 0; i < (shape % 2 ? WORDS * 2 / 3 : WORDS); i++) {
+            char word[LETTERS + 1] = {0};
+            for (int k = 0; k < LETTERS; k++) word[k] = (char)('a' + weft__rng_below(&rng, 26));
+            if (shape % 2 == 0) snprintf(word, sizeof word, "w%d", i);
+            weft__text_printf(&s, i ? " | \"%s\"" : "\"%s\"", word);
+            if (i == WORDS / 2) weft__text_puts(&text, word);
+        }
+        weft__automaton *a;
+        weft_error err = {0};
+        assert_int_equal(attack("words", &s, text.data, &v), WEFT_OK);
+        if (gbnf(s.data, s.len, &a, &err) || weft__automaton_probe(a, &err)) fail_msg("shape %d: %s", shape, err.message);
+        weft__automaton_destroy(&a);
+    }
+    weft__text_free(&s);
+    weft__text_free(&text);
+    vocab_close(&v);
+}
+
+/* What is too wide is refused as that. */
+static void width_is_not_called_growth(void **state)
+{
+    (void)state;
+    weft__text s = {0};
+    weft__automaton *a;
+    weft_error err = {0};
+    weft__text_puts(
+        &s, "root ::= \"x\" item\nitem ::= [ab]* \"a\" [ab]{40}"); /* which keeps the words from being made deterministic */
+    for (int i = 0; i < 3000; i++) weft__text_printf(&s, " | \"w%d\"", i);
+    assert_int_equal(gbnf(s.data, s.len, &a, &err), WEFT_OK);
+    assert_int_equal(weft__automaton_probe(a, &err), WEFT_LIMIT);
+    if (!strstr(err.message, "side by side") || strstr(err.message, "grows")) fail_msg("%s", err.message);
+    weft__automaton_destroy(&a);
+    weft__text_free(&s);
+}
+
 /* Refused before a text is begun where reading it would take more and more; what is bounded, or nests, is not. */
 static void what_grows_is_refused_at_once(void **state)
 {
@@ -308,6 +357,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attacks_meet_a_limit),
+        cmocka_unit_test(lists_of_words_are_no_attack),
+        cmocka_unit_test(width_is_not_called_growth),
         cmocka_unit_test(what_grows_is_refused_at_once),
         cmocka_unit_test(a_text_has_a_budget),
         cmocka_unit_test(long_texts_need_no_more_memory),
