@@ -11,6 +11,7 @@ static const struct {
      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"name\":\"b\"}],\"logit_bias\":{\"3\":1},\"stop\":[\"a\"]}"},
     {&weft__form_completions, "{\"prompt\":[[1,2],[3]],\"echo\":true}"},
     {&weft__form_completion, "{\"prompt\":\"x\",\"logit_bias\":[[1,2],[\"a\",false]],\"unknown\":{}}"},
+    {&weft__form_completion, "{\"prompt\":\"x\",\"logit_bias\":{\"a\":1,\"3\":false},\"json_schema\":{},\"samplers\":null}"},
     {&weft__form_embeddings, "{\"input\":\"x\",\"encoding_format\":\"base64\"}"},
     {&weft__form_slot, "{\"filename\":\"x\"}"},
 };
@@ -45,8 +46,25 @@ static void what_only_a_reader_takes_has_no_place(void **state)
     weft__ask_free(&ask);
 }
 
+/* Texts that are keys are borrowed as well: they outlive what is let go once prompts are read. */
+static void texts_of_an_object_stay(void **state)
+{
+    static const char body[] = "{\"prompt\":\"x\",\"logit_bias\":{\"some text\":1,\"3\":false}}";
+    weft__ask ask;
+    weft__fault fault;
+    (void)state;
+    assert_true(weft__ask_parse(&weft__form_completion, 300, body, sizeof body - 1, &ask, &fault));
+    weft__ask_settle(&ask);
+    assert_int_equal(ask.n_bias, 1);
+    assert_int_equal(ask.n_bias_texts, 1);
+    assert_string_equal(ask.bias_texts[0].text, "some text");
+    assert_int_equal(ask.bias_texts[0].n, 9);
+    weft__ask_free(&ask);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(without_memory), cmocka_unit_test(what_only_a_reader_takes_has_no_place),
+                                       cmocka_unit_test(texts_of_an_object_stay)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
