@@ -28,7 +28,7 @@ typedef struct weft_server_params {
     const char *adapter_dir;         /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
     const char *log_file;            /* JSON, a line per request; "-": stderr; NULL: none */
     int32_t n_threads;               /* that move bytes: 2 */
-    int32_t n_workers;               /* that read requests: 4; all but one may wait for the disk */
+    int32_t n_workers;               /* that read requests: 4; all but one may wait for the disk, none for a request's adapters */
     int32_t max_connections;         /* 512 */
     int32_t max_per_ip;              /* of them: a quarter; on a unix socket none */
     int32_t max_headers;             /* 100 */

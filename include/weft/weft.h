@@ -526,6 +526,9 @@ WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char 
  * too. What is not ready is read here. Fails as weft_engine_submit does for its adapters. *out NULL: they change nothing. Given back before the engine is freed. */
 WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
                                            weft_engine_lease **out, weft_error *err);
+/* The same for who must not wait: where something must be read, *ready is 0, and there is no lease. */
+WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
+                                             weft_engine_lease **out, weft_error *err);
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
 typedef struct weft_engine_adapter {

@@ -479,8 +479,8 @@ static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *as
     return st;
 }
 
-weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
-                                    weft_error *err)
+weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, int *ready,
+                                          weft__adapt_lease **out, weft_error *err)
 {
     wish w = {0};
     *out = NULL;
@@ -488,9 +488,17 @@ weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask 
     weft_status st = read_asks(s, asks, n, &w, err);
     if (!st && w.n > 0) *out = pin(s, &w);
     pthread_mutex_unlock(&s->lock);
-    int there = st || *out || w.n == 0;
+    *ready = !st && (*out || w.n == 0);
     forget(&w);
-    if (there) return st;
+    return st;
+}
+
+weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
+                                    weft_error *err)
+{
+    int ready;
+    weft_status st = weft__adapt_store_lease_ready(s, asks, n, &ready, out, err);
+    if (st || ready) return st;
     pthread_mutex_lock(&s->loading);
     st = lease_loading(s, asks, n, out, err);
     pthread_mutex_unlock(&s->loading);

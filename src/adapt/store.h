@@ -58,6 +58,9 @@ typedef struct weft__adapt_lease weft__adapt_lease;
  * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open and _weave do. */
 weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
                                     weft_error *err);
+/* The same, but nothing is read, and nobody waited for: where that would have to be, *ready is 0, and there is no lease. */
+weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, int *ready,
+                                          weft__adapt_lease **out, weft_error *err);
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);

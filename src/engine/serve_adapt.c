@@ -35,20 +35,24 @@ weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err)
     return weft__adapt_store_create(&e->model->base, &e->names.names, &packer, e->params.adapter_bytes, &e->adapters, err);
 }
 
-static weft_status take(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft__adapt_lease **out, weft_error *err)
+/* ready: NULL, or what is not ready is not read. */
+static weft_status take(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int *ready, weft__adapt_lease **out,
+                        weft_error *err)
 {
     weft__adapt_ask asks[WEFT__ADAPT_STACK];
     *out = NULL;
+    if (ready) *ready = n == 0;
     if (n == 0) return WEFT_OK;
     if (n < 0 || n > WEFT__ADAPT_STACK)
         return weft_fail(err, WEFT_ARGUMENT, "%d adapters for one request; at most %d", n, WEFT__ADAPT_STACK);
     for (int32_t i = 0; i < n; i++) asks[i] = (weft__adapt_ask){adapters[i].name, adapters[i].scale, adapters[i].index};
-    return weft__adapt_store_lease(e->adapters, asks, n, out, err);
+    return ready ? weft__adapt_store_lease_ready(e->adapters, asks, n, ready, out, err)
+                 : weft__adapt_store_lease(e->adapters, asks, n, out, err);
 }
 
 weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err)
 {
-    if (!p->lease) return take(e, p->adapters, p->n_adapters, &r->lease, err);
+    if (!p->lease) return take(e, p->adapters, p->n_adapters, NULL, &r->lease, err);
     if (p->n_adapters) return weft_fail(err, WEFT_ARGUMENT, "a request has adapters by name or a lease of them, not both");
     r->lease = weft__adapt_store_share(e->adapters, (weft__adapt_lease *)p->lease);
     return WEFT_OK;
@@ -65,7 +69,16 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
                                   weft_error *err)
 {
     weft__adapt_lease *lease;
-    weft_status st = take(e, adapters, n, &lease, err);
+    weft_status st = take(e, adapters, n, NULL, &lease, err);
+    *out = (weft_engine_lease *)lease;
+    return st;
+}
+
+weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
+                                    weft_engine_lease **out, weft_error *err)
+{
+    weft__adapt_lease *lease;
+    weft_status st = take(e, adapters, n, ready, &lease, err);
     *out = (weft_engine_lease *)lease;
     return st;
 }

@@ -57,25 +57,27 @@ static int check_listed(const weft_server *s, const weft__lora *loras, int n, we
     return 1;
 }
 
-static int take(weft_server *s, const weft_request_adapter *adapters, int n, weft_engine_lease **out, weft__fault *fault)
+static int take(weft_server *s, const weft_request_adapter *adapters, int n, int *ready, weft_engine_lease **out,
+                weft__fault *fault)
 {
     weft_error err = {0};
-    weft_status st = weft_engine_lease_new(s->engine, adapters, n, out, &err);
+    weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
+                           : weft_engine_lease_new(s->engine, adapters, n, out, &err);
     if (!st) return 1;
     weft__fault_of(fault, st, err.message);
     return 0;
 }
 
 /* By number: one that is unloaded, and its name loaded again, is another then. */
-static int take_listed(weft_server *s, const weft__lora *loras, int n, weft_engine_lease **out, weft__fault *fault)
+static int take_listed(weft_server *s, const weft__lora *loras, int n, int *ready, weft_engine_lease **out, weft__fault *fault)
 {
     weft_request_adapter adapters[WEFT__MAX_LORAS];
     for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
-    return take(s, adapters, n, out, fault);
+    return take(s, adapters, n, ready, out, fault);
 }
 
 /* Those whose scales were set for all. Which were unloaded since change nothing. */
-static int take_set(weft_server *s, weft_engine_lease **out, weft__fault *fault)
+static int take_set(weft_server *s, int *ready, weft_engine_lease **out, weft__fault *fault)
 {
     for (;;) {
         weft__lora set[WEFT__MAX_LORAS];
@@ -85,21 +87,21 @@ static int take_set(weft_server *s, weft_engine_lease **out, weft__fault *fault)
         for (int i = 0; i < s->n_loras; i++)
             if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
         pthread_mutex_unlock(&s->loras_lock);
-        if (take_listed(s, set, n, out, fault)) return 1;
+        if (take_listed(s, set, n, ready, out, fault)) return 1;
         if (check_listed(s, set, n, &(weft__fault){0})) return 0; /* it was not for one that was just unloaded */
         *fault = (weft__fault){0};
     }
 }
 
-int weft__adapters_take(weft_server *s, const weft__ask *ask, weft_engine_lease **out, weft__fault *fault)
+int weft__adapters_take(weft_server *s, const weft__ask *ask, int *ready, weft_engine_lease **out, weft__fault *fault)
 {
     const char *named = weft__adapter_of_model(s, ask->model);
     if (named && ask->lora_given)
         return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (named) return take(s, &(weft_request_adapter){named, NAN, 0}, 1, out, fault);
+    if (named) return take(s, &(weft_request_adapter){named, NAN, 0}, 1, ready, out, fault);
     if (ask->lora_given)
-        return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, out, fault);
-    return take_set(s, out, fault);
+        return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, ready, out, fault);
+    return take_set(s, ready, out, fault);
 }
 
 /* ---- listing ---- */
@@ -336,25 +338,36 @@ weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err)
 
 /* ---- by clients ---- */
 
+static void load(weft_server *s, const weft__ask *ask, const char *place, weft__text *out, weft__fault *fault)
+{
+    weft_error err = {0};
+    weft_status st =
+        weft_engine_adapter_add(s->engine, ask->lora_name, place, (float)ask->scale,
+                                WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
+    if (st == WEFT_EXISTS) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(fault, st, err.message);
+    else if (st) weft__fault_set(fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);
+    else put_loaded(s, ask->lora_name, out);
+}
+
 void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)
 {
     weft__text out = {0};
     weft__fault fault = {0};
     weft__ask ask = {0};
-    weft_error err = {0};
     char place[PATH_MAX];
     size_t n;
     const char *body = weft__http_body(r, &n);
     (void)tenant;
     if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) &&
         place_of(s, ask.lora_path, place, &fault)) {
-        weft_status st =
-            weft_engine_adapter_add(s->engine, ask.lora_name, place, (float)ask.scale,
-                                    WEFT_ADAPTER_DISCREET | (ask.load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
-        if (st == WEFT_EXISTS) weft__fault_set(&fault, 400, "lora_name", "%s", err.message);
-        else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(&fault, st, err.message);
-        else if (st) weft__fault_set(&fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);
-        else put_loaded(s, ask.lora_name, &out);
+        if (weft__disk_take(s)) {
+            load(s, &ask, place, &out, &fault);
+            weft__disk_give(s);
+        } else {
+            weft__fault_set(&fault, 503, NULL, "%d requests wait for the disk; try again in 1 s", s->max_at_disk);
+            weft__http_add_header(r, "Retry-After", "1");
+        }
     }
     weft__ask_free(&ask);
     answer(r, &out, &fault);

@@ -1,7 +1,7 @@
 /* gen.c: one request from submit to its last byte: what the engine tells becomes text, and text a dialect's answer.
  *
- * Threads: weft__gen_start runs on a worker, weft__gen_compiled on the compiler's thread; on_event on the engine's thread, which owns the choices from submit to FINISHED;
- * weft__gen_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or the compiler, the façade and every submitted choice have let go. */
+ * Threads: weft__gen_start runs on a worker, weft__gen_lent and weft__gen_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;
+ * weft__gen_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or its line, the façade and every submitted choice have let go. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -339,13 +339,23 @@ static const char *constraint_of(const weft__ask *a)
     return a->grammar ? "grammar" : a->json_object ? "response_format" : a->json_value ? "json_schema" : NULL;
 }
 
+/* The grammars of JSON are compiled once. On the thread of grammars. */
+static weft_status json_grammar(weft_server *s, int any, weft_grammar **out, weft_error *err)
+{
+    weft_grammar **json = &s->json[any];
+    const uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
+    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->tokenizer, kind, NULL, 0, json, err);
+    *out = st ? NULL : weft_grammar_retain(*json);
+    return st;
+}
+
 static int compile_grammar(weft__gen *g, weft__fault *fault)
 {
     weft_error err = {0};
     weft_status st = WEFT_OK;
     if (g->ask.grammar)
         st = weft_grammar_new(g->server->tokenizer, WEFT_GRAMMAR_GBNF, g->ask.grammar, strlen(g->ask.grammar), &g->grammar, &err);
-    else st = weft__compiler_json(g->server, g->ask.json_value, &g->grammar, &err);
+    else st = json_grammar(g->server, g->ask.json_value, &g->grammar, &err);
     if (!st) return 1;
     const char *field = constraint_of(&g->ask);
     return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, field, "'%s': %s", field, err.message);
@@ -395,7 +405,8 @@ static int prepare(weft__gen *g, weft__fault *fault)
                                               : "prompt",
                                "%lld %s at once: this server takes %d together, in its slots and its queue (--queue)",
                                (long long)n, g->embedding ? "inputs" : "answers", g->server->max_requests);
-    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->lease, fault) || !add_text_biases(g, fault))
+    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->has_lease, &g->lease, fault) ||
+        !add_text_biases(g, fault))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
@@ -543,6 +554,46 @@ static void set_off(weft__gen *g)
     unref(g);
 }
 
+/* What may be asked for again soon says so. */
+static void refuse(weft__gen *g, const weft__fault *fault, const char *seconds)
+{
+    if (fault->status == 429 || fault->status == 503) weft__http_add_header(g->r, "Retry-After", seconds);
+    weft__reply_fault(g->r, fault);
+    unref(g);
+}
+
+/* Its adapters are there, or take their turn; then its grammar; then it is submitted. Takes over the caller's share of it. */
+static void go_on(weft__gen *g)
+{
+    weft_server *s = g->server;
+    weft__fault fault = {0};
+    if (!g->has_lease) {
+        if (weft__line_put(&s->adapters, g)) return;
+        weft__fault_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
+        refuse(g, &fault, "2");
+    } else if (constraint_of(&g->ask)) {
+        if (weft__line_put(&s->grammars, g)) return;
+        weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
+        refuse(g, &fault, "2");
+    } else {
+        set_off(g);
+    }
+}
+
+int weft__gen_lend(weft__gen *g, weft__fault *fault)
+{
+    if (!has_left(g)) return weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault);
+    weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+    return 0;
+}
+
+void weft__gen_lent(weft__gen *g, const weft__fault *fault)
+{
+    g->has_lease = 1;
+    if (fault) refuse(g, fault, "1");
+    else go_on(g);
+}
+
 int weft__gen_compile(weft__gen *g, weft__fault *fault)
 {
     if (!has_left(g)) return compile_grammar(g, fault);
@@ -550,10 +601,10 @@ int weft__gen_compile(weft__gen *g, weft__fault *fault)
     return 0;
 }
 
-void weft__gen_late(weft__gen *g)
+void weft__gen_late(weft__gen *g, const char *what)
 {
     weft__fault fault = {0};
-    weft__fault_of(&fault, WEFT_TIMEOUT, "the deadline passed before the grammar was compiled");
+    weft__fault_set(&fault, 504, NULL, "the deadline passed before %s was ready", what);
     weft__reply_fault(g->r, &fault);
 }
 
@@ -597,20 +648,10 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     if (ready) weft__ask_settle(&g->ask);
     weft__http_free_body(r);
     if (!ready) {
-        if (fault.status == 429) weft__http_add_header(r, "Retry-After", "1");
-        weft__reply_fault(r, &fault);
-        unref(g);
+        refuse(g, &fault, "1");
         return;
     }
     atomic_fetch_add(&g->refs, 1);
     weft__http_on_gone(r, gone, drop, g);
-    if (!constraint_of(&g->ask)) {
-        set_off(g);
-        return;
-    }
-    if (weft__compiler_put(s, g)) return;
-    weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
-    weft__http_add_header(r, "Retry-After", "2");
-    weft__reply_fault(r, &fault);
-    unref(g);
+    go_on(g);
 }

@@ -263,6 +263,36 @@ static weft_status find_adapter_dir(weft_server *s, const char *path, weft_error
     return s->adapter_dir ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
 }
 
+enum { GRAMMARS = 64 /* of some 30 ms at most, on the machines we measured */, GRAMMARS_OF_ONE = 48 };
+
+static weft_status begin_lines(weft_server *s, weft_error *err)
+{
+    s->grammars = (weft__line){.what = "its grammar",
+                               .max = GRAMMARS,
+                               .max_of_one = GRAMMARS_OF_ONE,
+                               .work = weft__gen_compile,
+                               .go_on = weft__gen_compiled};
+    s->adapters = (weft__line){.what = "its adapter",
+                               .max = s->max_requests,
+                               .max_of_one = s->max_requests - s->max_requests / 9, /* as the engine's queue has it */
+                               .work = weft__gen_lend,
+                               .go_on = weft__gen_lent};
+    weft_status st = weft__line_begin(&s->grammars, err);
+    return st ? st : weft__line_begin(&s->adapters, err);
+}
+
+int weft__disk_take(weft_server *s)
+{
+    if (atomic_fetch_add(&s->n_at_disk, 1) < s->max_at_disk) return 1;
+    weft__disk_give(s);
+    return 0;
+}
+
+void weft__disk_give(weft_server *s)
+{
+    atomic_fetch_sub(&s->n_at_disk, 1);
+}
+
 weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out,
                             weft_error *err)
 {
@@ -295,8 +325,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st && p->adapter_dir && p->add_adapters) st = weft__adapters_of_folder(s, err);
     if (!st) st = open_log(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
-    s->slots.max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
-    if (!st) st = weft__compiler_begin(s, err);
+    s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
+    if (!st) st = begin_lines(s, err);
     if (!st) st = weft__answers_begin(&s->answers, err);
     if (!st) st = start_http(s, p, err);
     if (st) weft_server_free(&s);
@@ -346,7 +376,9 @@ void weft_server_free(weft_server **p)
     if (!s) return;
     *p = NULL;
     weft__http_stop(&s->http);
-    weft__compiler_end(s);
+    weft__line_end(&s->adapters);
+    weft__line_end(&s->grammars);
+    for (int any = 0; any < 2; any++) weft_grammar_free(&s->json[any]);
     weft__answers_end(&s->answers);
     weft__slots_free(&s->slots);
     weft__keys_free(&s->keys);

@@ -43,7 +43,6 @@ typedef struct weft__slots {
     pthread_mutex_t lock;
     weft__slot *all;
     int32_t n, n_ctx;
-    atomic_int n_at_disk, max_at_disk; /* who waits for the disk: some workers stay for the others, whatever it does */
 } weft__slots;
 
 /* The lock is there already. */
@@ -90,15 +89,18 @@ typedef struct weft__strings {
 
 typedef struct weft__gen weft__gen;
 
-/* Grammars that wait to be compiled (compile.c). */
-typedef struct weft__compiler {
-    pthread_t thread, clock; /* that compiles; that tells those whose time is over */
-    pthread_mutex_t lock;    /* all but json */
+/* Requests that wait for one thing (line.c). */
+typedef struct weft__line {
+    const char *what;                                      /* they wait for: "its grammar" */
+    int max, max_of_one;                                   /* that wait, in all and of a tenant with a name */
+    int (*work)(weft__gen *g, weft__fault *fault);         /* what they wait for; 0 with the fault filled */
+    void (*go_on)(weft__gen *g, const weft__fault *fault); /* takes the line's share of it; NULL: it was done */
+    pthread_t thread, clock;                               /* that works; that tells those whose time is over */
+    pthread_mutex_t lock;                                  /* all below */
     pthread_cond_t wake, tick;
-    weft__gen *first, *last, *now; /* waiting; being compiled */
+    weft__gen *first, *last, *now; /* waiting; whose turn it is */
     int n, stop, has_thread, has_clock;
-    weft_grammar *json[2]; /* the thread's; of objects and of any value, made when first asked for */
-} weft__compiler;
+} weft__line;
 
 /* Whole answers that wait to be written (answers.c). */
 typedef struct weft__answers {
@@ -124,7 +126,9 @@ struct weft_server {
     weft__keys keys;
     weft__slots slots;
     weft__metrics metrics;
-    weft__compiler compiler;
+    weft__line grammars, adapters;
+    weft_grammar *json[2];             /* of objects and of any value: the thread of grammars makes them when first asked for */
+    atomic_int n_at_disk, max_at_disk; /* workers that wait for the disk: some stay for the others, whatever it does */
     weft__answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     pthread_mutex_t loras_lock;
@@ -240,8 +244,9 @@ struct weft__gen {
     weft__choice *choices;
     int n_choices;
     weft_grammar *grammar;
-    weft__gen *next;          /* in the queue of grammars, later in that of answers */
-    int too_late;             /* the compiler's: its deadline passed, and it has its answer */
+    weft__gen *next;          /* in a line, later in the queue of answers */
+    int too_late;             /* the line's: its deadline passed, and it has its answer */
+    int has_lease;            /* 0: its adapters must be read first */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
     int64_t created;
@@ -264,24 +269,29 @@ void weft__answers_end(weft__answers *a);
 /* weft__gen_answer, soon. */
 void weft__answers_put(weft__answers *a, weft__gen *g);
 
-/* ---- compile.c: grammars, on a thread of their own ---- */
-weft_status weft__compiler_begin(weft_server *s, weft_error *err);
+/* ---- line.c: what takes long, on a thread of its own ---- */
+/* what, max, max_of_one, work and go_on are set. */
+weft_status weft__line_begin(weft__line *line, weft_error *err);
 /* After the last request was released; nothing when it has not begun. */
-void weft__compiler_end(weft_server *s);
-/* Hands a gen over until it is submitted or answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
-int weft__compiler_put(weft_server *s, weft__gen *g);
-/* The grammar of JSON objects, or of any value, for the caller to free; on the compiler's thread. */
-weft_status weft__compiler_json(weft_server *s, int any, weft_grammar **out, weft_error *err);
-/* gen.c: compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
+void weft__line_end(weft__line *line);
+/* Hands a gen over until it goes on or is answered, at its deadline if it has one; 0: too many wait, and it stays the caller's. */
+int weft__line_put(weft__line *line, weft__gen *g);
+/* gen.c: takes its adapters, compiles its grammar. 0: it has none, and what is wrong stands in the fault. */
+int weft__gen_lend(weft__gen *g, weft__fault *fault);
 int weft__gen_compile(weft__gen *g, weft__fault *fault);
 /* When its deadline passes, ns; 0: never. */
 uint64_t weft__gen_deadline(const weft__gen *g);
-/* Answers that it has passed; the gen stays. */
-void weft__gen_late(weft__gen *g);
-/* Submits it; answers with the fault if that is not NULL. Both take over the compiler's share of it, and so does weft__gen_drop, which
+/* Answers that it has passed before there was what it waited for; the gen stays. */
+void weft__gen_late(weft__gen *g, const char *what);
+/* Goes on with it; answers with the fault if that is not NULL. All take over the line's share of it, and so does weft__gen_drop, which
  * does nothing more. */
+void weft__gen_lent(weft__gen *g, const weft__fault *fault);
 void weft__gen_compiled(weft__gen *g, const weft__fault *fault);
 void weft__gen_drop(weft__gen *g);
+
+/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already. */
+int weft__disk_take(weft_server *s);
+void weft__disk_give(weft_server *s);
 
 /* A JSON array of them. */
 void weft__put_floats(weft__text *out, const float *v, int32_t n);
@@ -306,8 +316,9 @@ weft_status weft__adapters_check_names(const weft_server *s, weft_error *err);
 weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err);
 /* The adapter that a model's name stands for, within it; NULL: none. */
 const char *weft__adapter_of_model(const weft_server *s, const char *model);
-/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. */
-int weft__adapters_take(weft_server *s, const weft__ask *ask, weft_engine_lease **out, weft__fault *fault);
+/* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. ready: NULL, or nothing is
+ * read, and *ready is 0 where it must be. */
+int weft__adapters_take(weft_server *s, const weft__ask *ask, int *ready, weft_engine_lease **out, weft__fault *fault);
 void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out);
 /* All of them as models, each with a comma in front. */
 void weft__adapters_put_models(const weft_server *s, weft__text *out);

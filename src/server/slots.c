@@ -233,13 +233,14 @@ weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenan
         return WEFT_ARGUMENT;
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
-    weft__slots *s = &server->slots;
-    weft_status st = WEFT_BUSY;
-    if (atomic_fetch_add(&s->n_at_disk, 1) >= s->max_at_disk)
-        weft__fault_set(fault, 503, "action", "%d slots are being saved or restored; try again in 1 s", s->max_at_disk);
-    else if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
+    weft_status st;
+    if (!weft__disk_take(server)) {
+        weft__fault_set(fault, 503, "action", "%d requests wait for the disk; try again in 1 s", server->max_at_disk);
+        return WEFT_BUSY;
+    }
+    if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
     else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, fault);
     else st = restore(server, id, tenant, filename, stored, out, fault);
-    atomic_fetch_sub(&s->n_at_disk, 1);
+    weft__disk_give(server);
     return st;
 }

@@ -8,7 +8,7 @@
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [unlikely]   no token is among the likeliest
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
- * saved as "hung". One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
+ * saved as "hung", and half a second goes by when a file "slow..." is added, and when an adapter "slow..." is first used. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ struct request {
 struct weft_engine {
     weft_model *model;
     pthread_t thread;
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, loading;
     pthread_cond_t wake, idle;
     struct request *requests;
     int n_requests, n_running, stop, draining, max_queue;
@@ -340,6 +340,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     e->max_queue = params->max_queue ? params->max_queue : MAX_QUEUE;
     e->model = model;
     pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->loading, NULL);
     pthread_cond_init(&e->wake, NULL);
     pthread_cond_init(&e->idle, NULL);
     return pthread_create(&e->thread, NULL, engine_thread, e) ? weft_fail(err, WEFT_LIMIT, "no thread") : WEFT_OK;
@@ -380,6 +381,7 @@ void weft_engine_free(weft_engine **engine)
     pthread_join(e->thread, NULL);
     if (e->n_leases) abort(); /* all were to be given back */
     pthread_mutex_destroy(&e->lock);
+    pthread_mutex_destroy(&e->loading);
     pthread_cond_destroy(&e->wake);
     pthread_cond_destroy(&e->idle);
     weft__free(e);
@@ -456,10 +458,20 @@ static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
     return NULL;
 }
 
+/* One after the other, as in the engine. */
+static void load_slowly(weft_engine *e)
+{
+    pthread_mutex_lock(&e->loading);
+    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    pthread_mutex_unlock(&e->loading);
+}
+
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
                                     weft_error *err)
 {
     weft_status st = WEFT_OK;
+    const char *slash = strrchr(path, '/');
+    if (!strncmp(slash ? slash + 1 : path, "slow", 4)) load_slowly(e);
     FILE *f = fopen(path, "rb");
     const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
@@ -474,7 +486,8 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     else {
         if (e->n_adapters == MAX_ADAPTERS) abort();
         a = &e->adapters[e->n_adapters++];
-        *a = (weft_engine_adapter){.size = sizeof *a, .index = e->next_adapter++, .version = 1, .scale = scale, .known = 1};
+        *a = (weft_engine_adapter){
+            .size = sizeof *a, .index = e->next_adapter++, .version = 1, .scale = scale, .known = strncmp(name, "slow", 4) != 0};
         snprintf(a->name, sizeof a->name, "%s", name);
         snprintf(a->path, sizeof a->path, "%s", path);
     }
@@ -491,6 +504,45 @@ weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_er
     return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
 }
 
+/* With the lock. */
+static weft_engine_adapter *adapter_wanted(weft_engine *e, const weft_request_adapter *want)
+{
+    if (want->name) return adapter_named(e, want->name);
+    for (int32_t i = 0; i < e->n_adapters; i++)
+        if (e->adapters[i].index == want->index) return &e->adapters[i];
+    return NULL;
+}
+
+weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
+                                    weft_engine_lease **out, weft_error *err)
+{
+    *ready = 1;
+    *out = NULL;
+    pthread_mutex_lock(&e->lock);
+    for (int32_t i = 0; i < n; i++) {
+        const weft_engine_adapter *a = adapter_wanted(e, &adapters[i]);
+        *ready &= !a || a->known;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return *ready ? weft_engine_lease_new(e, adapters, n, out, err) : WEFT_OK;
+}
+
+/* With the lock; a slow one is ready when it returns. */
+static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_engine_adapter *out, weft_error *err)
+{
+    weft_engine_adapter *a = adapter_wanted(e, want);
+    if (a && !a->known) {
+        pthread_mutex_unlock(&e->lock);
+        load_slowly(e);
+        pthread_mutex_lock(&e->lock);
+        if ((a = adapter_wanted(e, want))) a->known = 1;
+    }
+    if (!a) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
+    *out = *a;
+    out->scale = want->scale;
+    return WEFT_OK;
+}
+
 weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
                                   weft_error *err)
 {
@@ -500,14 +552,7 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
     weft_engine_lease *l = weft__alloc_zero(1, sizeof *l);
     if (!l) abort();
     pthread_mutex_lock(&e->lock);
-    for (; l->n < n && !st; l->n++) {
-        const weft_request_adapter *want = &adapters[l->n];
-        const weft_engine_adapter *a = want->name ? adapter_named(e, want->name) : NULL;
-        for (int32_t i = 0; !want->name && i < e->n_adapters; i++)
-            if (e->adapters[i].index == want->index) a = &e->adapters[i];
-        if (a) l->adapters[l->n] = *a, l->adapters[l->n].scale = want->scale;
-        else st = weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
-    }
+    for (; l->n < n && !st; l->n++) st = use(e, &adapters[l->n], &l->adapters[l->n], err);
     e->n_leases += !st;
     pthread_mutex_unlock(&e->lock);
     if (st) weft__free(l);

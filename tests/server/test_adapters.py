@@ -118,6 +118,58 @@ class Adapters(unittest.TestCase):
         self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora"))
         self.assertEqual(self.server.ask("POST", LIST, b"{").status, 400)
 
+    def test_who_waits_for_adapters_stops_nobody(self):
+        """Those that are read one after the other occupy no worker: who needs none of them is answered, and deadlines hold meanwhile."""
+        self.load("a", "a.gguf")
+        for i in range(6):
+            self.load(f"slow{i}", "b.gguf")
+        answers = []
+        asking = [threading.Thread(target=lambda i=i: answers.append(self.used(model=f"slow{i}"))) for i in range(6)]
+        for t in asking:
+            t.start()
+        self.server.wait_metric("weft_http_requests", 6)
+        self.assertEqual((self.used(), self.used(model="a")), ("-", "a=nan;"))
+        late = self.server.post(base.TEXT, {"prompt": "x", "model": "slow5", "timeout_ms": 20})
+        self.assertEqual((late.status, late.json["error"]["message"]), (504, "the deadline passed before its adapter was ready"))
+        self.assertLess(len(answers), 3)
+        for t in asking:
+            t.join()
+        self.assertEqual(sorted(answers), [f"slow{i}=nan;" for i in range(6)])
+        self.assertEqual(self.used(model="slow3"), "slow3=nan;")
+        self.assertEqual(self.used(lora=[{"id": 0, "scale": 1}, {"id": 6, "scale": 2}]), "a=1;slow5=2;")
+
+    def test_as_many_wait_for_adapters_as_for_a_slot(self):
+        server = base.Server([*base.FAKE, "--adapter-dir", self.inside, "--queue", "1"])
+        try:
+            server.post(LOAD, {"lora_name": "slow", "lora_path": "a.gguf"})
+            answers = []
+            ask = {"prompt": "[say x]", "model": "slow"}
+            asking = [threading.Thread(target=lambda: answers.append(server.post(base.TEXT, ask))) for _ in range(14)]
+            for t in asking:
+                t.start()
+            for t in asking:
+                t.join()
+            refused = [a for a in answers if a.status != 200]
+            self.assertEqual({(a.status, a.headers["retry-after"]) for a in refused} - {(429, "7")}, {(429, "2")})  # 7: the engine's queue
+        finally:
+            server.stop()
+
+    def test_loading_leaves_a_worker(self):
+        open(os.path.join(self.inside, "slow.gguf"), "w").close()
+        answers = []
+        loading = [threading.Thread(target=lambda i=i: answers.append(self.load(f"x{i}", "slow.gguf"))) for i in range(6)]
+        for t in loading:
+            t.start()
+        until = time.time() + 10 * base.SLOWER
+        while len(answers) < 3 and time.time() < until:
+            time.sleep(0.01)
+        self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers[:3]], [(503, "1")] * 3)
+        self.assertEqual(self.used(), "-")
+        self.assertEqual(len(answers), 3)
+        for t in loading:
+            t.join()
+        self.assertEqual([a.status for a in answers[3:]], [200] * 3)
+
     def test_load_and_unload(self):
         r = self.load("a", "a.gguf")
         self.assertEqual((r.status, r.json), (200, {"status": "ok", "id": 0, "name": "a", "version": 1}))

@@ -212,7 +212,7 @@ class Refusals(Case):
             began = time.time()
             answer = server.post(path, {**slow, "timeout_ms": 20})
             self.assertEqual(answer.status, 504, answer.body)
-            self.assertIn("before the grammar", answer.json["error"]["message"])
+            self.assertIn("before its grammar", answer.json["error"]["message"])
             self.assertLess(time.time() - began, 1 * SLOWER)  # and not after those before it, which take longer
         for t in flood:
             t.join()

@@ -268,6 +268,34 @@ static void leases_share_what_is_the_same(void **state)
     assert_int_equal(n_unpacks, 2);
 }
 
+static void what_must_be_read_is_not_ready(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(10000);
+    weft__adapt_ask asks[] = {{"a", 1, 0}, {"b", 1, 0}};
+    weft__adapt_lease *l, *held;
+    int ready = 1;
+    add(s, "a", write_adapter("a", 3, 4, 8, 0), 0);
+    add(s, "b", write_adapter("b", 5, 4, 8, 0), WEFT__ADAPT_LAZY);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(weft__adapt_store_lease_ready(s, asks, 1 + i, &ready, &l, NULL), WEFT_OK);
+        assert_true(!ready && !l && n_packs == 0);
+    }
+    held = lease(s, "a", 1);
+    assert_int_equal(weft__adapt_store_lease_ready(s, asks, 1, &ready, &l, NULL), WEFT_OK);
+    assert_true(ready && l == held);
+    weft__adapt_store_release(s, &l);
+    assert_int_equal(weft__adapt_store_lease_ready(s, asks, 2, &ready, &l, NULL), WEFT_OK);
+    assert_true(!ready && !l);
+    asks[0].scale = asks[1].scale = 0;
+    assert_int_equal(weft__adapt_store_lease_ready(s, asks, 2, &ready, &l, NULL), WEFT_OK);
+    assert_true(ready && !l);
+    assert_int_equal(weft__adapt_store_lease_ready(s, &(weft__adapt_ask){"c", 1, 0}, 1, &ready, &l, NULL), WEFT_NOT_FOUND);
+    assert_true(!ready && !l);
+    weft__adapt_store_release(s, &held);
+    weft__adapt_store_destroy(&s);
+}
+
 /* Packing leaves the cores to the steps; who asked goes on as before. */
 static void packing_gives_way(void **state)
 {
@@ -677,6 +705,7 @@ int main(void)
         cmocka_unit_test(rows_go_where_the_base_has_them),
         cmocka_unit_test(weaving_says_what_it_cannot),
         cmocka_unit_test(leases_share_what_is_the_same),
+        cmocka_unit_test(what_must_be_read_is_not_ready),
         cmocka_unit_test(packing_gives_way),
         cmocka_unit_test(a_reload_is_for_those_who_come_later),
         cmocka_unit_test(what_is_least_used_goes),

@@ -1,8 +1,8 @@
-/* compile.c: the grammars of requests are compiled one after the other on a thread of their own: a flood of slow ones costs one processor
- * and delays requests with grammars, and neither the workers nor the engine. What a grammar costs the engine afterwards, at each token, is
- * bounded where its masks are made (matcher.h).
- * A second thread is their clock: whose deadline passes while he waits, or while his is compiled, has his answer then and not when it is his turn.
- * Invariant: a gen in the queue belongs to it, and leaves it exactly once; the one being compiled stays `now` until that is over, so that it
+/* line.c: requests that wait in a line for something that takes long, which is done for one after the other on a thread of the line's own:
+ * grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and delays those in the same line, and neither the
+ * workers nor the engine. What a grammar costs the engine afterwards, at each token, is bounded where its masks are made (matcher.h).
+ * A second thread is their clock: whose deadline passes while he waits, or while it is his turn, has his answer then and not later.
+ * Invariant: a gen in the queue belongs to it, and leaves it exactly once; the one whose turn it is stays `now` until that is over, so that it
  * lives while the clock answers for it. */
 #include <string.h>
 
@@ -10,13 +10,8 @@
 #include "base/clock.h"
 #include "server/server.h"
 
-enum {
-    MAX_WAITING = 64 /* of some 30 ms at most, on the machines we measured */,
-    MAX_OF_ONE = 48 /* of them, of a tenant with a name */
-};
-
 /* The first in the queue, taken out of it, or NULL. With the lock. */
-static weft__gen *take(weft__compiler *c)
+static weft__gen *take(weft__line *c)
 {
     weft__gen *g = c->first;
     if (!g) return NULL;
@@ -25,10 +20,9 @@ static weft__gen *take(weft__compiler *c)
     return g;
 }
 
-static void *compile_all(void *arg)
+static void *serve_all(void *arg)
 {
-    weft_server *s = arg;
-    weft__compiler *c = &s->compiler;
+    weft__line *c = arg;
     pthread_mutex_lock(&c->lock);
     for (;;) {
         while (!c->first && !c->stop) pthread_cond_wait(&c->wake, &c->lock);
@@ -36,12 +30,12 @@ static void *compile_all(void *arg)
         if (!g) break;
         pthread_mutex_unlock(&c->lock);
         weft__fault fault = {0};
-        int compiled = weft__gen_compile(g, &fault);
+        int is_done = c->work(g, &fault);
         pthread_mutex_lock(&c->lock);
         c->now = NULL;
         pthread_mutex_unlock(&c->lock);
         if (g->too_late) weft__gen_drop(g);
-        else weft__gen_compiled(g, compiled ? NULL : &fault);
+        else c->go_on(g, is_done ? NULL : &fault);
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);
@@ -58,12 +52,12 @@ static int is_late(const weft__gen *g, uint64_t now, uint64_t *next)
 }
 
 /* Answers those whose deadline has passed; returns when the next one does, 0: never. With the lock. */
-static uint64_t tell_late(weft__compiler *c)
+static uint64_t tell_late(weft__line *c)
 {
     uint64_t now = weft__clock_ns(), next = 0;
     if (c->now && is_late(c->now, now, &next)) {
         c->now->too_late = 1;
-        weft__gen_late(c->now);
+        weft__gen_late(c->now, c->what);
     }
     weft__gen *before = NULL;
     for (weft__gen *g = c->first, *after; g; g = after) {
@@ -75,7 +69,7 @@ static uint64_t tell_late(weft__compiler *c)
         *(before ? &before->next : &c->first) = after;
         if (c->last == g) c->last = before;
         c->n--;
-        weft__gen_late(g);
+        weft__gen_late(g, c->what);
         weft__gen_drop(g);
     }
     return next;
@@ -83,8 +77,7 @@ static uint64_t tell_late(weft__compiler *c)
 
 static void *watch_clock(void *arg)
 {
-    weft_server *s = arg;
-    weft__compiler *c = &s->compiler;
+    weft__line *c = arg;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         uint64_t next = tell_late(c);
@@ -96,9 +89,8 @@ static void *watch_clock(void *arg)
     return NULL;
 }
 
-weft_status weft__compiler_begin(weft_server *s, weft_error *err)
+weft_status weft__line_begin(weft__line *c, weft_error *err)
 {
-    weft__compiler *c = &s->compiler;
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -106,22 +98,21 @@ weft_status weft__compiler_begin(weft_server *s, weft_error *err)
     pthread_cond_init(&c->wake, NULL);
     pthread_cond_init(&c->tick, &attr);
     pthread_condattr_destroy(&attr);
-    c->has_thread = pthread_create(&c->thread, NULL, compile_all, s) == 0;
-    c->has_clock = c->has_thread && pthread_create(&c->clock, NULL, watch_clock, s) == 0;
-    return c->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for grammars");
+    c->has_thread = pthread_create(&c->thread, NULL, serve_all, c) == 0;
+    c->has_clock = c->has_thread && pthread_create(&c->clock, NULL, watch_clock, c) == 0;
+    return c->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", c->what);
 }
 
 /* With the lock. */
-static int has_room(const weft__compiler *c, const char *tenant)
+static int has_room(const weft__line *c, const char *tenant)
 {
     int n = 0;
     for (const weft__gen *g = c->first; g && *tenant; g = g->next) n += !strcmp(g->tenant, tenant);
-    return c->n < MAX_WAITING && n < MAX_OF_ONE;
+    return c->n < c->max && n < c->max_of_one;
 }
 
-int weft__compiler_put(weft_server *s, weft__gen *g)
+int weft__line_put(weft__line *c, weft__gen *g)
 {
-    weft__compiler *c = &s->compiler;
     pthread_mutex_lock(&c->lock);
     int room = has_room(c, g->tenant);
     if (room) {
@@ -137,18 +128,8 @@ int weft__compiler_put(weft_server *s, weft__gen *g)
     return room;
 }
 
-weft_status weft__compiler_json(weft_server *s, int any, weft_grammar **out, weft_error *err)
+void weft__line_end(weft__line *c)
 {
-    weft_grammar **json = &s->compiler.json[any];
-    uint32_t kind = any ? WEFT_GRAMMAR_JSON_VALUE : WEFT_GRAMMAR_JSON;
-    weft_status st = *json ? WEFT_OK : weft_grammar_new(s->tokenizer, kind, NULL, 0, json, err);
-    *out = st ? NULL : weft_grammar_retain(*json);
-    return st;
-}
-
-void weft__compiler_end(weft_server *s)
-{
-    weft__compiler *c = &s->compiler;
     if (!c->has_thread) return;
     pthread_mutex_lock(&c->lock);
     c->stop = 1;
@@ -157,7 +138,6 @@ void weft__compiler_end(weft_server *s)
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->thread, NULL);
     if (c->has_clock) pthread_join(c->clock, NULL);
-    for (int any = 0; any < 2; any++) weft_grammar_free(&c->json[any]);
     pthread_cond_destroy(&c->tick);
     pthread_cond_destroy(&c->wake);
     pthread_mutex_destroy(&c->lock);
