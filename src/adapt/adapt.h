@@ -73,7 +73,7 @@ typedef struct weft__adapt_names {
 /* ---- reading and writing ---- */
 
 /* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the experts that it has
- * nothing for (beside them there are the bytes of the file). Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
+ * nothing for; beside them there are the bytes of the file, which may be so many and 64 MiB, and are read when its header is in order. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT (malformed,
  * halves missing, shapes that do not fit each other, NaN or infinity), WEFT_UNSUPPORTED (naming what this engine does not compute),
  * WEFT_LIMIT (rank, max_bytes) or WEFT_NO_MEMORY; the message names the file and the tensor. *out is NULL then. */
 weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,

@@ -1,6 +1,7 @@
 /* open.c: an adapter from a path: a GGUF file, or the two files of a PEFT folder.
  *
- * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the process). */
+ * Files are read, not mapped: they may be replaced or cut while a server has them (a mapped file that is cut kills the process). What does
+ * not begin as an adapter is not read further, and memory that nothing was read into is none yet. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,74 +11,144 @@
 
 #include "adapt/parts.h"
 #include "base/alloc.h"
+#include "format/safetensors.h"
 
 #define MAX_BYTES ((uint64_t)16 << 30)
 #define MAX_CONFIG_BYTES ((uint64_t)16 << 20)
+#define MAX_HEADER_BYTES ((uint64_t)64 << 20) /* of GGUF; also what a file may have beside its values */
+#define FIRST_BYTES ((uint64_t)64 << 10)
 
-static weft_status read_all(int fd, uint64_t n, void *out, const char *shown, weft_error *err)
+/* A regular file, of which the first n_read bytes are there. */
+typedef struct input {
+    int fd;
+    uint64_t n, n_read;
+    unsigned char *bytes; /* [n], aligned as tensor data want */
+    char shown[WEFT__SHOW * 2];
+} input;
+
+static void close_input(input *in)
 {
-    uint64_t at = 0;
-    while (at < n) {
-        ssize_t got = read(fd, (char *)out + at, n - at < (1u << 30) ? (size_t)(n - at) : 1u << 30);
+    if (in->fd >= 0) close(in->fd);
+    weft__free(in->bytes);
+}
+
+/* Where it fails, there is nothing to close. */
+static weft_status open_input(input *in, const char *path, uint64_t max, weft_error *err)
+{
+    struct stat info;
+    weft_status st = WEFT_OK;
+    *in = (input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+    weft__show_path(in->shown, path);
+    if (in->fd < 0) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", in->shown, strerror(errno));
+    if (fstat(in->fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
+    else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", in->shown);
+    else if (info.st_size == 0) st = weft_fail(err, WEFT_FORMAT, "%s: it is empty", in->shown);
+    else if ((uint64_t)info.st_size > max)
+        st = weft_fail(err, WEFT_LIMIT, "%s: %lld bytes; at most %llu", in->shown, (long long)info.st_size,
+                       (unsigned long long)max);
+    else if (!(in->bytes = weft__alloc_aligned(64, (size_t)info.st_size)))
+        st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", in->shown);
+    in->n = (uint64_t)info.st_size;
+    if (st) close_input(in);
+    return st;
+}
+
+/* The first n bytes, or all. */
+static weft_status read_to(input *in, uint64_t n, weft_error *err)
+{
+    if (n > in->n) n = in->n;
+    while (in->n_read < n) {
+        uint64_t left = n - in->n_read;
+        ssize_t got = read(in->fd, in->bytes + in->n_read, left < (1u << 30) ? (size_t)left : 1u << 30);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return weft_fail(err, WEFT_IO, "%s: %s", shown, strerror(errno));
-        if (got == 0) return weft_fail(err, WEFT_IO, "%s: it became shorter while it was read", shown);
-        at += (uint64_t)got;
+        if (got < 0) return weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
+        if (got == 0) return weft_fail(err, WEFT_IO, "%s: it became shorter while it was read", in->shown);
+        in->n_read += (uint64_t)got;
     }
     return WEFT_OK;
 }
 
-/* The bytes of a regular file, aligned as tensor data want; weft__free. */
-static weft_status read_file(const char *path, uint64_t max, void **out, size_t *n, weft_error *err)
+/* What a file of so many bytes of values may have. */
+static uint64_t file_bytes(uint64_t max_bytes)
 {
-    char shown[WEFT__SHOW * 2];
-    struct stat info;
-    weft_status st = WEFT_OK;
-    weft__show_path(shown, path);
-    *out = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", shown, strerror(errno));
-    if (fstat(fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", shown, strerror(errno));
-    else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", shown);
-    else if (info.st_size == 0) st = weft_fail(err, WEFT_FORMAT, "%s: it is empty", shown);
-    else if ((uint64_t)info.st_size > max)
-        st = weft_fail(err, WEFT_LIMIT, "%s: %lld bytes; at most %llu", shown, (long long)info.st_size, (unsigned long long)max);
-    else if (!(*out = weft__alloc_aligned(64, (size_t)info.st_size)))
-        st = weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to read it", shown);
-    else st = read_all(fd, (uint64_t)info.st_size, *out, shown, err);
-    close(fd);
-    *n = (size_t)info.st_size;
-    if (!st) return WEFT_OK;
-    weft__free(*out);
-    *out = NULL;
+    return max_bytes < MAX_BYTES - MAX_HEADER_BYTES ? max_bytes + MAX_HEADER_BYTES : MAX_BYTES;
+}
+
+/* Reads on until its keys are there; where they are of no adapter, no further. */
+static weft_status check_gguf(weft__adapt *a, input *in, weft_error *err)
+{
+    for (uint64_t n = FIRST_BYTES;; n *= 4) {
+        weft_status st = read_to(in, n, err);
+        if (!st) st = weft__adapt_check_gguf(a, in->bytes, (size_t)in->n_read, err);
+        if (st != WEFT_FORMAT || in->n_read == in->n || n >= MAX_HEADER_BYTES || memcmp(in->bytes, "GGUF", 4) != 0) return st;
+    }
+}
+
+static weft_status read_file(weft__adapt *a, const char *path, weft_error *err)
+{
+    input in;
+    weft_status st = open_input(&in, path, file_bytes(a->max_bytes), err);
+    if (st) return st;
+    st = check_gguf(a, &in, err);
+    if (!st) st = read_to(&in, in.n, err);
+    if (!st) st = weft__adapt_read_gguf(a, in.bytes, (size_t)in.n, err);
+    close_input(&in);
     return st;
 }
 
-static weft_status read_member(const char *folder, const char *name, uint64_t max, void **out, size_t *n, weft_error *err)
+/* The header alone. */
+static weft_status check_safetensors(input *in, const char *name, weft_error *err)
+{
+    weft__safetensors *file = NULL;
+    uint64_t n_header = 0;
+    weft_status st = read_to(in, sizeof n_header + 1, err); /* the parser wants to see the header's first byte as well */
+    if (st) return st;
+    if (in->n > sizeof n_header) memcpy(&n_header, in->bytes, sizeof n_header);
+    if (n_header <= WEFT__SAFETENSORS_HEADER_BYTES) st = read_to(in, sizeof n_header + n_header, err);
+    if (!st) st = weft__safetensors_parse(in->bytes, (size_t)in->n, name, &file, err);
+    weft__safetensors_close(&file);
+    return st;
+}
+
+static weft_status open_member(input *in, const char *folder, const char *name, uint64_t max, weft_error *err)
 {
     size_t room = strlen(folder) + strlen(name) + 2;
     char *path = weft__alloc(room);
-    *out = NULL;
     if (!path) return weft_fail(err, WEFT_NO_MEMORY, "no memory to read %s", name);
     snprintf(path, room, "%s/%s", folder, name);
-    weft_status st = read_file(path, max, out, n, err);
+    weft_status st = open_input(in, path, max, err);
     weft__free(path);
+    return st;
+}
+
+static weft_status read_weights(weft__adapt *a, const char *path, const input *config, const weft__adapt_names *names,
+                                weft_error *err)
+{
+    static const char name[] = "adapter_model.safetensors";
+    input in;
+    weft_status st = open_member(&in, path, name, file_bytes(a->max_bytes), err);
+    if (st) return st;
+    st = check_safetensors(&in, name, err);
+    if (!st) st = read_to(&in, in.n, err);
+    if (!st) st = weft__adapt_read_peft(a, (const char *)config->bytes, (size_t)config->n, in.bytes, (size_t)in.n, names, err);
+    close_input(&in);
     return st;
 }
 
 static weft_status read_folder(weft__adapt *a, const char *path, const weft__adapt_names *names, weft_error *err)
 {
-    void *config = NULL, *weights = NULL;
-    size_t n_config, n_weights;
+    input config;
+    weft__peft_config *read = NULL;
     weft_status st;
     if (!names)
         return weft_fail(err, WEFT_ARGUMENT,
                          "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
-    if ((st = read_member(path, "adapter_config.json", MAX_CONFIG_BYTES, &config, &n_config, err))) return st;
-    st = read_member(path, "adapter_model.safetensors", MAX_BYTES, &weights, &n_weights, err);
-    if (!st) st = weft__adapt_read_peft(a, config, n_config, weights, n_weights, names, err);
-    weft__free(weights);
-    weft__free(config);
+    if ((st = open_member(&config, path, "adapter_config.json", MAX_CONFIG_BYTES, err))) return st;
+    st = read_to(&config, config.n, err);
+    if (!st) st = weft__peft_config_read((const char *)config.bytes, (size_t)config.n, &read, err);
+    weft__peft_config_free(&read);
+    if (!st) st = read_weights(a, path, &config, names, err);
+    close_input(&config);
     return st;
 }
 
@@ -86,8 +157,6 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
 {
     char shown[WEFT__SHOW * 2];
     struct stat info;
-    void *bytes = NULL;
-    size_t n;
     weft_status st;
     *out = NULL;
     weft__adapt *a = weft__alloc_zero(1, sizeof *a);
@@ -99,9 +168,8 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         a->peft = 1;
         st = read_folder(a, path, names, err);
-    } else if (!(st = read_file(path, MAX_BYTES, &bytes, &n, err))) {
-        st = weft__adapt_read_gguf(a, bytes, n, err);
-        weft__free(bytes);
+    } else {
+        st = read_file(a, path, err);
     }
     if (!st) {
         *out = a;

@@ -34,6 +34,8 @@ weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_founds *all, weft_e
 
 /* read_gguf.c, read_peft.c: adds all that a file's bytes hold; a->label and a->max_bytes are set. */
 weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
+/* Only the keys, of a file that begins with these bytes; WEFT_FORMAT also where they end too soon. */
+weft_status weft__adapt_check_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
 /* config: adapter_config.json's text; weights: adapter_model.safetensors's bytes. */
 weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,
                                   const weft__adapt_names *names, weft_error *err);

@@ -104,6 +104,17 @@ static void set_scales(reading *r, float alpha)
     }
 }
 
+weft_status weft__adapt_check_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err)
+{
+    weft__gguf *g;
+    float alpha;
+    weft_status st = weft__gguf_parse_meta(bytes, n, a->label, &g, err);
+    if (st) return st;
+    st = read_keys(&(reading){.a = a, .g = g, .err = err}, &alpha);
+    weft__gguf_close(&g);
+    return st;
+}
+
 weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err)
 {
     weft__gguf *g;

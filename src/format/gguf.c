@@ -50,11 +50,11 @@ weft_status weft__gguf_read_head(const weft_buffer *part, weft__gguf_metadata *m
 }
 
 /* Reads the first or only part, whose buffer g owns. */
-static weft_status read_first(weft__gguf *g, weft_buffer *part, weft_error *err)
+static weft_status read_first(weft__gguf *g, weft_buffer *part, int with_tensors, weft_error *err)
 {
     weft__gguf_head head;
     weft_status status = weft__gguf_read_head(part, &g->meta, &head, err);
-    if (status == WEFT_OK) status = weft__gguf_read_tensors(g, &head, part, err);
+    if (status == WEFT_OK && with_tensors) status = weft__gguf_read_tensors(g, &head, part, err);
     g->version = head.version;
     g->alignment = head.alignment;
     return status;
@@ -93,23 +93,33 @@ weft_status weft__gguf_open(const char *path, weft__gguf **out, weft_error *err)
     *out = NULL;
     weft_status status = create(path, out, err);
     if (status == WEFT_OK) status = weft__gguf_map_part(*out, path, &part, err);
-    if (status == WEFT_OK) status = read_first(*out, part, err);
+    if (status == WEFT_OK) status = read_first(*out, part, 1, err);
     if (status == WEFT_OK) status = weft__gguf_read_other_parts(*out, path, err);
     if (status != WEFT_OK) weft__gguf_close(out);
     return status;
 }
 
-weft_status weft__gguf_parse(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err)
+static weft_status parse(const void *bytes, size_t n, const char *name, int with_tensors, weft__gguf **out, weft_error *err)
 {
     weft_buffer *part;
     *out = NULL;
     weft_status status = create(name, out, err);
     if (status == WEFT_OK) status = weft__mem_borrow(bytes, n, WEFT_BUFFER_READONLY, &part, err);
     if (status == WEFT_OK) status = own(*out, part, err);
-    if (status == WEFT_OK) status = read_first(*out, part, err);
-    if (status == WEFT_OK) status = weft__gguf_read_other_parts(*out, NULL, err);
+    if (status == WEFT_OK) status = read_first(*out, part, with_tensors, err);
+    if (status == WEFT_OK && with_tensors) status = weft__gguf_read_other_parts(*out, NULL, err);
     if (status != WEFT_OK) weft__gguf_close(out);
     return status;
+}
+
+weft_status weft__gguf_parse(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err)
+{
+    return parse(bytes, n, name, 1, out, err);
+}
+
+weft_status weft__gguf_parse_meta(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err)
+{
+    return parse(bytes, n, name, 0, out, err);
 }
 
 void weft__gguf_close(weft__gguf **g)

@@ -81,6 +81,8 @@ weft_status weft__gguf_open(const char *path, weft__gguf **out, weft_error *err)
 /* The same for n bytes in memory, which are borrowed until close; `name` stands for the path in messages. A part of a split
  * model is refused (WEFT_UNSUPPORTED). `bytes` should be aligned to 64 if tensor data are to be. */
 weft_status weft__gguf_parse(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err);
+/* The metadata alone, of a file whose first n bytes these are; WEFT_FORMAT also where they end within it. It has no tensors. */
+weft_status weft__gguf_parse_meta(const void *bytes, size_t n, const char *name, weft__gguf **out, weft_error *err);
 
 void weft__gguf_close(weft__gguf **g);
 

@@ -375,6 +375,94 @@ static void room_is_counted_before_it_is_taken(void **state)
 
 /* ---- finite files, whose combination is not ---- */
 
+/* Bytes that this process has read; 0: nobody says. */
+static unsigned long long bytes_read(void)
+{
+    unsigned long long n = 0;
+    FILE *f = fopen("/proc/self/io", "r");
+    if (f && fscanf(f, "rchar: %llu", &n) != 1) n = 0;
+    if (f) fclose(f);
+    return n;
+}
+
+static void refused_early(const char *path, uint64_t max_bytes, weft_status want, const char *says)
+{
+    enum { LOOK = 1 << 20 };
+    weft__adapt *a;
+    weft_error err = {0};
+    unsigned long long before = bytes_read();
+    weft_status st = weft__adapt_open(path, &made_names, max_bytes, &a, &err);
+    unsigned long long n = bytes_read() - before;
+    if (st != want || !strstr(err.message, says))
+        fail_msg("status %d, \"%s\"; wanted %d with \"%s\"", st, err.message, want, says);
+    if (n > LOOK) fail_msg("\"%s\" was found after %llu bytes", err.message, n);
+}
+
+static void what_is_no_adapter_is_not_read_whole(void **state)
+{
+    (void)state;
+    enum { BIG = 1 << 28, BUDGET = 1 << 27 };
+    char weights[128];
+    recipe r = q_recipe();
+    assert_true(made_gguf(file, &r));
+    assert_int_equal(truncate(file, BIG), 0);
+    refused_early(file, BUDGET, WEFT_LIMIT, "268435456 bytes; at most 201326592");
+    r.type = "model";
+    assert_true(made_gguf(file, &r));
+    assert_int_equal(truncate(file, BIG), 0);
+    refused_early(file, UINT64_MAX, WEFT_UNSUPPORTED, "general.type");
+    FILE *f = fopen(file, "w");
+    assert_true(f && fputs("no GGUF", f) > 0 && !fclose(f));
+    assert_int_equal(truncate(file, BIG), 0);
+    refused_early(file, UINT64_MAX, WEFT_FORMAT, "is not a GGUF file");
+
+    assert_true(made_peft(peft, CONFIG "}", PEFT_Q, 2));
+    snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", peft);
+    assert_int_equal(truncate(weights, BIG), 0);
+    refused_early(peft, BUDGET, WEFT_LIMIT, "at most 201326592");
+    refused_early(peft, UINT64_MAX, WEFT_FORMAT, "adapter_model.safetensors");
+    assert_true(made_peft(peft, "{}", PEFT_Q, 2));
+    assert_int_equal(truncate(weights, BIG), 0);
+    refused_early(peft, UINT64_MAX, WEFT_FORMAT, "adapter_config.json");
+    assert_true(made_peft(peft, CONFIG "}", PEFT_Q, 2));
+    for (int n = 7; n <= 14; n += 7) { /* 7: shorter than the length of its header */
+        assert_true((f = fopen(weights, "w")) && fprintf(f, "%.*s", n, "no safetensors") > 0 && !fclose(f));
+        if (n > 7) assert_int_equal(truncate(weights, BIG), 0);
+        refused_early(peft, UINT64_MAX, WEFT_FORMAT, "adapter_model.safetensors");
+    }
+}
+
+/* Keys that are longer than what is read first. */
+static void long_headers_are_read_on(void **state)
+{
+    (void)state;
+    enum { LONG = 300000 };
+    char *text = malloc(LONG);
+    weft__gguf_writer *w;
+    weft__adapt *a;
+    weft_error err = {0};
+    memset(text, 'x', LONG);
+    for (int good = 0; good < 2; good++) {
+        assert_int_equal(weft__gguf_writer_create(file, 0, &w, NULL), WEFT_OK);
+        assert_int_equal(weft__gguf_put_string(w, "general.description", text, LONG, NULL), WEFT_OK);
+        weft__gguf_put_string(w, "general.architecture", "llama", 5, NULL);
+        weft__gguf_put_string(w, "general.type", "adapter", 7, NULL);
+        weft__gguf_put_string(w, "adapter.type", good ? "lora" : "none", 4, NULL);
+        for (int i = 0; i < 2; i++) weft__gguf_declare(w, Q_PAIR[i].name, WEFT_F32, 2, Q_PAIR[i].d, NULL);
+        assert_int_equal(weft__gguf_begin(w, NULL), WEFT_OK);
+        for (int i = 0; i < 2; i++) {
+            float *v = made_values(3, made_count(&Q_PAIR[i]));
+            weft__gguf_write(w, v, made_count(&Q_PAIR[i]) * sizeof *v, NULL);
+            free(v);
+        }
+        assert_int_equal(weft__gguf_finish(w, NULL), WEFT_OK);
+        weft__gguf_writer_destroy(&w);
+        assert_int_equal(weft__adapt_open(file, NULL, UINT64_MAX, &a, &err), good ? WEFT_OK : WEFT_UNSUPPORTED);
+        weft__adapt_close(&a);
+    }
+    free(text);
+}
+
 static void experts_scales_stay_finite(void **state)
 {
     (void)state;
@@ -585,17 +673,30 @@ static void refused_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pair_has_its_scale),           cmocka_unit_test(an_embedding_is_turned),
-        cmocka_unit_test(the_id_is_of_the_content),       cmocka_unit_test(hostile_files_are_refused),
-        cmocka_unit_test(what_is_no_file_is_refused),     cmocka_unit_test(another_base_is_told_apart),
-        cmocka_unit_test(marks_are_of_the_weights),       cmocka_unit_test(rows_of_heads_are_paired),
-        cmocka_unit_test(scales_follow_the_patterns),     cmocka_unit_test(modules_are_selected_as_by_peft),
-        cmocka_unit_test(experts_come_together),          cmocka_unit_test(room_is_counted_before_it_is_taken),
-        cmocka_unit_test(experts_scales_stay_finite),     cmocka_unit_test(merged_values_stay_finite),
-        cmocka_unit_test(what_is_written_can_be_read),    cmocka_unit_test(a_folder_is_never_half_of_two_adapters),
-        cmocka_unit_test(peft_embeddings_are_turned),     cmocka_unit_test(magnitudes_are_read),
-        cmocka_unit_test(fan_in_fan_out_changes_nothing), cmocka_unit_test(configurations_are_refused_by_name),
-        cmocka_unit_test(patterns_are_tried_so_often),    cmocka_unit_test(refused_allocations_leave_nothing),
+        cmocka_unit_test(a_pair_has_its_scale),
+        cmocka_unit_test(an_embedding_is_turned),
+        cmocka_unit_test(the_id_is_of_the_content),
+        cmocka_unit_test(hostile_files_are_refused),
+        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(another_base_is_told_apart),
+        cmocka_unit_test(marks_are_of_the_weights),
+        cmocka_unit_test(rows_of_heads_are_paired),
+        cmocka_unit_test(scales_follow_the_patterns),
+        cmocka_unit_test(modules_are_selected_as_by_peft),
+        cmocka_unit_test(experts_come_together),
+        cmocka_unit_test(room_is_counted_before_it_is_taken),
+        cmocka_unit_test(what_is_no_adapter_is_not_read_whole),
+        cmocka_unit_test(long_headers_are_read_on),
+        cmocka_unit_test(experts_scales_stay_finite),
+        cmocka_unit_test(merged_values_stay_finite),
+        cmocka_unit_test(what_is_written_can_be_read),
+        cmocka_unit_test(a_folder_is_never_half_of_two_adapters),
+        cmocka_unit_test(peft_embeddings_are_turned),
+        cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(fan_in_fan_out_changes_nothing),
+        cmocka_unit_test(configurations_are_refused_by_name),
+        cmocka_unit_test(patterns_are_tried_so_often),
+        cmocka_unit_test(refused_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
