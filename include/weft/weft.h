@@ -531,6 +531,9 @@ WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_req
                                              weft_engine_lease **out, weft_error *err);
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
+/* After WEFT_BUSY for want of room: returns when a lease was given back, or after timeout_ms. */
+WEFT_API void weft_engine_lease_wait(weft_engine *engine, uint64_t timeout_ms);
+
 typedef struct weft_engine_adapter {
     uint32_t size;
     int32_t index;   /* from 0, as names were added; none is given twice */

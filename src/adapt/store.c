@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/background.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "format/names.h"
 #include "hub/sha256.h"
@@ -23,6 +24,7 @@ typedef struct entry {
     float scale;
     int known;
     weft__adapt_id id; /* of the version, where it is known */
+    uint64_t n_packed; /* that it takes alone, or at least takes; 0: nobody knows */
 } entry;
 
 typedef struct strand {
@@ -44,7 +46,9 @@ struct weft__adapt_store {
     const weft__adapt_names *names;
     weft__adapt_packer packer;
     pthread_mutex_t loading, lock;
-    entry *entries; /* [n], by index */
+    pthread_cond_t room; /* with lock */
+    int is_full;         /* somebody was refused for want of room, and nothing was given back since */
+    entry *entries;      /* [n], by index */
     size_t n, capacity;
     int32_t next_index;
     weft__adapt_lease **packed; /* [n_packed] */
@@ -64,6 +68,11 @@ weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__a
     s->max_bytes = n_bytes;
     pthread_mutex_init(&s->loading, NULL);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->room, &attr);
+    pthread_condattr_destroy(&attr);
     return WEFT_OK;
 }
 
@@ -90,6 +99,7 @@ void weft__adapt_store_destroy(weft__adapt_store **store)
     for (size_t i = 0; i < s->n; i++) free_entry(&s->entries[i]);
     weft__free(s->packed);
     weft__free(s->entries);
+    pthread_cond_destroy(&s->room);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->loading);
     weft__free(s);
@@ -179,6 +189,7 @@ typedef struct reading {
     const char *path;
     weft__adapt **out; /* NULL: only its id is asked for */
     weft__adapt_id id;
+    uint64_t n_packed; /* at least */
     weft_status status;
     weft_error *err;
 } reading;
@@ -191,7 +202,10 @@ static void read_checked(void *arg)
     uint64_t most = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
     r->status = weft__adapt_open(r->path, r->s->names, most, &a, r->err);
     if (!r->status) r->status = weft__adapt_check(a, r->s->base, r->err);
-    if (!r->status) r->id = a->id;
+    if (!r->status) {
+        r->id = a->id;
+        r->n_packed = a->n_bytes / SHRINK;
+    }
     if (!r->status && r->out) *r->out = a;
     else weft__adapt_close(&a);
 }
@@ -241,6 +255,7 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
         if (st && discreet) fail_by_name(&why, name, path, err);
         fresh.known = !st;
         fresh.id = r.id;
+        fresh.n_packed = r.n_packed;
     }
     if (!st) {
         pthread_mutex_lock(&s->lock);
@@ -277,6 +292,7 @@ typedef struct wish {
     strand strands[WEFT__ADAPT_STACK];
     char *paths[WEFT__ADAPT_STACK], *entry_names[WEFT__ADAPT_STACK];
     int known[WEFT__ADAPT_STACK];
+    uint64_t n_packed[WEFT__ADAPT_STACK];
     int32_t n;
 } wish;
 
@@ -310,6 +326,7 @@ static weft_status read_asks(weft__adapt_store *s, const weft__adapt_ask *asks, 
         int32_t k = w->n++;
         w->strands[k] = (strand){e->id, scale};
         w->known[k] = e->known;
+        w->n_packed[k] = e->n_packed;
         w->paths[k] = weft__strdup(e->path);
         w->entry_names[k] = weft__strdup(e->name);
         if (!w->paths[k] || !w->entry_names[k]) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of adapters");
@@ -366,14 +383,35 @@ static weft_status read_files(weft__adapt_store *s, wish *w, weft__adapt *adapte
         entry *e = find(s, w->entry_names[i]);
         if (e && !e->known && !strcmp(e->path, w->paths[i])) {
             e->known = 1;
-            e->id = adapters[i]->id;
+            e->id = r.id;
+            e->n_packed = r.n_packed;
         }
         s->n_loads++;
         pthread_mutex_unlock(&s->lock);
         w->strands[i].id = adapters[i]->id;
         w->known[i] = 1;
+        if (w->n_packed[i] < r.n_packed) w->n_packed[i] = r.n_packed;
     }
     return st;
+}
+
+/* With the lock. */
+static weft_status no_room(weft__adapt_store *s, weft_error *err)
+{
+    s->is_full = 1;
+    return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more",
+                     (unsigned long long)s->max_bytes);
+}
+
+/* Before anything is read: is there room beside what is in use? A stack has about what its strands have alone; what seems to be larger
+ * than the budget is packed, to be sure. With the lock. */
+static weft_status check_room(weft__adapt_store *s, const wish *w, weft_error *err)
+{
+    uint64_t n_bytes = 0, in_use = 0;
+    for (int32_t i = 0; i < w->n; i++) n_bytes += w->n_packed[i];
+    for (size_t i = 0; i < s->n_packed; i++)
+        if (s->packed[i]->n_pins) in_use += s->packed[i]->n_bytes;
+    return n_bytes <= s->max_bytes && in_use > s->max_bytes - n_bytes ? no_room(s, err) : WEFT_OK;
 }
 
 /* Lets go of what is least used until n_bytes more fit. With the lock. */
@@ -386,9 +424,7 @@ static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error 
         size_t least = s->n_packed;
         for (size_t i = 0; i < s->n_packed; i++)
             if (s->packed[i]->n_pins == 0 && (least == s->n_packed || s->packed[i]->used < s->packed[least]->used)) least = i;
-        if (least == s->n_packed)
-            return weft_fail(err, WEFT_BUSY, "the adapters in use fill their budget of %llu bytes; try again later, or give more",
-                             (unsigned long long)s->max_bytes);
+        if (least == s->n_packed) return no_room(s, err);
         free_packed(s, least);
         s->n_evictions++;
     }
@@ -438,6 +474,8 @@ static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapte
     }
     if (!st) {
         pthread_mutex_lock(&s->lock);
+        for (size_t i = 0; i < s->n && p->n == 1; i++)
+            if (s->entries[i].known && same_id(s->entries[i].id, p->strands[0].id)) s->entries[i].n_packed = p->n_bytes;
         st = make_room(s, p->n_bytes, err);
         if (!st && !weft__grow(&s->packed, &s->packed_capacity, s->n_packed + 1, sizeof *s->packed))
             st = weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter");
@@ -464,12 +502,14 @@ static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *as
     pthread_mutex_lock(&s->lock);
     weft_status st = read_asks(s, asks, n, &w, err);
     if (!st && w.n > 0) *out = pin(s, &w);
+    if (!st && !*out) st = check_room(s, &w, err);
     pthread_mutex_unlock(&s->lock);
     if (!st && w.n > 0 && !*out) {
         st = read_files(s, &w, adapters, err);
         if (!st) { /* names that nobody had read may hold what is there already */
             pthread_mutex_lock(&s->lock);
             *out = pin(s, &w);
+            if (!*out) st = check_room(s, &w, err);
             pthread_mutex_unlock(&s->lock);
         }
         if (!st && !*out) st = pack(s, &w, adapters, out, err);
@@ -520,12 +560,27 @@ void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)
     *lease = NULL;
     if (!p) return;
     pthread_mutex_lock(&s->lock);
-    if (--p->n_pins == 0 && p->orphan)
+    int is_last = --p->n_pins == 0;
+    if (is_last && s->is_full) {
+        s->is_full = 0;
+        pthread_cond_broadcast(&s->room);
+    }
+    if (is_last && p->orphan)
         for (size_t i = 0; i < s->n_packed; i++)
             if (s->packed[i] == p) {
                 free_packed(s, i);
                 break;
             }
+    pthread_mutex_unlock(&s->lock);
+}
+
+void weft__adapt_store_wait(weft__adapt_store *s, uint64_t timeout_ms)
+{
+    uint64_t until = weft__clock_ns() + timeout_ms * 1000000;
+    struct timespec at = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    pthread_mutex_lock(&s->lock);
+    while (s->is_full && !pthread_cond_timedwait(&s->room, &s->lock, &at))
+        ;
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -554,6 +554,11 @@ static void set_off(weft__gen *g)
     unref(g);
 }
 
+static int set_late(const char *what, weft__fault *fault)
+{
+    return weft__fault_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
+}
+
 /* What may be asked for again soon says so. */
 static void refuse(weft__gen *g, const weft__fault *fault, const char *seconds)
 {
@@ -580,11 +585,25 @@ static void go_on(weft__gen *g)
     }
 }
 
+enum { ROOM_S = 60, LOOK_MS = 100 };
+
+/* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line. Not for ever:
+ * adapters that are ready are lent past the line, and may be in use again and again. */
 int weft__gen_lend(weft__gen *g, weft__fault *fault)
 {
-    if (!has_left(g)) return weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault);
-    weft__fault_of(fault, WEFT_CANCELLED, "the client left");
-    return 0;
+    uint64_t deadline = weft__gen_deadline(g), until = weft__clock_ns() + ROOM_S * 1000000000ull;
+    for (;;) {
+        if (has_left(g)) {
+            weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+            return 0;
+        }
+        *fault = (weft__fault){0};
+        if (weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault)) return 1;
+        uint64_t now = weft__clock_ns();
+        if (fault->status != 429 || now >= until) return 0;
+        if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
+        weft_engine_lease_wait(g->server->engine, LOOK_MS);
+    }
 }
 
 void weft__gen_lent(weft__gen *g, const weft__fault *fault)
@@ -604,7 +623,7 @@ int weft__gen_compile(weft__gen *g, weft__fault *fault)
 void weft__gen_late(weft__gen *g, const char *what)
 {
     weft__fault fault = {0};
-    weft__fault_set(&fault, 504, NULL, "the deadline passed before %s was ready", what);
+    set_late(what, &fault);
     weft__reply_fault(g->r, &fault);
 }
 

@@ -8,7 +8,8 @@
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [unlikely]   no token is among the likeliest
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
- * saved as "hung", and half a second goes by when a file "slow..." is added, and when an adapter "slow..." is first used. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
+ * saved as "hung", and half a second goes by when a file "slow..." is added, and when an adapter "slow..." is first used. For an
+ * adapter "full..." there is no room while a request runs. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -486,8 +487,11 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     else {
         if (e->n_adapters == MAX_ADAPTERS) abort();
         a = &e->adapters[e->n_adapters++];
-        *a = (weft_engine_adapter){
-            .size = sizeof *a, .index = e->next_adapter++, .version = 1, .scale = scale, .known = strncmp(name, "slow", 4) != 0};
+        *a = (weft_engine_adapter){.size = sizeof *a,
+                                   .index = e->next_adapter++,
+                                   .version = 1,
+                                   .scale = scale,
+                                   .known = strncmp(name, "slow", 4) && strncmp(name, "full", 4)};
         snprintf(a->name, sizeof a->name, "%s", name);
         snprintf(a->path, sizeof a->path, "%s", path);
     }
@@ -531,12 +535,13 @@ weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *
 static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_engine_adapter *out, weft_error *err)
 {
     weft_engine_adapter *a = adapter_wanted(e, want);
-    if (a && !a->known) {
+    if (a && !a->known && !strncmp(a->name, "slow", 4)) {
         pthread_mutex_unlock(&e->lock);
         load_slowly(e);
         pthread_mutex_lock(&e->lock);
         if ((a = adapter_wanted(e, want))) a->known = 1;
     }
+    if (a && !strncmp(a->name, "full", 4) && e->n_requests > 0) return weft_fail(err, WEFT_BUSY, "there is no room");
     if (!a) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
     *out = *a;
     out->scale = want->scale;
@@ -558,6 +563,17 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
     if (st) weft__free(l);
     else *out = l;
     return st;
+}
+
+void weft_engine_lease_wait(weft_engine *e, uint64_t timeout_ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+    pthread_mutex_lock(&e->lock);
+    if (e->n_requests) pthread_cond_timedwait(&e->idle, &e->lock, &t);
+    pthread_mutex_unlock(&e->lock);
 }
 
 void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)

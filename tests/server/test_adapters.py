@@ -138,6 +138,28 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.used(model="slow3"), "slow3=nan;")
         self.assertEqual(self.used(lora=[{"id": 0, "scale": 1}, {"id": 6, "scale": 2}]), "a=1;slow5=2;")
 
+    def test_who_finds_no_room_waits_for_it(self):
+        """Until what is in use is given back, or the deadline; a client who leaves holds up nobody."""
+        for name in ("a", "full1", "full2"):
+            self.load(name, "a.gguf")
+        answers, began = [], time.time()
+        long = threading.Thread(target=lambda: answers.append(self.used(prompt="[delay 100][loop x]", max_tokens=20)))
+        long.start()
+        self.server.wait_metric("weft_running", 1)
+        with self.server.connect() as s:
+            s.sendall(base.request({"prompt": "x", "model": "full1"}, base.TEXT))
+        full = [threading.Thread(target=lambda i=i: answers.append(self.used(model=f"full{i}"))) for i in (1, 2)]
+        for t in full:
+            t.start()
+        late = self.server.post(base.TEXT, {"prompt": "x", "model": "full1", "timeout_ms": 100})
+        self.assertEqual((late.status, late.json["error"]["message"]), (504, "the deadline passed before its adapter was ready"))
+        self.assertEqual((self.used(), self.used(model="a")), ("-", "a=nan;"))
+        self.assertEqual(answers, [])
+        for t in (long, *full):
+            t.join()
+        self.assertEqual(sorted(answers), ["full1=nan;", "full2=nan;", "x" * 20])
+        self.assertLess(time.time() - began, 10 * base.SLOWER)
+
     def test_as_many_wait_for_adapters_as_for_a_slot(self):
         server = base.Server([*base.FAKE, "--adapter-dir", self.inside, "--queue", "1"])
         try:
