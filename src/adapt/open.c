@@ -32,13 +32,13 @@ static void close_input(input *in)
     weft__free(in->bytes);
 }
 
-/* Where it fails, there is nothing to close. */
-static weft_status open_input(input *in, const char *path, uint64_t max, weft_error *err)
+/* name: in messages. Where it fails, there is nothing to close. */
+static weft_status open_input(input *in, const char *path, const char *name, uint64_t max, weft_error *err)
 {
     struct stat info;
     weft_status st = WEFT_OK;
     *in = (input){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    weft__show_path(in->shown, path);
+    weft__show_path(in->shown, name);
     if (in->fd < 0) return weft_fail(err, errno == ENOENT ? WEFT_NOT_FOUND : WEFT_IO, "%s: %s", in->shown, strerror(errno));
     if (fstat(in->fd, &info)) st = weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
     else if (!S_ISREG(info.st_mode)) st = weft_fail(err, WEFT_UNSUPPORTED, "%s: it is no regular file", in->shown);
@@ -87,7 +87,7 @@ static weft_status check_gguf(weft__adapt *a, input *in, weft_error *err)
 static weft_status read_file(weft__adapt *a, const char *path, weft_error *err)
 {
     input in;
-    weft_status st = open_input(&in, path, file_bytes(a->max_bytes), err);
+    weft_status st = open_input(&in, path, path, file_bytes(a->max_bytes), err);
     if (st) return st;
     st = check_gguf(a, &in, err);
     if (!st) st = read_to(&in, in.n, err);
@@ -116,7 +116,7 @@ static weft_status open_member(input *in, const char *folder, const char *name, 
     char *path = weft__alloc(room);
     if (!path) return weft_fail(err, WEFT_NO_MEMORY, "no memory to read %s", name);
     snprintf(path, room, "%s/%s", folder, name);
-    weft_status st = open_input(in, path, max, err);
+    weft_status st = open_input(in, path, name, max, err);
     weft__free(path);
     return st;
 }
@@ -152,10 +152,20 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
     return st;
 }
 
+/* Says which adapter it is, once. */
+static weft_status fail_with_path(weft_error *err, weft_status st, const char *path)
+{
+    char shown[WEFT__SHOW * 2];
+    size_t n = strlen(weft__show_path(shown, path));
+    if (!err || strncmp(err->message, shown, n) != 0 || strncmp(err->message + n, ": ", 2) != 0)
+        return weft_fail_within(err, st, "adapter %s", shown);
+    const weft_error why = *err;
+    return weft_fail(err, st, "adapter %s", why.message);
+}
+
 weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, uint64_t max_bytes, weft__adapt **out,
                              weft_error *err)
 {
-    char shown[WEFT__SHOW * 2];
     struct stat info;
     weft_status st;
     *out = NULL;
@@ -176,7 +186,7 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
         return WEFT_OK;
     }
     weft__adapt_close(&a);
-    return weft_fail_within(err, st, "adapter %s", weft__show_path(shown, path));
+    return fail_with_path(err, st, path);
 }
 
 void weft__adapt_close(weft__adapt **p)

@@ -163,8 +163,7 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 {
     entry *old = find(s, fresh->name);
     if (old && !(flags & WEFT__ADAPT_REPLACE))
-        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or load it in its place",
-                         fresh->name);
+        return weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already; remove it first, or replace it", fresh->name);
     if (old) {
         fresh->index = old->index;
         fresh->version = old->version + !(old->known && fresh->known && same_id(old->id, fresh->id));

@@ -174,12 +174,25 @@ static float set_scale(const weft_server *s, int32_t id)
     return scale;
 }
 
+/* A client asks for what is in his folder by its path within it; of what the operator named, the last part of the path is enough to be told apart. */
+static void put_path(const weft_server *s, const char *path, weft__text *out)
+{
+    if (is_within(s, path)) {
+        put_string(out, path + strlen(s->adapter_dir) + 1);
+        return;
+    }
+    size_t n = strlen(path), from;
+    while (n > 1 && path[n - 1] == '/') n--;
+    for (from = n; from > 0 && path[from - 1] != '/';) from--;
+    weft__json_write_string(out, path + from, n - from);
+}
+
 static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
 {
     weft__text_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
     put_string(out, a->name);
     weft__text_puts(out, ",\"path\":");
-    put_string(out, is_within(s, a->path) ? a->path + strlen(s->adapter_dir) + 1 : a->path);
+    put_path(s, a->path, out);
     weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index),
                       a->version, a->n_requests, (unsigned long long)a->n_bytes);
 }
@@ -190,6 +203,7 @@ static void answer(weft__http_request *r, weft__text *out, const weft__fault *fa
 {
     if (fault->status) {
         weft__text_free(out);
+        if (fault->status == 503) weft__http_add_header(r, "Retry-After", "1");
         weft__reply_fault(r, fault);
     } else {
         weft__reply_json(r, 200, out);
@@ -344,7 +358,9 @@ static void load(weft_server *s, const weft__ask *ask, const char *place, weft__
     weft_status st =
         weft_engine_adapter_add(s->engine, ask->lora_name, place, (float)ask->scale,
                                 WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
-    if (st == WEFT_EXISTS) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
+    if (st == WEFT_EXISTS)
+        weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
+                        ask->lora_name);
     else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(fault, st, err.message);
     else if (st) weft__fault_set(fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);
     else put_loaded(s, ask->lora_name, out);
@@ -366,7 +382,6 @@ void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenan
             weft__disk_give(s);
         } else {
             weft__fault_set(&fault, 503, NULL, "%d requests wait for the disk; try again in 1 s", s->max_at_disk);
-            weft__http_add_header(r, "Retry-After", "1");
         }
     }
     weft__ask_free(&ask);

@@ -9,7 +9,8 @@
  *   [unlikely]   no token is among the likeliest
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
  * saved as "hung", and half a second goes by when a file "slow..." is added, and when an adapter "slow..." is first used. For an
- * adapter "full..." there is no room while a request runs. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
+ * adapter "full..." there is no room while a request runs; the file of one
+ * "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -476,7 +477,7 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
     FILE *f = fopen(path, "rb");
     const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
-    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: %s: it is malformed", told, told);
+    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: it is malformed", told);
     fclose(f);
     if (st) return st;
     if (!*name || strpbrk(name, "/: ")) return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name);
@@ -542,6 +543,7 @@ static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_en
         if ((a = adapter_wanted(e, want))) a->known = 1;
     }
     if (a && !strncmp(a->name, "full", 4) && e->n_requests > 0) return weft_fail(err, WEFT_BUSY, "there is no room");
+    if (a && !strncmp(a->name, "changed", 7)) return weft_fail(err, WEFT_STATE, "its file has changed");
     if (!a) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
     *out = *a;
     out->scale = want->scale;

@@ -61,6 +61,8 @@ static int set_size(weft_server_params *p, const char *name, const char *value)
     return to != NULL;
 }
 
+static const char *adapter; /* the operator's, by the name "mine" */
+
 static int set_text(weft_server_params *p, const char *name, const char *value)
 {
     const struct {
@@ -72,7 +74,8 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
                {"key", &p->tls_key_file},
                {"api-key-file", &p->api_key_file},
                {"log", &p->log_file},
-               {"adapter-dir", &p->adapter_dir}};
+               {"adapter-dir", &p->adapter_dir},
+               {"adapter", &adapter}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = value, 1;
     return 0;
@@ -123,6 +126,7 @@ int main(int argc, char **argv)
     if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every); /* before there are threads */
     weft_model *model = fake_model_new();
     weft_status st = weft_engine_new(model, &ep, &engine, &err);
+    if (!st && adapter) st = weft_engine_adapter_add(engine, "mine", adapter, 1, 0, &err);
     if (!st) st = weft_server_new(model, engine, &p, &server, &err);
     if (st) return fprintf(stderr, "fake_server: %s\n", err.message), 1;
     signal(SIGTERM, on_signal);

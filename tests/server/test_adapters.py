@@ -197,6 +197,7 @@ class Adapters(unittest.TestCase):
         self.assertEqual((r.status, r.json), (200, {"status": "ok", "id": 0, "name": "a", "version": 1}))
         r = self.load("a", "b.gguf")
         self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"))
+        self.assertIn("set 'load_inplace'", r.json["error"]["message"])
         self.assertEqual(self.load("a", "a.gguf", load_inplace=True).json["version"], 2)
         self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 200)
         self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 404)
@@ -250,7 +251,21 @@ class Adapters(unittest.TestCase):
         with open(os.path.join(self.inside, "bad.gguf"), "w") as f:
             f.write("malformed")
         r = self.load("x", "bad.gguf")
-        self.assertEqual((r.status, r.json["error"]["message"]), (400, "adapter x: x: it is malformed"))
+        self.assertEqual((r.status, r.json["error"]["message"]), (400, "adapter x: it is malformed"))
+
+    def test_nobody_learns_where_the_operators_files_are(self):
+        for more in ((), ("--adapter-dir", self.inside)):
+            server = base.Server([*base.FAKE, "--adapter", os.path.join(self.folder, "outside.gguf"), *more])
+            try:
+                r = server.get(LIST)
+                self.assertEqual([(x["name"], x["path"]) for x in r.json], [("mine", "outside.gguf")])
+            finally:
+                server.stop()
+
+    def test_a_file_that_changed_may_be_asked_for_again(self):
+        self.load("changed", "a.gguf")
+        r = self.server.post(base.TEXT, {"prompt": "x", "model": "changed"})
+        self.assertEqual((r.status, r.headers.get("retry-after")), (503, "1"))
 
     def test_without_a_folder_nothing_is_loaded_or_unloaded(self):
         server = base.Server(base.FAKE)

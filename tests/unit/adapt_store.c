@@ -448,6 +448,7 @@ static void speaks_of_the_name(const weft_error *err)
     assert_non_null(strstr(err->message, "adapter terse: "));
     assert_null(strstr(err->message, folder));
     assert_true(strlen(err->message) > strlen("adapter terse: "));
+    assert_null(strstr(err->message, "terse: terse")); /* and says it once */
 }
 
 /* A file that is read when it is asked for, or for a client: what is wrong with it is told by its name; where it lies is the operator's. */
