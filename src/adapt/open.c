@@ -110,15 +110,33 @@ static weft_status check_safetensors(input *in, const char *name, weft_error *er
     return st;
 }
 
-static weft_status open_member(input *in, const char *folder, const char *name, uint64_t max, weft_error *err)
+static char *path_of(const char *folder, const char *name)
 {
     size_t room = strlen(folder) + strlen(name) + 2;
     char *path = weft__alloc(room);
+    if (path) snprintf(path, room, "%s/%s", folder, name);
+    return path;
+}
+
+static weft_status open_member(input *in, const char *folder, const char *name, uint64_t max, weft_error *err)
+{
+    char *path = path_of(folder, name);
     if (!path) return weft_fail(err, WEFT_NO_MEMORY, "no memory to read %s", name);
-    snprintf(path, room, "%s/%s", folder, name);
     weft_status st = open_input(in, path, name, max, err);
     weft__free(path);
     return st;
+}
+
+/* Whoever writes over a folder takes the configuration away before he replaces the weights (write.c): so what was read belongs together if the
+ * configuration still has its name. */
+static weft_status check_in_place(const input *in, const char *folder, const char *name, weft_error *err)
+{
+    struct stat now, then;
+    char *path = path_of(folder, name);
+    if (!path) return weft_fail(err, WEFT_NO_MEMORY, "no memory to read %s", name);
+    int same = !stat(path, &now) && !fstat(in->fd, &then) && now.st_dev == then.st_dev && now.st_ino == then.st_ino;
+    weft__free(path);
+    return same ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: the adapter was replaced while it was read; try again", in->shown);
 }
 
 static weft_status read_weights(weft__adapt *a, const char *path, const input *config, const weft__adapt_names *names,
@@ -137,17 +155,19 @@ static weft_status read_weights(weft__adapt *a, const char *path, const input *c
 
 static weft_status read_folder(weft__adapt *a, const char *path, const weft__adapt_names *names, weft_error *err)
 {
+    static const char name[] = "adapter_config.json";
     input config;
     weft__peft_config *read = NULL;
     weft_status st;
     if (!names)
         return weft_fail(err, WEFT_ARGUMENT,
                          "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
-    if ((st = open_member(&config, path, "adapter_config.json", MAX_CONFIG_BYTES, err))) return st;
+    if ((st = open_member(&config, path, name, MAX_CONFIG_BYTES, err))) return st;
     st = read_to(&config, config.n, err);
     if (!st) st = weft__peft_config_read((const char *)config.bytes, (size_t)config.n, &read, err);
     weft__peft_config_free(&read);
     if (!st) st = read_weights(a, path, &config, names, err);
+    if (!st) st = check_in_place(&config, path, name, err);
     close_input(&config);
     return st;
 }

@@ -1,6 +1,7 @@
 /* adapt_read.c: claims about reading adapters: what GGUF files and PEFT folders mean, and everything that must be refused by name. */
 #include "unit/fixture.h"
 
+#include <errno.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -548,6 +549,25 @@ static void a_folder_is_never_half_of_two_adapters(void **state)
     weft__adapt_close(&a);
 }
 
+/* Somebody begins to write over the folder while it is read. */
+static int place_and_remove(const void *config, const char *module, weft__adapt_place *out)
+{
+    return (unlink(config) == 0 || errno == ENOENT) && made_place(NULL, module, out);
+}
+
+static void what_is_replaced_meanwhile_is_refused(void **state)
+{
+    (void)state;
+    char config[256];
+    weft__adapt *a = open_peft(CONFIG "}", PEFT_Q, 2);
+    weft_error err = {0};
+    weft__adapt_close(&a);
+    snprintf(config, sizeof config, "%s/adapter_config.json", peft);
+    const weft__adapt_names names = {.arg = config, .arch = "llama", .place = place_and_remove};
+    assert_int_equal(weft__adapt_open(peft, &names, UINT64_MAX, &a, &err), WEFT_IO);
+    assert_non_null(strstr(err.message, "adapter_config.json: the adapter was replaced while it was read"));
+}
+
 static void peft_embeddings_are_turned(void **state)
 {
     (void)state;
@@ -691,6 +711,7 @@ int main(void)
         cmocka_unit_test(merged_values_stay_finite),
         cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(a_folder_is_never_half_of_two_adapters),
+        cmocka_unit_test(what_is_replaced_meanwhile_is_refused),
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(magnitudes_are_read),
         cmocka_unit_test(fan_in_fan_out_changes_nothing),
