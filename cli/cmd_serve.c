@@ -1,9 +1,13 @@
-/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C. */
+/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew. */
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters.h"
 #include "commands.h"
@@ -24,12 +28,45 @@ struct serve_options {
     weft_server_params server;
 };
 
-static weft_server *running; /* for the signal handler */
+/* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it is. */
+static _Atomic(weft_server *) running;
+static atomic_int n_asked;
 
-static void on_signal(int number)
+static void pass_on(void)
+{
+    weft_server *server = atomic_load(&running);
+    if (server)
+        for (int n = atomic_exchange(&n_asked, 0); n > 0; n--) weft_server_stop(server);
+}
+
+static void on_stop(int number)
 {
     (void)number;
-    weft_server_stop(running);
+    atomic_fetch_add(&n_asked, 1);
+    pass_on();
+}
+
+static void on_hangup(int number)
+{
+    (void)number;
+    weft_server *server = atomic_load(&running);
+    if (server) weft_server_reopen_log(server);
+}
+
+static void handle(int number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler};
+    sigaction(number, &action, NULL);
+}
+
+/* A line for people, unless stderr is a pipe or a terminal that takes nothing now: nobody would end the server then. */
+static void tell(const char *format, ...)
+{
+    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+    va_list args;
+    va_start(args, format);
+    if (poll(&out, 1, 0) == 1 && out.revents & POLLOUT) vfprintf(stderr, format, args);
+    va_end(args);
 }
 
 /* Those that were named; the folder's are the server's. */
@@ -43,25 +80,29 @@ static weft_status add_adapters(const struct serve_options *o, weft_engine *engi
 
 static weft_status serve(struct serve_options *o, weft_model *model, weft_error *err)
 {
-    struct sigaction action = {.sa_handler = on_signal};
     weft_engine *engine = NULL;
     weft_server *server = NULL;
     weft_status st = weft_engine_new(model, &o->engine, &engine, err);
     if (!st) st = add_adapters(o, engine, err);
     o->server.add_adapters = 1;
-    if (!st) st = weft_server_new(model, engine, &o->server, &server, err);
+    if (!st) { /* before it answers: whoever has an answer may send one */
+        handle(SIGTERM, on_stop);
+        handle(SIGINT, on_stop);
+        handle(SIGHUP, on_hangup);
+        st = weft_server_new(model, engine, &o->server, &server, err);
+    }
     if (!st) {
-        running = server;
-        sigaction(SIGTERM, &action, NULL);
-        sigaction(SIGINT, &action, NULL);
+        atomic_store(&running, server);
+        pass_on();
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
         if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") &&
             strncmp(o->server.host, "127.", 4) && strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
         int32_t left = weft_server_run(server);
-        if (left) fprintf(stderr, "weft serve: %d requests were cancelled\n", left);
-        signal(SIGTERM, SIG_IGN);
-        signal(SIGINT, SIG_IGN);
+        if (left) tell("weft serve: %d requests were cancelled\n", left);
+        handle(SIGTERM, SIG_IGN);
+        handle(SIGINT, SIG_IGN);
+        handle(SIGHUP, SIG_IGN);
     }
     weft_server_free(&server);
     weft_engine_free(&engine);
@@ -72,6 +113,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
 {
     weft_model *model = NULL;
     char *template = NULL;
+    handle(SIGHUP, SIG_IGN); /* it is about the log, of which there is none yet */
     size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
@@ -153,7 +195,8 @@ int cmd_serve(int argc, char **argv)
         "MODEL [options]",
         "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
         "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
-        "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them.",
+        "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
+        "file anew.",
         "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
         "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
         options,

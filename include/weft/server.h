@@ -55,6 +55,9 @@ WEFT_API const char *weft_server_address(const weft_server *server);
 WEFT_API int32_t weft_server_run(weft_server *server);
 /* Callable from a signal handler or any thread; a second call ends the draining. */
 WEFT_API void weft_server_stop(weft_server *server);
+/* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a signal handler or any
+ * thread. */
+WEFT_API void weft_server_reopen_log(weft_server *server);
 WEFT_API void weft_server_free(weft_server **server);
 
 #ifdef __cplusplus

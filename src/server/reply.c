@@ -1,10 +1,6 @@
-/* reply.c: errors in the JSON of each dialect, and the request log. Any thread. */
-#include <errno.h>
-#include <math.h>
+/* reply.c: errors in the JSON of each dialect. Any thread. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "server/server.h"
@@ -130,64 +126,4 @@ void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
     default: http = 500; break;
     }
     weft__fault_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
-}
-
-/* ---- the log ---- */
-
-static void put_member(weft__text *out, const char *name, const char *value)
-{
-    weft__text_printf(out, ",\"%s\":", name);
-    weft__json_write_string(out, value, strlen(value));
-}
-
-/* A line, with a newline in front that is for when the last one was cut short. A full disk must not stop the service: what is lost is
- * counted, and told once; when there is room again the log goes on. */
-static void write_line(weft_server *s, const weft__text *out)
-{
-    pthread_mutex_lock(&s->log_lock);
-    size_t skip = !s->log_torn, n = out->failed ? 0 : out->len - skip;
-    ssize_t done = n ? write(s->log_fd, out->data + skip, n) : -1;
-    const char *why = out->failed ? "no memory" : done < 0 ? strerror(errno) : "the disk is full";
-    if (done > 0) s->log_torn = out->data[skip + (size_t)done - 1] != '\n';
-    if (!n || done != (ssize_t)n) {
-        s->metrics.log_lines_lost++;
-        if (!s->log_told)
-            fprintf(
-                stderr,
-                "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n",
-                why);
-        s->log_told = 1;
-    }
-    pthread_mutex_unlock(&s->log_lock);
-}
-
-void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note)
-{
-    weft__text out = {0};
-    struct timespec now;
-    struct tm utc;
-    char stamp[40];
-    if (s->log_fd < 0) return;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    weft__text_printf(&out, "\n{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000,
-                      (unsigned long long)record->id);
-    put_member(&out, "method", record->method);
-    put_member(&out, "path", record->path);
-    put_member(&out, "peer", record->peer);
-    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
-                      record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
-                      (unsigned long long)record->n_in, (unsigned long long)record->n_out);
-    if (note) {
-        put_member(&out, "tenant", note->tenant);
-        put_member(&out, "model", note->model);
-        put_member(&out, "finish", note->finish);
-        weft__text_printf(&out,
-                          ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
-                          note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
-    }
-    weft__text_puts(&out, "}\n");
-    write_line(s, &out);
-    weft__text_free(&out);
 }

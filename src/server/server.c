@@ -62,13 +62,6 @@ static weft_status read_pem(const char *path, char **out, weft_error *err)
     return WEFT_OK;
 }
 
-static weft_status open_log(weft_server *s, const char *path, weft_error *err)
-{
-    if (!path) return WEFT_OK;
-    s->log_fd = !strcmp(path, "-") ? dup(STDERR_FILENO) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-    return s->log_fd < 0 ? weft_fail(err, WEFT_IO, "log file %s: %s", path, strerror(errno)) : WEFT_OK;
-}
-
 /* ---- the model ---- */
 
 /* The JSON of a metadata value, or NULL. */
@@ -303,10 +296,9 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     s->model = model;
     s->engine = engine;
-    s->log_fd = -1;
+    s->log.fd = s->log.wake_fd = -1;
     s->began = time(NULL);
     s->drain_s = or_default(p->drain_s, 30);
-    pthread_mutex_init(&s->log_lock, NULL);
     pthread_mutex_init(&s->loras_lock, NULL);
     pthread_mutex_init(&s->slots.lock, NULL);
     weft__metrics_begin(&s->metrics);
@@ -323,7 +315,7 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st) st = read_keys(s, p, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st && p->adapter_dir && p->add_adapters) st = weft__adapters_of_folder(s, err);
-    if (!st) st = open_log(s, p->log_file, err);
+    if (!st) st = weft__log_begin(s, p->log_file, err);
     if (!st) st = weft__slots_begin(&s->slots, s->n_slots, s->n_ctx, err);
     s->max_at_disk = n_workers(p) > 2 ? n_workers(p) - 1 : 1;
     if (!st) st = begin_lines(s, err);
@@ -380,6 +372,7 @@ void weft_server_free(weft_server **p)
     weft__line_end(&s->grammars);
     for (int any = 0; any < 2; any++) weft_grammar_free(&s->json[any]);
     weft__answers_end(&s->answers);
+    weft__log_end(s);
     weft__slots_free(&s->slots);
     weft__keys_free(&s->keys);
     free_strings(&s->origins);
@@ -388,10 +381,8 @@ void weft_server_free(weft_server **p)
     weft_chat_close(&s->chat);
     weft__free(s->chat_fault);
     weft__free(s->chat_source);
-    if (s->log_fd >= 0) close(s->log_fd);
     if (s->stop_fd >= 0) close(s->stop_fd);
     pthread_mutex_destroy(&s->loras_lock);
-    pthread_mutex_destroy(&s->log_lock);
     weft__free(s->adapter_dir);
     weft__free(s);
 }

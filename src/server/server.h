@@ -111,6 +111,20 @@ typedef struct weft__answers {
     int stop, has_thread;
 } weft__answers;
 
+/* The request log (log.c). */
+typedef struct weft__request_log {
+    pthread_t thread;
+    pthread_mutex_t lock; /* waiting, stop, ended */
+    pthread_cond_t end;
+    weft__text waiting, taken; /* whole lines: that wait for the thread; the thread's */
+    char *path;                /* where it is opened again; NULL: nowhere */
+    int fd, wake_fd;           /* -1: none */
+    size_t n_rest;             /* the thread's, as rest: of a line that was begun */
+    int stop, ended, has_thread;
+    atomic_int reopen, told; /* told: that lines are lost */
+    char rest[8192];         /* more than a line has */
+} weft__request_log;
+
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
@@ -134,9 +148,7 @@ struct weft_server {
     pthread_mutex_t loras_lock;
     weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
     int n_loras;
-    pthread_mutex_t log_lock;
-    int log_fd;             /* -1: none */
-    int log_torn, log_told; /* under the lock: its last line has no end; it was told that lines are lost */
+    weft__request_log log;
     int stop_fd;
     atomic_int draining;
     int32_t drain_s;
@@ -336,7 +348,14 @@ int weft__admit(void *server, const weft__http_request *r);
 int weft__route_index(const char *path);
 const char *weft__route_at(int index);
 
+/* ---- the request log (log.c) ---- */
+/* NULL: there is none; "-": stderr. WEFT_IO, WEFT_LIMIT, WEFT_NO_MEMORY. */
+weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err);
+/* After the last request was released; nothing when it has not begun. What a log does not take within a second is lost. */
+void weft__log_end(weft_server *s);
+/* Never blocks. */
 void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note);
+
 weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename,
                               weft__text *out, weft__fault *fault);
 /* Returns how many are idle. */

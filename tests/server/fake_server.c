@@ -21,6 +21,12 @@ static void on_signal(int number)
     weft_server_stop(server);
 }
 
+static void on_hangup(int number)
+{
+    (void)number;
+    weft_server_reopen_log(server);
+}
+
 enum { LIST_MAX = 16 };
 
 /* --fail-every N: once it serves, each N-th allocation is refused. */
@@ -130,12 +136,14 @@ int main(int argc, char **argv)
     if (!st) st = weft_server_new(model, engine, &p, &server, &err);
     if (st) return fprintf(stderr, "fake_server: %s\n", err.message), 1;
     signal(SIGTERM, on_signal);
+    signal(SIGHUP, on_hangup);
     printf("%s\n", weft_server_address(server));
     fflush(stdout);
     atomic_store(&serving, 1);
     int32_t left = weft_server_run(server);
     atomic_store(&serving, 0);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     weft_server_free(&server);
     weft_engine_free(&engine);
     weft_model_close(&model);

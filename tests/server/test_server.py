@@ -401,7 +401,7 @@ class Llama(Case):
         self.assertCountEqual(tenants, ["user-bob", "user-" + "x" * 50, *hashed])  # lines come in any order
 
     def test_a_log_without_room(self):
-        """Lines for which there is no room are counted, and told once; when there is room the log goes on, on a line of its own."""
+        """Lines for which there is no room are counted, and told once; when there is room the log goes on with the rest of the line that was begun."""
         with tempfile.NamedTemporaryFile("r") as log:
             server = Server([*FAKE, "--log", log.name], preexec_fn=lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
             self.addCleanup(lambda: server.process.stdout.closed or server.stop())
@@ -412,7 +412,7 @@ class Llama(Case):
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (os.path.getsize(log.name) + 10, limits[1]))
             for _ in range(3):
                 server.get("/props")
-            while server.metric("weft_log_lines_lost_total") < 3:
+            while server.metric("weft_log_lines_lost_total") < 2:
                 time.sleep(0.01)
             resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
             server.get("/v1/models")
@@ -420,7 +420,7 @@ class Llama(Case):
             log.seek(0)
             lines = log.read().splitlines()
         self.assertEqual((status, err.count("a line of the request log is lost")), (0, 1), err)
-        self.assertEqual([i for i, line in enumerate(lines) if not line.endswith("}")], [1])
+        self.assertEqual([json.loads(line)["path"] for line in lines[:2]], ["/props"] * 2)
         self.assertIn("/v1/models", [json.loads(line)["path"] for line in lines[2:]])
 
     def test_slots_show_no_text(self):

@@ -1,6 +1,7 @@
 """Claims about what `weft serve` tells of itself: /metrics, the log of requests, the trace, and `weft top`, over a small real model.
 
 usage: test_telemetry.py build/weft"""
+import http.client
 import json
 import os
 import pty
@@ -160,6 +161,67 @@ class Log(Case):
         self.assertEqual(lines[refused.exception.headers["X-Request-Id"]]["status"], 401)
         self.assertNotIn("secret", text)
 
+    def test_a_reader_that_stalls(self):
+        """Whoever reads the log may stop: no request waits for that, lines beyond some memory are lost and counted, and the server ends in time.
+        Lines that were written are whole."""
+        for end in ("stalled", "read again"):
+            out, into = os.pipe()
+            process = subprocess.Popen([*WEFT, "serve", self.path("tiny.gguf"), "--port", "-1", "-t", "1", "--drain", "2", "--log-file", "-"], stderr=into, stdout=subprocess.DEVNULL)
+            self.addCleanup(os.close, out)
+            self.addCleanup(lambda p=process: (p.kill(), p.wait()))
+            os.close(into)
+            text = b""
+            while not (found := re.search(rb"http://(\S+):(\d+)", text)):
+                text += os.read(out, 1000)
+            client = http.client.HTTPConnection(found.group(1).decode(), int(found.group(2)), timeout=20)
+            self.addCleanup(client.close)
+            path, lost, n = "/" + "x" * 8000, 0, 0
+            while lost == 0 and n < 100000:
+                for i in range(200):
+                    client.request("GET", path)
+                    self.assertEqual(len(client.getresponse().read()) > 0, True)
+                    n += 1
+                client.request("GET", "/metrics")
+                lost = samples(client.getresponse().read().decode())["weft_log_lines_lost_total"]
+            self.assertGreater(lost, 0)
+            if end == "read again":
+                got, until = [b""], time.time() + 30
+                reader = threading.Thread(target=lambda: [got.append(b) for b in iter(lambda: os.read(out, 65536), b"")])
+                reader.start()
+                while time.time() < until and b"".join(got).count(b'"/metrics"') == 0:
+                    client.request("GET", "/metrics")
+                    client.getresponse().read()
+            began = time.time()
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(60), 0)
+            self.assertLess(time.time() - began, 10)
+            if end == "read again":
+                reader.join()
+                lines = [line for line in b"".join(got).decode().splitlines() if not line.startswith("weft serve: ")]
+                self.assertEqual({len(json.loads(line)["path"]) for line in lines} - {len("/metrics")}, {512})
+
+    def test_it_is_opened_anew(self):
+        """SIGHUP, for whoever renames the file: nothing is lost; and without a log it is nothing."""
+        server = self.serve("--log-file", self.path("rotated"))
+        server.ask("/health")
+        old = server.id
+        until = time.time() + 60
+        while os.path.getsize(self.path("rotated")) == 0 and time.time() < until:
+            time.sleep(0.01)
+        os.rename(self.path("rotated"), self.path("rotated.1"))
+        server.process.send_signal(signal.SIGHUP)
+        while not os.path.exists(self.path("rotated")) and time.time() < until:
+            time.sleep(0.01)
+        server.ask("/health")
+        self.assertEqual(server.stop(), 0)
+        for name, wanted in (("rotated.1", old), ("rotated", server.id)):
+            with open(self.path(name)) as file:
+                self.assertEqual([json.loads(line)["id"] for line in file], [wanted])
+        server = self.serve()
+        server.process.send_signal(signal.SIGHUP)
+        server.ask("/health")
+        self.assertEqual(server.stop(), 0)
+
 
 class Trace(Case):
     def test_long_prompt(self):
@@ -249,7 +311,7 @@ class Top(Case):
         self.assertGreaterEqual(text.count("\033[H\033[2J"), 2)
         self.assertRegex(text, r"now +0\.0 generated t/s, 0\.0 prompt t/s")
         top.send_signal(signal.SIGINT)
-        _, err = top.communicate(timeout=60)
+        _, err = top.communicate(timeout=20)
         self.assertEqual((top.returncode, err), (0, b""))
         os.close(ours)
 

@@ -1,0 +1,231 @@
+/* log.c: the request log: a line of JSON per request, by a thread of its own. Any thread hands lines over; only that thread touches the file.
+ *
+ * Who reads a log may stall (a pipe, a terminal that is stopped), and a disk may take its time: no request waits for that, nor does the
+ * end of the service. The descriptor may be shared with others (stderr), so it stays as it is: it may block, and only this thread then
+ * does. Lines wait for it in bounded memory; those beyond are lost, counted and told once. A line is written whole: the rest of one for
+ * which there was no room comes before the next. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/server.h"
+
+enum {
+    WAITING = 1 << 20,  /* bytes of lines that wait for the thread */
+    LONGEST_PATH = 512, /* bytes of a path that are logged */
+    END_S = 1           /* that a log which takes nothing may hold up the end */
+};
+
+/* ---- the thread ---- */
+
+/* A line is lost. Any thread: stderr may be what stalls, so that it is told only when that takes it. */
+static void lose(weft_server *s, const char *why)
+{
+    struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+    s->metrics.log_lines_lost++;
+    if (atomic_exchange(&s->log.told, 1)) return;
+    if (poll(&out, 1, 0) == 1 && out.revents & POLLOUT)
+        dprintf(STDERR_FILENO,
+                "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n",
+                why);
+    else atomic_store(&s->log.told, 0);
+}
+
+/* Writes what the log takes of it and returns how much that was; less than n: *why is errno. It may be cancelled here alone. */
+static size_t put(int fd, const char *bytes, size_t n, int *why)
+{
+    size_t done = 0;
+    while (done < n) {
+        struct pollfd room = {fd, POLLOUT, 0};
+        pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+        ssize_t got = write(fd, bytes + done, n - done);
+        *why = got < 0 ? errno : ENOSPC;
+        if (got < 0 && *why == EAGAIN) poll(&room, 1, -1); /* somebody else made it so */
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+        if (got > 0) done += (size_t)got;
+        else if (*why != EINTR && *why != EAGAIN) break;
+    }
+    return done;
+}
+
+static void write_line(weft_server *s, const char *line, size_t n)
+{
+    weft__request_log *l = &s->log;
+    int why = 0;
+    size_t done = put(l->fd, l->rest, l->n_rest, &why);
+    memmove(l->rest, l->rest + done, l->n_rest - done);
+    l->n_rest -= done;
+    done = l->n_rest || n > sizeof l->rest ? 0 : put(l->fd, line, n, &why);
+    if (!done) lose(s, why ? strerror(why) : "it is too long");
+    else memcpy(l->rest, line + done, l->n_rest = n - done);
+}
+
+static void reopen(weft_server *s)
+{
+    weft__request_log *l = &s->log;
+    int fd = l->path ? open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640) : -1;
+    if (fd < 0 && l->path) weft__log(WEFT__LOG_WARN, "log file %s: %s; the old one is kept", l->path, strerror(errno));
+    if (fd < 0) return;
+    if (l->n_rest) lose(s, "its file was changed in the middle of it");
+    l->n_rest = 0;
+    close(l->fd);
+    l->fd = fd;
+}
+
+static void *keep(void *arg)
+{
+    weft_server *s = arg;
+    weft__request_log *l = &s->log;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    for (int stop = 0; !stop;) {
+        uint64_t n;
+        if (read(l->wake_fd, &n, sizeof n) < 0) continue;
+        if (atomic_exchange(&l->reopen, 0)) reopen(s);
+        pthread_mutex_lock(&l->lock);
+        l->taken = l->waiting;
+        l->waiting = (weft__text){0};
+        stop = l->stop;
+        pthread_mutex_unlock(&l->lock);
+        for (size_t at = 0, n_line; at < l->taken.len; at += n_line) {
+            const char *line = l->taken.data + at;
+            n_line = (size_t)((const char *)memchr(line, '\n', l->taken.len - at) - line) + 1;
+            write_line(s, line, n_line);
+        }
+        weft__text_free(&l->taken);
+    }
+    pthread_mutex_lock(&l->lock);
+    l->ended = 1;
+    pthread_cond_signal(&l->end);
+    pthread_mutex_unlock(&l->lock);
+    return NULL;
+}
+
+/* ---- callers ---- */
+
+static void wake(weft__request_log *l)
+{
+    uint64_t one = 1;
+    int why = errno;
+    if (write(l->wake_fd, &one, sizeof one) < 0) errno = why; /* the counter is full: it is awake */
+    errno = why;
+}
+
+weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
+{
+    weft__request_log *l = &s->log;
+    pthread_condattr_t attr;
+    sigset_t all, old;
+    if (!path) return WEFT_OK;
+    int is_stderr = !strcmp(path, "-");
+    l->fd = is_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    if (l->fd < 0) return weft_fail(err, WEFT_IO, "log file %s: %s", path, strerror(errno));
+    if (!is_stderr && !(l->path = weft__strdup(path))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    l->wake_fd = eventfd(0, EFD_CLOEXEC);
+    if (l->wake_fd < 0) return weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->end, &attr);
+    pthread_condattr_destroy(&attr);
+    /* It gets no signals: those of a reader that left and of a limit on files become errors of its writes. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    l->has_thread = !pthread_create(&l->thread, NULL, keep, s);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return l->has_thread ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+}
+
+void weft__log_end(weft_server *s)
+{
+    weft__request_log *l = &s->log;
+    struct timespec until;
+    if (l->has_thread) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += END_S;
+        pthread_mutex_lock(&l->lock);
+        l->stop = 1;
+        wake(l);
+        while (!l->ended && !pthread_cond_timedwait(&l->end, &l->lock, &until))
+            ;
+        int ended = l->ended;
+        pthread_mutex_unlock(&l->lock);
+        if (!ended) pthread_cancel(l->thread);
+        pthread_join(l->thread, NULL);
+    }
+    if (l->wake_fd >= 0) {
+        pthread_cond_destroy(&l->end);
+        pthread_mutex_destroy(&l->lock);
+        close(l->wake_fd);
+    }
+    if (l->fd >= 0) close(l->fd);
+    weft__text_free(&l->waiting);
+    weft__text_free(&l->taken);
+    weft__free(l->path);
+}
+
+void weft_server_reopen_log(weft_server *s)
+{
+    if (!s->log.has_thread) return;
+    atomic_store(&s->log.reopen, 1);
+    wake(&s->log);
+}
+
+static void hand_over(weft_server *s, const weft__text *line)
+{
+    weft__request_log *l = &s->log;
+    pthread_mutex_lock(&l->lock);
+    int first = l->waiting.len == 0, full = l->waiting.len + line->len > WAITING;
+    if (!full) weft__text_put(&l->waiting, line->data, line->len);
+    int failed = line->failed || l->waiting.failed;
+    l->waiting.failed = 0;
+    pthread_mutex_unlock(&l->lock);
+    if (full || failed) lose(s, full ? "the log takes no more" : "no memory");
+    else if (first) wake(l);
+}
+
+static void put_member(weft__text *out, const char *name, const char *value)
+{
+    size_t n = strlen(value);
+    if (n > LONGEST_PATH)
+        for (n = LONGEST_PATH; n && ((unsigned char)value[n] & 0xc0) == 0x80;) n--;
+    weft__text_printf(out, ",\"%s\":", name);
+    weft__json_write_string(out, value, n);
+}
+
+void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note)
+{
+    weft__text out = {0};
+    struct timespec now;
+    struct tm utc;
+    char stamp[40];
+    if (!s->log.has_thread) return;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000,
+                      (unsigned long long)record->id);
+    put_member(&out, "method", record->method);
+    put_member(&out, "path", record->path);
+    put_member(&out, "peer", record->peer);
+    weft__text_printf(&out, ",\"status\":%d,\"complete\":%s,\"slow\":%s,\"ms\":%.3f,\"bytes_in\":%llu,\"bytes_out\":%llu",
+                      record->status, record->complete ? "true" : "false", record->slow ? "true" : "false", record->ms,
+                      (unsigned long long)record->n_in, (unsigned long long)record->n_out);
+    if (note) {
+        put_member(&out, "tenant", note->tenant);
+        put_member(&out, "model", note->model);
+        put_member(&out, "finish", note->finish);
+        weft__text_printf(&out,
+                          ",\"choices\":%d,\"prompt_tokens\":%d,\"cached_tokens\":%d,\"generated_tokens\":%d,\"queue_ms\":%.3f",
+                          note->n_choices, note->n_prompt, note->n_cached, note->n_generated, note->queue_ms);
+    }
+    weft__text_puts(&out, "}\n");
+    hand_over(s, &out);
+    weft__text_free(&out);
+}
