@@ -123,6 +123,19 @@ static weft_status make_room(weft__store *s, uint64_t n_bytes, int slot, const w
     return WEFT_OK;
 }
 
+/* Of a full disk: removes as many prefixes as hold n_bytes. 0: all of them hold less, and stay. Once for each write: more would not help
+ * where others fill the disk. */
+static int free_disk(weft__store *s, uint64_t n_bytes)
+{
+    int64_t n_slots;
+    pthread_mutex_lock(&s->lock);
+    uint64_t prefixes = s->index.n_bytes - weft__store_index_slots(&s->index, &n_slots);
+    pthread_mutex_unlock(&s->lock);
+    if (prefixes < n_bytes) return 0;
+    for (uint64_t freed = 0, n; freed < n_bytes && (n = drop_oldest(s));) freed += n;
+    return 1;
+}
+
 /* ---- the store's thread: jobs ---- */
 
 /* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous. */
@@ -163,11 +176,9 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
     weft_status st = make_room(s, e->n_bytes, slot, old, err);
     if (!st) {
         weft__snapshot_seal(j->snapshot);
-        while ((st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err)) == WEFT_LIMIT) { /* a full disk */
-            uint64_t freed = 0, n;
-            while (freed < e->n_bytes && (n = drop_oldest(s))) freed += n;
-            if (!freed) break;
-        }
+        st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err);
+        if (st == WEFT_LIMIT && free_disk(s, e->n_bytes))
+            st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err);
     }
     if (in_place) list(s, e);
     else weft__free(e);

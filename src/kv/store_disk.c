@@ -112,7 +112,7 @@ weft_status weft__store_read(weft__store_folder *f, const char *file, const weft
 
 static weft_status write_failed(const char *what, int why, weft_error *err)
 {
-    int full = why == ENOSPC || why == EDQUOT || why == EFBIG;
+    int full = why == ENOSPC || why == EDQUOT;
     return weft_fail(err, full ? WEFT_LIMIT : WEFT_IO, "%s: %s%s", what, strerror(why), full ? "; free space on its disk" : "");
 }
 

@@ -57,7 +57,7 @@ void weft__store_folder_close(weft__store_folder *f);
 weft_status weft__store_scan(weft__store_folder *f, const weft__kv_layout *layout, weft__store_index *x, uint64_t *n_damaged,
                              weft_error *err);
 /* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not be certain
- * to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO. */
+ * to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO, also for what may not be so large. */
 weft_status weft__store_write(weft__store_folder *f, const char *file, const weft__snapshot *s, int *in_place, weft_error *err);
 /* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as weft__snapshot_check. */
 weft_status weft__store_read(weft__store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
