@@ -23,7 +23,7 @@ typedef struct weft__http_refusal {
     const char *path;
 } weft__http_refusal;
 
-/* How a request went; told once, when its last byte was sent or its connection is gone. */
+/* How a request went; told once, when its last byte was sent or its connection is gone, and it was released. */
 typedef struct weft__http_record {
     const char *method, *path; /* path without the query; "" when there was none */
     const char *peer;          /* "127.0.0.1", "unix" */

@@ -257,27 +257,6 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
     return answer ? queue_answer(r) : result;
 }
 
-static void tell_record(weft__http_request *r, int complete, int slow)
-{
-    weft__http *h = r->http;
-    if (!h->config.record) return;
-    weft__http_record record = {.method = r->method,
-                                .path = r->path ? r->path : "",
-                                .peer = r->peer,
-                                .status = r->queued ? r->status : 0,
-                                .complete = complete,
-                                .slow = slow,
-                                .id = r->id,
-                                .n_in = r->n_in,
-                                .n_out = r->n_out,
-                                .ms = (double)(weft__clock_ns() - r->began_ns) / 1e6};
-    pthread_mutex_lock(&r->lock);
-    void *note = r->note;
-    r->note = NULL;
-    pthread_mutex_unlock(&r->lock);
-    h->config.record(h->config.arg, &record, note);
-}
-
 /* Does the library wait for another request on the connection, now that this one is complete? 0 where it is not certain. */
 static int is_kept(const weft__http_request *r)
 {
@@ -319,9 +298,10 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
     h->counts.n_cut_slow += (uint64_t)slow;
     pthread_cond_broadcast(&h->idle);
     pthread_mutex_unlock(&h->lock);
-    tell_record(r, complete, slow);
     pthread_mutex_lock(&r->lock);
     r->c = NULL;
+    r->complete = complete;
+    r->ended_ns = weft__clock_ns();
     drop = r->on_drop;
     r->on_gone = r->on_drop = NULL;
     pthread_mutex_unlock(&r->lock);

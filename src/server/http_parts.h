@@ -58,7 +58,7 @@ struct weft__http_request {
     weft__http_request *next_job;
     struct weft__http_connection *connection; /* NULL once completed */
     struct MHD_Connection *c;                 /* the same */
-    uint64_t id, began_ns, head_ns;           /* its first line, its last */
+    uint64_t id, began_ns, head_ns, ended_ns; /* its first line, its last; the last byte, or its connection's end */
     char method[16], peer[64];
     weft__text head; /* copies of path, headers and arguments; at first of the path alone, as it was sent */
     const char *path;
@@ -70,6 +70,7 @@ struct weft__http_request {
     int modern;     /* HTTP/1.1 or later, which must name its Host */
     int refused;    /* by the library */
     int closes;     /* its connection ends with the answer */
+    int complete;   /* its last byte was sent */
     int head_done, handed, too_long;
     int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
     const char *cors;      /* origin that may read the answer */

@@ -10,9 +10,30 @@ void weft__http_free_body(weft__http_request *r)
     weft__text_free(&r->body);
 }
 
+/* Of whoever left, the note comes only when its handler has seen that. */
+static void tell_record(weft__http_request *r)
+{
+    weft__http *h = r->http;
+    if (!h->config.record) return;
+    weft__http_record record = {.method = r->method,
+                                .path = r->path ? r->path : "",
+                                .peer = r->peer,
+                                .status = r->queued ? r->status : 0,
+                                .complete = r->complete,
+                                .slow = r->slow,
+                                .id = r->id,
+                                .n_in = r->n_in,
+                                .n_out = r->n_out,
+                                .ms = (double)(r->ended_ns - r->began_ns) / 1e6};
+    void *note = r->note;
+    r->note = NULL;
+    h->config.record(h->config.arg, &record, note);
+}
+
 static void request_free(weft__http_request *r)
 {
     weft__http *h = r->http;
+    tell_record(r);
     weft__text_free(&r->head);
     weft__http_free_body(r);
     atomic_fetch_sub(&h->n_answers, r->n_counted);

@@ -161,6 +161,18 @@ class Log(Case):
         self.assertEqual(lines[refused.exception.headers["X-Request-Id"]]["status"], 401)
         self.assertNotIn("secret", text)
 
+    def test_who_leaves(self):
+        """The line of a stream that its client cut says whose it was and what it cost."""
+        server = self.serve("--log-file", self.path("left"), "-c", 4096)
+        answer = urllib.request.urlopen(server.address + "/completion", json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(), timeout=20)
+        answer.readline()
+        answer.close()
+        self.assertEqual(server.stop(), 0)
+        with open(self.path("left")) as file:
+            line, = map(json.loads, file)
+        self.assertEqual((line["status"], line["complete"], line["finish"], line["prompt_tokens"]), (200, False, "cancelled", 4))
+        self.assertTrue(line["model"] and 0 < line["generated_tokens"] < 4000)
+
     def test_a_reader_that_stalls(self):
         """Whoever reads the log may stop: no request waits for that, lines beyond some memory are lost and counted, and the server ends in time.
         Lines that were written are whole."""
