@@ -2,9 +2,11 @@
  * Runs on the threads of libmicrohttpd.
  *
  * Framing. A head that could mean different things to us and to a proxy in front of us is refused and its connection closed: two
- * lengths, a length beside an encoding, any encoding but "chunked", a body where the method has none, names that are no tokens.
- * The library takes a lone LF or CR for the end of a line, as RFC 9112 2.2 allows for LF; a header that a proxy did not see because
- * of that is then one of these cases. Lengths that are no numbers the library refuses itself (http_refusals.c). */
+ * lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a body where the method has none, names that are no
+ * tokens, a target that names another host than Host. Lengths that are no numbers the library refuses itself (http_refusals.c).
+ * What it does not tell us and takes: a lone LF or CR for the end of a line (RFC 9112 2.2 allows LF), and a NUL for the end of a value.
+ * A header that a proxy did not see because of that is refused where it is one of these cases, not where it is the only one of its kind;
+ * so a proxy in front has to refuse such heads, as those in use do. */
 #include "server/http_parts.h"
 
 #include <ctype.h>
@@ -141,6 +143,7 @@ static int check_framing(const weft__http_request *r, const char **message)
     if (count_headers(r, "Content-Length") > 1) return wrong(message, 400, "more than one Content-Length");
     if (count_headers(r, "Transfer-Encoding") > 1) return wrong(message, 400, "more than one Transfer-Encoding");
     if (length && encoding) return wrong(message, 400, "both Content-Length and Transfer-Encoding");
+    if (encoding && !r->modern) return wrong(message, 400, "Transfer-Encoding in HTTP/1.0");
     if (encoding && strcasecmp(encoding, "chunked")) return wrong(message, 501, "Transfer-Encoding other than chunked");
     if (length && (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
         return wrong(message, 400, "Content-Length is not a number");
@@ -150,6 +153,17 @@ static int check_framing(const weft__http_request *r, const char **message)
     if (no_body && (encoding || (length && strspn(length, "0") != strlen(length))))
         return wrong(message, 400, "this method has no body");
     return 0;
+}
+
+/* A target may be a whole address (RFC 9112 3.2.2), of the host that Host names; its path is what counts. 0: of another. */
+static int take_path(weft__http_request *r, const char *host)
+{
+    if (strncasecmp(r->path, "http://", 7) && strncasecmp(r->path, "https://", 8)) return 1;
+    const char *name = strstr(r->path, "//") + 2;
+    size_t n = strcspn(name, "/");
+    if (!host || strlen(host) != n || strncasecmp(name, host, n)) return 0;
+    r->path = name[n] ? name + n : "/";
+    return 1;
 }
 
 int weft__http_check_head(weft__http_request *r, const char **message)
@@ -165,10 +179,11 @@ int weft__http_check_head(weft__http_request *r, const char **message)
         if (!is_token(r->headers[i].name)) return wrong(message, 400, "a header's name is not a token");
         if (!is_text(r->headers[i].value)) return wrong(message, 400, "a header's value has control characters");
     }
+    if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
+    if (!take_path(r, host)) return wrong(message, 400, "the target names another host than Host");
     if (r->bad_target || !is_text(r->path) || r->path[0] != '/') return wrong(message, 400, "the target is not a path");
     int status = check_framing(r, message);
     if (status) return status;
-    if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
     if (!host && r->modern) return wrong(message, 400, "Host is missing");
     if (host && !host_name(host)) return wrong(message, 400, "Host is malformed");
     if (!config->unix_path && !(host && host_allowed(h, host)))

@@ -248,6 +248,10 @@ class Refusals(Case):
             "TE chunked twice": (post(b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", b"0\r\n\r\n" + smuggled), (400,)),
             "TE xchunked": (post(b"Transfer-Encoding: xchunked", b"0\r\n\r\n" + smuggled), (400, 501)),
             "TE chunked, identity": (post(b"Transfer-Encoding: chunked, identity", b"0\r\n\r\n" + smuggled), (400, 501)),
+            "chunked in HTTP/1.0": (b"POST /tokenize HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n" + smuggled, (400,)),
+            "target of another host": (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\n\r\n", (400,)),
+            "target of a rebound host": (b"GET http://evil.example/health HTTP/1.1\r\nHost: evil.example\r\n\r\n", (403,)),
+            "target of another scheme": (b"GET ftp://localhost/health HTTP/1.1\r\nHost: localhost\r\n\r\n", (400,)),
             "space before colon": (post(b"Content-Length : 2", b"{}" + smuggled), (400,)),
             "name with a space": (post(b"Bad Name: x\r\nContent-Length: 2"), (400,)),
             "no colon": (post(b"rubbish\r\nContent-Length: 2"), (400,)),
@@ -304,6 +308,8 @@ class Refusals(Case):
         gained = {status: n - before.get(status, 0) for status, n in after.items() if n != before.get(status, 0)}
         self.assertEqual((sum(gained.values()), gained[505], gained[431], gained.get(0)), (len(cases), 2, 5, None), gained)
         self.assertEqual(server.get("/health").status, 200)
+        out = server.raw(b"GET http://LOCALHOST/health?x=y HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", wait=0.7, first=20)
+        self.assertTrue(out.startswith(b"HTTP/1.1 200 "), out[:300])  # a whole address is a target, too
 
     def responses(self, server):
         """How many answers of each status /metrics counts, but for those of /metrics itself."""
