@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/random.h"
+
 /* ::ffff:127.0.0.1 is 127.0.0.1. */
 static int is_loopback(const struct sockaddr *a)
 {
@@ -169,6 +171,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     weft__http *h = weft__alloc_zero(1, sizeof *h);
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     h->config = *config;
+    h->run = (uint32_t)weft__rng_entropy();
     h->listen_fd = h->quiet_fd = h->epoll_fd = h->wake_fd = -1;
     h->jobs_end = &h->jobs;
     h->quick_end = &h->quick;

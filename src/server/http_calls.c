@@ -33,12 +33,10 @@ static void add_cors(weft__http_request *r, struct MHD_Response *response)
 
 static void add_headers(weft__http_request *r, struct MHD_Response *response)
 {
-    char id[32];
     if (r->content_type && (r->n_whole || r->stream)) MHD_add_response_header(response, "Content-Type", r->content_type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", r->stream ? "no-cache" : "no-store");
-    snprintf(id, sizeof id, "req-%llu", (unsigned long long)r->id);
-    MHD_add_response_header(response, "X-Request-Id", id);
+    MHD_add_response_header(response, "X-Request-Id", r->name);
     add_cors(r, response);
     for (size_t i = 0; !r->extra.failed && i < r->extra.len;) {
         const char *name = r->extra.data + i, *value = name + strlen(name) + 1;
@@ -126,6 +124,7 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     }
     pthread_mutex_lock(&h->lock);
     r->id = ++h->counts.n_requests_total;
+    snprintf(r->name, sizeof r->name, "req-%08x-%llu", h->run, (unsigned long long)r->id);
     h->n_live++;
     h->counts.n_requests++;
     r->next = h->requests;

@@ -59,7 +59,7 @@ struct weft__http_request {
     struct weft__http_connection *connection; /* NULL once completed */
     struct MHD_Connection *c;                 /* the same */
     uint64_t id, began_ns, head_ns, ended_ns; /* its first line, its last; the last byte, or its connection's end */
-    char method[16], peer[64];
+    char method[16], peer[64], name[40];      /* name: its id with that of the server's run */
     weft__text head; /* copies of path, headers and arguments; at first of the path alone, as it was sent */
     const char *path;
     struct weft__http_pair *headers, *query;
@@ -97,6 +97,7 @@ struct weft__http {
     char *unix_path;
     ino_t unix_file;     /* there, as we made it */
     int loopback, plain; /* plain: no TLS */
+    uint32_t run;        /* random */
     int listen_fd, quiet_fd /* the acceptor is to stop */, epoll_fd, wake_fd;
     pthread_t acceptor, watcher, quick_worker;
     pthread_t *workers;

@@ -81,8 +81,7 @@ static void say(weft__http_request *r, int fd)
     weft__text out = {0};
     weft__text_printf(&out, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s\r\nX-Content-Type-Options: nosniff\r\n",
                       r->status, MHD_get_reason_phrase_for((unsigned)r->status), r->content_type);
-    weft__text_printf(&out, "Cache-Control: no-store\r\nX-Request-Id: req-%llu\r\nContent-Length: %zu\r\n\r\n",
-                      (unsigned long long)r->id, r->n_whole);
+    weft__text_printf(&out, "Cache-Control: no-store\r\nX-Request-Id: %s\r\nContent-Length: %zu\r\n\r\n", r->name, r->n_whole);
     weft__text_put(&out, r->whole, r->n_whole);
     int sent = !out.failed && send(fd, out.data, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)out.len;
     weft__text_free(&out);

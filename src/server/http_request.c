@@ -21,7 +21,7 @@ static void tell_record(weft__http_request *r)
                                 .status = r->queued ? r->status : 0,
                                 .complete = r->complete,
                                 .slow = r->slow,
-                                .id = r->id,
+                                .id = r->name,
                                 .n_in = r->n_in,
                                 .n_out = r->n_out,
                                 .ms = (double)(r->ended_ns - r->began_ns) / 1e6};

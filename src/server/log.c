@@ -209,8 +209,7 @@ void weft__log_request(weft_server *s, const weft__http_record *record, const we
     clock_gettime(CLOCK_REALTIME, &now);
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
-    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"req-%llu\"", stamp, now.tv_nsec / 1000000,
-                      (unsigned long long)record->id);
+    weft__text_printf(&out, "{\"time\":\"%s.%03ldZ\",\"id\":\"%s\"", stamp, now.tv_nsec / 1000000, record->id);
     put_member(&out, "method", record->method);
     put_member(&out, "path", record->path);
     put_member(&out, "peer", record->peer);

@@ -326,7 +326,7 @@ class Refusals(Case):
                              (head + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400)):
             out = self.server.raw(data, wait=0.7, first=20)
             self.assertTrue(out.startswith(b"HTTP/1.1 %d " % status), out[:300])
-            self.assertRegex(out, rb"\r\nX-Request-Id: req-\d+\r\n")
+            self.assertRegex(out, rb"\r\nX-Request-Id: req-[0-9a-f]{8}-\d+\r\n")
             self.assertEqual(set(json.loads(out[out.index(b"\r\n\r\n"):])["error"]), {"message", "type", "param", "code"})
 
     def test_what_is_no_request(self):

@@ -160,6 +160,10 @@ class Log(Case):
         self.assertTrue(line["ms"] > 0 and line["queue_ms"] >= 0 and line["bytes_in"] > 10 and line["bytes_out"] > 100 and line["tenant"])
         self.assertEqual(lines[refused.exception.headers["X-Request-Id"]]["status"], 401)
         self.assertNotIn("secret", text)
+        again = self.serve("--log-file", self.path("log"))  # appended, and no id comes twice
+        again.ask("/completion", {"prompt": [5], "n_predict": 1})
+        self.assertEqual(again.stop(), 0)
+        self.assertNotIn(again.id, lines)
 
     def test_who_leaves(self):
         """The line of a stream that its client cut says whose it was and what it cost."""
