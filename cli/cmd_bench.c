@@ -59,6 +59,7 @@ static weft_status probe(struct grid *g, struct turns *t, weft_error *err)
     for (int i = 0; i < BENCH_PEAKS && !st; i++) t->inverse_s[i] += *bench_peak(&now, i) > 0 ? 1 / *bench_peak(&now, i) : 0;
     t->n++;
     t->since_ns = 0;
+    g->last = now;
     return st;
 }
 

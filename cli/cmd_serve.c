@@ -30,11 +30,12 @@ struct serve_options {
 
 /* Of the signal handlers, which run on any thread: what is asked before the server is known here is passed on when it is. */
 static _Atomic(weft_server *) running;
-static atomic_int n_asked;
+static atomic_int n_asked, hung_up;
 
 static void pass_on(void)
 {
     weft_server *server = atomic_load(&running);
+    if (server && atomic_exchange(&hung_up, 0)) weft_server_reopen_log(server);
     if (server)
         for (int n = atomic_exchange(&n_asked, 0); n > 0; n--) weft_server_stop(server);
 }
@@ -49,8 +50,8 @@ static void on_stop(int number)
 static void on_hangup(int number)
 {
     (void)number;
-    weft_server *server = atomic_load(&running);
-    if (server) weft_server_reopen_log(server);
+    atomic_store(&hung_up, 1);
+    pass_on();
 }
 
 static void handle(int number, void (*handler)(int))
@@ -103,6 +104,7 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         handle(SIGTERM, SIG_IGN);
         handle(SIGINT, SIG_IGN);
         handle(SIGHUP, SIG_IGN);
+        atomic_store(&running, NULL);
     }
     weft_server_free(&server);
     weft_engine_free(&engine);

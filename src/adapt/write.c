@@ -378,6 +378,8 @@ static weft_status put_both(saving *s, const char *folder)
     snprintf(path, sizeof path, "%s/adapter_config.json", folder);
     if (!(st = put_tensors(s, &weights)) && !(st = weft__out_open(&config, path, s->err))) {
         st = put_config(s, &config);
+        if (!st) st = weft__out_sync(&weights, s->err);
+        if (!st) st = weft__out_sync(&config, s->err);
         if (!st && unlink(path) && errno != ENOENT) st = weft_fail(s->err, WEFT_IO, "%s: %s", path, strerror(errno));
         if (!st) st = weft__out_commit(&weights, s->err);
         if (!st) st = weft__out_commit(&config, s->err);

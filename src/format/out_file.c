@@ -140,12 +140,18 @@ static weft_status sync_folder(weft__out *o, weft_error *err)
     return why && why != EINVAL && why != ENOTSUP ? io_failed(o, "flushing its folder to the disk", why, err) : WEFT_OK;
 }
 
-weft_status weft__out_commit(weft__out *o, weft_error *err)
+weft_status weft__out_sync(weft__out *o, weft_error *err)
 {
     weft_status status = usable(o, err);
     if (status == WEFT_OK) status = flush(o, err);
     if (status != WEFT_OK) return status;
-    if (fsync(o->fd) != 0) return io_failed(o, "flushing to the disk", errno, err);
+    return fsync(o->fd) == 0 ? WEFT_OK : io_failed(o, "flushing to the disk", errno, err);
+}
+
+weft_status weft__out_commit(weft__out *o, weft_error *err)
+{
+    weft_status status = weft__out_sync(o, err);
+    if (status != WEFT_OK) return status;
     int fd = o->fd;
     o->fd = -1;
     if (close(fd) != 0) return io_failed(o, "closing", errno, err);

@@ -25,6 +25,8 @@ weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err);
 weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err);
 weft_status weft__out_write(weft__out *o, const void *bytes, size_t n, weft_error *err);
 weft_status weft__out_zeros(weft__out *o, uint64_t n, weft_error *err);
+/* All that was written is on the disk, still aside: what may fail for want of room has not. */
+weft_status weft__out_sync(weft__out *o, weft_error *err);
 weft_status weft__out_commit(weft__out *o, weft_error *err);
 void weft__out_close(weft__out *o);
 
