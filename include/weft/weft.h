@@ -531,8 +531,9 @@ WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_req
                                              weft_engine_lease **out, weft_error *err);
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
-/* After WEFT_BUSY for want of room: returns when a lease was given back, or after timeout_ms. */
-WEFT_API void weft_engine_lease_wait(weft_engine *engine, uint64_t timeout_ms);
+/* After WEFT_BUSY for want of room, for who has no lease himself that he could give back: returns 1 when another was given back since, or 0
+ * after timeout_ms. */
+WEFT_API int weft_engine_lease_wait(weft_engine *engine, uint32_t timeout_ms);
 
 typedef struct weft_engine_adapter {
     uint32_t size;

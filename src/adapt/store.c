@@ -573,14 +573,16 @@ void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)
     pthread_mutex_unlock(&s->lock);
 }
 
-void weft__adapt_store_wait(weft__adapt_store *s, uint64_t timeout_ms)
+int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms)
 {
-    uint64_t until = weft__clock_ns() + timeout_ms * 1000000;
+    uint64_t until = weft__clock_ns() + (uint64_t)timeout_ms * 1000000;
     struct timespec at = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
     pthread_mutex_lock(&s->lock);
     while (s->is_full && !pthread_cond_timedwait(&s->room, &s->lock, &at))
         ;
+    int is_full = s->is_full;
     pthread_mutex_unlock(&s->lock);
+    return !is_full;
 }
 
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease)

@@ -64,8 +64,9 @@ weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adap
 /* Once more; NULL stays NULL. */
 weft__adapt_lease *weft__adapt_store_share(weft__adapt_store *s, weft__adapt_lease *lease);
 void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
-/* For who was refused with WEFT_BUSY, and has no lease himself that he could give back: returns when another was, or after timeout_ms. */
-void weft__adapt_store_wait(weft__adapt_store *s, uint64_t timeout_ms);
+/* For who was refused with WEFT_BUSY, and has no lease himself that he could give back: returns 1 when another was
+ * since, or 0 after timeout_ms. */
+int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms);
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
 /* What it computes: contents and weights. */
 weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease);

@@ -90,9 +90,9 @@ void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
     weft__adapt_store_release(e->adapters, &l);
 }
 
-void weft_engine_lease_wait(weft_engine *e, uint64_t timeout_ms)
+int weft_engine_lease_wait(weft_engine *e, uint32_t timeout_ms)
 {
-    weft__adapt_store_wait(e->adapters, timeout_ms);
+    return weft__adapt_store_wait(e->adapters, timeout_ms);
 }
 
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,

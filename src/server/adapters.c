@@ -95,10 +95,9 @@ static int take_set(weft_server *s, int *ready, weft_engine_lease **out, weft__f
 
 int weft__adapters_take(weft_server *s, const weft__ask *ask, int *ready, weft_engine_lease **out, weft__fault *fault)
 {
-    const char *named = weft__adapter_of_model(s, ask->model);
-    if (named && ask->lora_given)
+    if (ask->adapter && ask->lora_given)
         return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (named) return take(s, &(weft_request_adapter){named, NAN, 0}, 1, ready, out, fault);
+    if (ask->adapter) return take(s, &(weft_request_adapter){ask->adapter, NAN, 0}, 1, ready, out, fault);
     if (ask->lora_given)
         return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, ready, out, fault);
     return take_set(s, ready, out, fault);

@@ -61,6 +61,7 @@ typedef struct weft__ask {
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
+    const char *adapter; /* that `model` stands for, found when the request came; NULL: none */
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
     weft__json *flat; /* owned: messages as templates take them */
     int64_t n, max_tokens, seed;

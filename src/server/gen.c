@@ -585,24 +585,23 @@ static void go_on(weft__gen *g)
     }
 }
 
-enum { ROOM_S = 60, LOOK_MS = 100 };
+enum { ROOM_S = 60 /* since the request came */, LOOK_MS = 100 };
 
 /* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line. Not for ever:
  * adapters that are ready are lent past the line, and may be in use again and again. */
 int weft__gen_lend(weft__gen *g, weft__fault *fault)
 {
-    uint64_t deadline = weft__gen_deadline(g), until = weft__clock_ns() + ROOM_S * 1000000000ull;
-    for (;;) {
+    uint64_t deadline = weft__gen_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
+    for (int look = 1;; look = weft_engine_lease_wait(g->server->engine, LOOK_MS)) {
         if (has_left(g)) {
             weft__fault_of(fault, WEFT_CANCELLED, "the client left");
             return 0;
         }
-        *fault = (weft__fault){0};
-        if (weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault)) return 1;
+        if (look) *fault = (weft__fault){0};
+        if (look && weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault)) return 1;
         uint64_t now = weft__clock_ns();
         if (fault->status != 429 || now >= until) return 0;
         if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
-        weft_engine_lease_wait(g->server->engine, LOOK_MS);
     }
 }
 

@@ -155,7 +155,8 @@ static int check_framing(const weft__http_request *r, const char **message)
     return 0;
 }
 
-/* A target may be a whole address (RFC 9112 3.2.2), of the host that Host names; its path is what counts. 0: of another. */
+/* A target may be a whole address (RFC 9112 3.2.2), of the host that Host names, in the same words (and port); its path is what counts. 0: of
+ * another. */
 static int take_path(weft__http_request *r, const char *host)
 {
     if (strncasecmp(r->path, "http://", 7) && strncasecmp(r->path, "https://", 8)) return 1;

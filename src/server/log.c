@@ -18,20 +18,26 @@
 #include "server/server.h"
 
 enum {
-    WAITING = 1 << 20,  /* bytes of lines that wait for the thread */
-    LONGEST_PATH = 512, /* bytes of a path that are logged */
-    END_S = 1           /* that a log which takes nothing may hold up the end */
+    WAITING = 1 << 20, /* bytes of lines that wait for the thread */
+    LONGEST = 512,     /* bytes of a path, or of any other text, that are logged */
+    END_S = 1          /* that a log which takes nothing may hold up the end */
 };
 
 /* ---- the thread ---- */
 
-/* A line is lost. Any thread: stderr may be what stalls, so that it is told only when that takes it. */
-static void lose(weft_server *s, const char *why)
+/* Stderr may be what stalls. */
+static int stderr_takes(void)
 {
     struct pollfd out = {STDERR_FILENO, POLLOUT, 0};
+    return poll(&out, 1, 0) == 1 && out.revents & POLLOUT;
+}
+
+/* A line is lost. Any thread. */
+static void lose(weft_server *s, const char *why)
+{
     s->metrics.log_lines_lost++;
     if (atomic_exchange(&s->log.told, 1)) return;
-    if (poll(&out, 1, 0) == 1 && out.revents & POLLOUT)
+    if (stderr_takes())
         dprintf(STDERR_FILENO,
                 "weft serve: a line of the request log is lost: %s; weft_log_lines_lost_total in /metrics counts more of them\n",
                 why);
@@ -67,12 +73,15 @@ static void write_line(weft_server *s, const char *line, size_t n)
     else memcpy(l->rest, line + done, l->n_rest = n - done);
 }
 
+/* A pipe that nobody reads is not waited for. */
 static void reopen(weft_server *s)
 {
     weft__request_log *l = &s->log;
-    int fd = l->path ? open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640) : -1;
-    if (fd < 0 && l->path) weft__log(WEFT__LOG_WARN, "log file %s: %s; the old one is kept", l->path, strerror(errno));
+    int fd = l->path ? open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640) : -1;
+    if (fd < 0 && l->path && stderr_takes())
+        weft__log(WEFT__LOG_WARN, "log file %s: %s; the old one is kept", l->path, strerror(errno));
     if (fd < 0) return;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     if (l->n_rest) lose(s, "its file was changed in the middle of it");
     l->n_rest = 0;
     close(l->fd);
@@ -181,9 +190,9 @@ static void hand_over(weft_server *s, const weft__text *line)
 {
     weft__request_log *l = &s->log;
     pthread_mutex_lock(&l->lock);
-    int first = l->waiting.len == 0, full = l->waiting.len + line->len > WAITING;
-    if (!full) weft__text_put(&l->waiting, line->data, line->len);
-    int failed = line->failed || l->waiting.failed;
+    const int first = l->waiting.len == 0, full = l->waiting.len + line->len > WAITING;
+    if (!full && !line->failed) weft__text_put(&l->waiting, line->data, line->len);
+    const int failed = line->failed || l->waiting.failed;
     l->waiting.failed = 0;
     pthread_mutex_unlock(&l->lock);
     if (full || failed) lose(s, full ? "the log takes no more" : "no memory");
@@ -193,8 +202,8 @@ static void hand_over(weft_server *s, const weft__text *line)
 static void put_member(weft__text *out, const char *name, const char *value)
 {
     size_t n = strlen(value);
-    if (n > LONGEST_PATH)
-        for (n = LONGEST_PATH; n && ((unsigned char)value[n] & 0xc0) == 0x80;) n--;
+    if (n > LONGEST)
+        for (n = LONGEST; n && ((unsigned char)value[n] & 0xc0) == 0x80;) n--;
     weft__text_printf(out, ",\"%s\":", name);
     weft__json_write_string(out, value, n);
 }

@@ -34,17 +34,20 @@ static const char *last_part(const weft__http_request *r)
 
 /* ---- asking the model ---- */
 
-static int is_served(const weft_server *s, const char *model)
+/* *adapter: that the name stands for, or NULL. */
+static int is_served(const weft_server *s, const char *model, const char **adapter)
 {
+    *adapter = NULL;
     if (!model || !*model || weft__is_model_name(s, model)) return 1;
-    for (char **a = s->aliases.items; a && *a; a++)
+    *adapter = weft__adapter_of_model(s, model);
+    for (char **a = s->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
-    return weft__adapter_of_model(s, model) != NULL;
+    return *adapter != NULL;
 }
 
-static int check_model(const weft_server *s, const char *model, weft__fault *fault)
+static int check_model(const weft_server *s, const char *model, const char **adapter, weft__fault *fault)
 {
-    if (is_served(s, model)) return 1;
+    if (is_served(s, model, adapter)) return 1;
     weft__fault_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
     fault->code = "model_not_found";
     return 0;
@@ -56,7 +59,7 @@ static int parse(weft_server *s, weft__http_request *r, const weft__form *form, 
     weft__fault fault;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, ask->model, &fault)) return 1;
+    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, ask->model, &ask->adapter, &fault)) return 1;
     weft__ask_free(ask);
     refuse(r, &fault);
     return 0;
@@ -278,14 +281,13 @@ static void model(weft_server *s, weft__http_request *r, const char *tenant)
 {
     weft__text out = {0};
     weft__fault fault = {0};
-    const char *name = weft__http_path(r) + strlen("/v1/models/");
+    const char *name = weft__http_path(r) + strlen("/v1/models/"), *named;
     weft_engine_adapter adapter = {.size = sizeof adapter};
     (void)tenant;
-    if (!check_model(s, name, &fault)) {
+    if (!check_model(s, name, &named, &fault)) {
         refuse(r, &fault);
         return;
     }
-    const char *named = weft__adapter_of_model(s, name);
     if (named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL)) weft__adapter_put_model(s, &adapter, &out);
     else put_model(s, name, &out);
     reply(r, &out);

@@ -8,9 +8,8 @@
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [unlikely]   no token is among the likeliest
  * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
- * saved as "hung", and half a second goes by when a file "slow..." is added, and when an adapter "slow..." is first used. For an
- * adapter "full..." there is no room while a request runs; the file of one
- * "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
+ * saved as "hung". A file "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them. For
+ * an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
 
 #include <math.h>
@@ -20,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -460,11 +460,14 @@ static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
     return NULL;
 }
 
-/* One after the other, as in the engine. */
-static void load_slowly(weft_engine *e)
+/* One after the other, as in the engine; until nothing called "hold" lies beside the file, two minutes at most. */
+static void load_slowly(weft_engine *e, const char *path)
 {
+    char hold[1100];
+    const char *slash = strrchr(path, '/');
+    snprintf(hold, sizeof hold, "%.*shold", slash ? (int)(slash - path) + 1 : 0, path);
     pthread_mutex_lock(&e->loading);
-    nanosleep(&(struct timespec){0, 500000000}, NULL);
+    for (int i = 0; i < 12000 && access(hold, F_OK) == 0; i++) nanosleep(&(struct timespec){0, 10000000}, NULL);
     pthread_mutex_unlock(&e->loading);
 }
 
@@ -473,7 +476,7 @@ weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char
 {
     weft_status st = WEFT_OK;
     const char *slash = strrchr(path, '/');
-    if (!strncmp(slash ? slash + 1 : path, "slow", 4)) load_slowly(e);
+    if (!strncmp(slash ? slash + 1 : path, "slow", 4)) load_slowly(e, path);
     FILE *f = fopen(path, "rb");
     const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
@@ -537,8 +540,10 @@ static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_en
 {
     weft_engine_adapter *a = adapter_wanted(e, want);
     if (a && !a->known && !strncmp(a->name, "slow", 4)) {
+        char path[sizeof a->path];
+        memcpy(path, a->path, sizeof path);
         pthread_mutex_unlock(&e->lock);
-        load_slowly(e);
+        load_slowly(e, path);
         pthread_mutex_lock(&e->lock);
         if ((a = adapter_wanted(e, want))) a->known = 1;
     }
@@ -567,7 +572,7 @@ weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *ad
     return st;
 }
 
-void weft_engine_lease_wait(weft_engine *e, uint64_t timeout_ms)
+int weft_engine_lease_wait(weft_engine *e, uint32_t timeout_ms)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -575,7 +580,9 @@ void weft_engine_lease_wait(weft_engine *e, uint64_t timeout_ms)
     if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
     pthread_mutex_lock(&e->lock);
     if (e->n_requests) pthread_cond_timedwait(&e->idle, &e->lock, &t);
+    int is_idle = !e->n_requests;
     pthread_mutex_unlock(&e->lock);
+    return is_idle;
 }
 
 void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)

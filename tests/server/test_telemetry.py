@@ -327,7 +327,7 @@ class Top(Case):
         self.assertGreaterEqual(text.count("\033[H\033[2J"), 2)
         self.assertRegex(text, r"now +0\.0 generated t/s, 0\.0 prompt t/s")
         top.send_signal(signal.SIGINT)
-        _, err = top.communicate(timeout=20)
+        _, err = top.communicate(timeout=60)
         self.assertEqual((top.returncode, err), (0, b""))
         os.close(ours)
 

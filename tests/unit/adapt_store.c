@@ -401,7 +401,9 @@ static void room_is_waited_for(void **state)
     pthread_t thread;
     add(s, "a", write_adapter("a", 3, 4, 8, 0), 0);
     add(s, "b", write_adapter("b", 5, 4, 8, 0), WEFT__ADAPT_LAZY);
-    weft__adapt_store_wait(s, LONG_MS); /* nobody was refused */
+    uint64_t first = weft__clock_ns();
+    assert_true(weft__adapt_store_wait(s, LONG_MS)); /* nobody was refused */
+    assert_true(weft__clock_ns() - first < LONG_MS * 1000000ull / 2);
     for (int round = 0; round < 2; round++) {
         holder h = {s, lease(s, "a", 1)};
         weft__adapt_store_get_stats(s, &stats);
@@ -410,10 +412,10 @@ static void room_is_waited_for(void **state)
         weft__adapt_store_get_stats(s, &stats);
         assert_int_equal(stats.n_loads - n_loads, round ? 0 : 1); /* its size is known after the first */
         uint64_t began = weft__clock_ns();
-        weft__adapt_store_wait(s, 20);
+        assert_false(weft__adapt_store_wait(s, 20));
         assert_true(weft__clock_ns() - began >= 20000000);
         assert_int_equal(pthread_create(&thread, NULL, give_back, &h), 0);
-        weft__adapt_store_wait(s, LONG_MS);
+        assert_true(weft__adapt_store_wait(s, LONG_MS));
         assert_true(weft__clock_ns() - began < LONG_MS * 1000000ull / 2);
         weft__adapt_lease *l = lease(s, "b", 1);
         weft__adapt_store_release(s, &l);
