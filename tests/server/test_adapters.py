@@ -139,7 +139,7 @@ class Adapters(unittest.TestCase):
         with self.held():
             for t in asking:
                 t.start()
-            self.server.wait_metric("weft_http_requests", 6)
+            self.assertEqual(self.server.wait_metric("weft_http_requests", 7), 7)  # and the one that asks
             self.assertEqual((self.used(), self.used(model="a")), ("-", "a=nan;"))
             late = self.server.post(base.TEXT, {"prompt": "x", "model": "slow5", "timeout_ms": 20})
             self.assertEqual((late.status, late.json["error"]["message"]), (504, "the deadline passed before its adapter was ready"))
@@ -176,15 +176,14 @@ class Adapters(unittest.TestCase):
         """Is missing then: the base does not answer in its name."""
         self.load("full1", "a.gguf")
         answers = []
-        long = threading.Thread(target=lambda: self.server.post(base.TEXT, {"prompt": "[delay 100][loop x]", "max_tokens": 20 * base.SLOWER}))
-        long.start()
-        self.server.wait_metric("weft_running", 1)
-        waiting = threading.Thread(target=lambda: answers.append(self.server.post(base.TEXT, {"prompt": "[adapters]", "model": "full1"})))
-        waiting.start()
-        self.server.wait_metric("weft_http_requests", 2)
-        self.assertEqual(self.server.post(UNLOAD, {"lora_name": "full1"}).status, 200)
-        for t in (long, waiting):
-            t.join()
+        with self.server.connect() as long:
+            long.sendall(base.request({"prompt": "[delay 100][loop x]", "max_tokens": 2000}, base.TEXT))
+            self.server.wait_metric("weft_running", 1)
+            waiting = threading.Thread(target=lambda: answers.append(self.server.post(base.TEXT, {"prompt": "[adapters]", "model": "full1"})))
+            waiting.start()
+            self.assertEqual(self.server.wait_metric("weft_http_requests", 3), 3)  # and the one that asks
+            self.assertEqual(self.server.post(UNLOAD, {"lora_name": "full1"}).status, 200)
+        waiting.join()
         self.assertEqual(answers[0].status, 404, answers[0].body)
 
     def test_as_many_wait_for_adapters_as_for_a_slot(self):
