@@ -139,7 +139,7 @@ static weft_status check_in_place(const input *in, const char *folder, const cha
     return same ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: the adapter was replaced while it was read; try again", in->shown);
 }
 
-static weft_status read_weights(weft__adapt *a, const char *path, const input *config, const weft__adapt_names *names,
+static weft_status read_weights(weft__adapt *a, const char *path, weft__peft_config *config, const weft__adapt_names *names,
                                 weft_error *err)
 {
     static const char name[] = "adapter_model.safetensors";
@@ -148,7 +148,7 @@ static weft_status read_weights(weft__adapt *a, const char *path, const input *c
     if (st) return st;
     st = check_safetensors(&in, name, err);
     if (!st) st = read_to(&in, in.n, err);
-    if (!st) st = weft__adapt_read_peft(a, (const char *)config->bytes, (size_t)config->n, in.bytes, (size_t)in.n, names, err);
+    if (!st) st = weft__adapt_read_peft(a, config, in.bytes, (size_t)in.n, names, err);
     close_input(&in);
     return st;
 }
@@ -157,16 +157,16 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
 {
     static const char name[] = "adapter_config.json";
     input config;
-    weft__peft_config *read = NULL;
+    weft__peft_config *said = NULL;
     weft_status st;
     if (!names)
         return weft_fail(err, WEFT_ARGUMENT,
                          "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
     if ((st = open_member(&config, path, name, MAX_CONFIG_BYTES, err))) return st;
     st = read_to(&config, config.n, err);
-    if (!st) st = weft__peft_config_read((const char *)config.bytes, (size_t)config.n, &read, err);
-    weft__peft_config_free(&read);
-    if (!st) st = read_weights(a, path, &config, names, err);
+    if (!st) st = weft__peft_config_read((const char *)config.bytes, (size_t)config.n, &said, err);
+    if (!st) st = read_weights(a, path, said, names, err);
+    weft__peft_config_free(&said);
     if (!st) st = check_in_place(&config, path, name, err);
     close_input(&config);
     return st;

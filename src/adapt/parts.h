@@ -36,16 +36,18 @@ weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_founds *all, weft_e
 weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
 /* Only the keys, of a file that begins with these bytes; WEFT_FORMAT also where they end too soon. */
 weft_status weft__adapt_check_gguf(weft__adapt *a, const void *bytes, size_t n, weft_error *err);
-/* config: adapter_config.json's text; weights: adapter_model.safetensors's bytes. */
-weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,
-                                  const weft__adapt_names *names, weft_error *err);
 
 /* peft_config.c: what adapter_config.json says. */
 typedef struct weft__peft_config weft__peft_config;
 weft_status weft__peft_config_read(const char *text, size_t n, weft__peft_config **out, weft_error *err);
 void weft__peft_config_free(weft__peft_config **config);
+/* weights: adapter_model.safetensors's bytes. */
+weft_status weft__adapt_read_peft(weft__adapt *a, weft__peft_config *config, const void *weights, size_t n_weights,
+                                  const weft__adapt_names *names, weft_error *err);
 /* Rank and scale of a module, by r, lora_alpha and their patterns; WEFT_LIMIT when these were tried too often, so ask once for each. */
 weft_status weft__peft_config_of(weft__peft_config *config, const char *module, int64_t *rank, float *scale, weft_error *err);
+/* WEFT_FORMAT: what a field of it must be. */
+weft_status weft__peft_config_wrong(weft_error *err, const char *key, const char *want);
 int weft__peft_config_dora(const weft__peft_config *config);
 /* *not_by: the field that leaves the module out, or NULL: it is selected. */
 weft_status weft__peft_config_selects(const weft__peft_config *config, const char *module, const char **not_by, weft_error *err);

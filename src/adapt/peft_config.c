@@ -31,7 +31,7 @@ struct weft__peft_config {
     int32_t n_matches;
 };
 
-static weft_status wrong(weft_error *err, const char *key, const char *want)
+weft_status weft__peft_config_wrong(weft_error *err, const char *key, const char *want)
 {
     return weft_fail(err, WEFT_FORMAT, "adapter_config.json: %s must be %s", key, want);
 }
@@ -45,7 +45,7 @@ static const weft__json *field(const weft__json *root, const char *key)
 static weft_status flag(const weft__json *root, const char *key, int *out, weft_error *err)
 {
     const weft__json *v = field(root, key);
-    return !v || weft__json_bool(v, out) ? WEFT_OK : wrong(err, key, "true or false");
+    return !v || weft__json_bool(v, out) ? WEFT_OK : weft__peft_config_wrong(err, key, "true or false");
 }
 
 /* ---- what is refused ---- */
@@ -121,13 +121,14 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
     char shown[WEFT__SHOW];
     const char *s;
     size_t n;
-    if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n)) return wrong(err, "peft_type", "\"LORA\"");
+    if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n))
+        return weft__peft_config_wrong(err, "peft_type", "\"LORA\"");
     if (strcmp(s, "LORA"))
         return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"",
                          weft__show_name(shown, s, n));
     const weft__json *bias = field(root, "bias");
     if (!bias) return WEFT_OK;
-    if (!weft__json_string(bias, &s, &n)) return wrong(err, "bias", "\"none\"");
+    if (!weft__json_string(bias, &s, &n)) return weft__peft_config_wrong(err, "bias", "\"none\"");
     return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
                                          weft__show_name(shown, s, n))
                              : WEFT_OK;
@@ -158,10 +159,10 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     weft_status st = WEFT_OK;
     all->name = name;
     if (!v) return WEFT_OK;
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return wrong(err, name, "an object of numbers");
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__peft_config_wrong(err, name, "an object of numbers");
     while (!st && weft__json_next(v, &m))
         st = weft__json_double(m.value, &value) && isfinite(value) ? add_pattern(all, m.key, m.key_len, value, err)
-                                                                   : wrong(err, name, "an object of numbers");
+                                                                   : weft__peft_config_wrong(err, name, "an object of numbers");
     return st;
 }
 
@@ -193,7 +194,7 @@ static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_
     if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)
         return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
     if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha))
-        return wrong(err, "lora_alpha", "a number");
+        return weft__peft_config_wrong(err, "lora_alpha", "a number");
     if ((st = weft__peft_selection_read(root, &c->modules, err)) || (st = read_patterns(root, "rank_pattern", &c->ranks, err)))
         return st;
     return read_patterns(root, "alpha_pattern", &c->alphas, err);

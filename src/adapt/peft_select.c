@@ -42,11 +42,6 @@ static size_t n_items(const weft__json *v)
     return !v || weft__json_is_null(v) ? 0 : weft__json_kind_of(v) == WEFT__JSON_ARRAY ? weft__json_size(v) : 1;
 }
 
-static weft_status wrong(weft_error *err, const char *key, const char *want)
-{
-    return weft_fail(err, WEFT_FORMAT, "adapter_config.json: %s must be %s", key, want);
-}
-
 static weft_status read_choice(const weft__json *root, const char *key, choice *c, weft_error *err)
 {
     const weft__json *v = weft__json_get(root, key);
@@ -55,7 +50,7 @@ static weft_status read_choice(const weft__json *root, const char *key, choice *
     c->none = count == 0;
     if (c->none) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) {
-        if (!weft__json_string(v, &s, &n)) return wrong(err, key, "a list of names, or a pattern");
+        if (!weft__json_string(v, &s, &n)) return weft__peft_config_wrong(err, key, "a list of names, or a pattern");
         c->none = n == 0 || !strcasecmp(s, "all-linear"); /* what that was is what the file holds */
         return c->none ? WEFT_OK : weft__peft_pattern_new(key, "", s, n, &c->pattern, err);
     }
@@ -63,7 +58,8 @@ static weft_status read_choice(const weft__json *root, const char *key, choice *
         return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key, WEFT__PEFT_LIST_MAX);
     if (!(c->ends = weft__alloc_zero(count, sizeof *c->ends))) return no_memory(err);
     for (; c->n < count; c->n++) {
-        if (!weft__json_string(weft__json_at(v, c->n), &s, &n)) return wrong(err, key, "a list of names, or a pattern");
+        if (!weft__json_string(weft__json_at(v, c->n), &s, &n))
+            return weft__peft_config_wrong(err, key, "a list of names, or a pattern");
         if (!(c->ends[c->n] = weft__strdup(s))) return no_memory(err);
     }
     return WEFT_OK;
@@ -85,9 +81,10 @@ static weft_status read_layers(const weft__json *root, weft__peft_selection *c, 
     if (!c->layers || !c->stems) return no_memory(err);
     for (; c->n_layers < count; c->n_layers++)
         if (!weft__json_int(item(v, c->n_layers), &c->layers[c->n_layers]))
-            return wrong(err, "layers_to_transform", "a number, or a list of numbers");
+            return weft__peft_config_wrong(err, "layers_to_transform", "a number, or a list of numbers");
     for (size_t i = 0; i < n_stems && !st; i++) {
-        if (!weft__json_string(item(stems, i), &s, &n)) return wrong(err, "layers_pattern", "a pattern, or a list of them");
+        if (!weft__json_string(item(stems, i), &s, &n))
+            return weft__peft_config_wrong(err, "layers_pattern", "a pattern, or a list of them");
         if (n && !(st = weft__peft_pattern_new("layers_pattern", ".*\\.", s, n, &c->stems[c->n_stems], err))) c->n_stems++;
     }
     return st;

@@ -123,19 +123,15 @@ static weft_status read_all(reading *r, const weft__tensor_set *set)
     return st ? st : weft__adapt_assemble(r->a, &r->all, r->err);
 }
 
-weft_status weft__adapt_read_peft(weft__adapt *a, const char *config, size_t n_config, const void *weights, size_t n_weights,
+weft_status weft__adapt_read_peft(weft__adapt *a, weft__peft_config *config, const void *weights, size_t n_weights,
                                   const weft__adapt_names *names, weft_error *err)
 {
-    weft__peft_config *c;
     weft__safetensors *file = NULL;
-    weft_status st = weft__peft_config_read(config, n_config, &c, err);
-    if (st) return st;
-    reading r = {.a = a, .names = names, .config = c, .err = err};
+    reading r = {.a = a, .names = names, .config = config, .err = err};
     snprintf(a->arch, sizeof a->arch, "%s", names->arch);
-    st = weft__safetensors_parse(weights, n_weights, "adapter_model.safetensors", &file, err);
+    weft_status st = weft__safetensors_parse(weights, n_weights, "adapter_model.safetensors", &file, err);
     if (!st) st = read_all(&r, weft__safetensors_tensors(file));
     weft__adapt_founds_free(&r.all);
     weft__safetensors_close(&file);
-    weft__peft_config_free(&c);
     return st;
 }

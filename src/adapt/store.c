@@ -68,11 +68,7 @@ weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__a
     s->max_bytes = n_bytes;
     pthread_mutex_init(&s->loading, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->room, &attr);
-    pthread_condattr_destroy(&attr);
+    weft__clock_cond_init(&s->room);
     return WEFT_OK;
 }
 

@@ -2,9 +2,12 @@
 #ifndef WEFT_BASE_CLOCK_H
 #define WEFT_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 /* Nanoseconds since an arbitrary point; never goes back. */
 uint64_t weft__clock_ns(void);
+/* A condition whose timed waits go by this clock: one that is set must not end or stretch a wait. */
+void weft__clock_cond_init(pthread_cond_t *cond);
 
 #endif

@@ -68,13 +68,9 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
 
 static void make_locks(weft_engine *e)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->wake, &attr);
-    pthread_cond_init(&e->told, &attr);
-    pthread_condattr_destroy(&attr);
+    weft__clock_cond_init(&e->wake);
+    weft__clock_cond_init(&e->told);
 }
 
 static void on_began(void *arg, void *user)

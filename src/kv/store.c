@@ -506,11 +506,7 @@ weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft_
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->idle, &attr);
-    pthread_condattr_destroy(&attr);
+    weft__clock_cond_init(&s->idle);
     weft_status st = weft__store_folder_open(&s->folder, folder, err);
     if (!st) st = weft__store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
     while (!st && s->index.n_bytes > cap_bytes && drop_oldest(s)) continue;

@@ -375,13 +375,9 @@ void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenan
     const char *body = weft__http_body(r, &n);
     (void)tenant;
     if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) &&
-        place_of(s, ask.lora_path, place, &fault)) {
-        if (weft__disk_take(s)) {
-            load(s, &ask, place, &out, &fault);
-            weft__disk_give(s);
-        } else {
-            weft__fault_set(&fault, 503, NULL, "%d requests wait for the disk; try again in 1 s", s->max_at_disk);
-        }
+        place_of(s, ask.lora_path, place, &fault) && weft__disk_take(s, NULL, &fault)) {
+        load(s, &ask, place, &out, &fault);
+        weft__disk_give(s);
     }
     weft__ask_free(&ask);
     answer(r, &out, &fault);

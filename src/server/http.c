@@ -155,14 +155,10 @@ static weft_status start_threads(weft__http *h, weft_error *err)
 
 static void make_locks(weft__http *h)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* a clock that is set must not end or stretch a wait */
     pthread_mutex_init(&h->lock, NULL);
-    pthread_cond_init(&h->job, &attr);
-    pthread_cond_init(&h->quick_job, &attr);
-    pthread_cond_init(&h->idle, &attr);
-    pthread_condattr_destroy(&attr);
+    weft__clock_cond_init(&h->job);
+    weft__clock_cond_init(&h->quick_job);
+    weft__clock_cond_init(&h->idle);
 }
 
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err)

@@ -11,34 +11,34 @@
 #include "server/server.h"
 
 /* The first in the queue, taken out of it, or NULL. With the lock. */
-static weft__gen *take(weft__line *c)
+static weft__gen *take(weft__line *line)
 {
-    weft__gen *g = c->first;
+    weft__gen *g = line->first;
     if (!g) return NULL;
-    c->first = g->next;
-    c->n--;
+    line->first = g->next;
+    line->n--;
     return g;
 }
 
 static void *serve_all(void *arg)
 {
-    weft__line *c = arg;
-    pthread_mutex_lock(&c->lock);
+    weft__line *line = arg;
+    pthread_mutex_lock(&line->lock);
     for (;;) {
-        while (!c->first && !c->stop) pthread_cond_wait(&c->wake, &c->lock);
-        weft__gen *g = c->now = take(c);
+        while (!line->first && !line->stop) pthread_cond_wait(&line->wake, &line->lock);
+        weft__gen *g = line->now = take(line);
         if (!g) break;
-        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&line->lock);
         weft__fault fault = {0};
-        int is_done = c->work(g, &fault);
-        pthread_mutex_lock(&c->lock);
-        c->now = NULL;
-        pthread_mutex_unlock(&c->lock);
+        int is_done = line->work(g, &fault);
+        pthread_mutex_lock(&line->lock);
+        line->now = NULL;
+        pthread_mutex_unlock(&line->lock);
         if (g->too_late) weft__gen_drop(g);
-        else c->go_on(g, is_done ? NULL : &fault);
-        pthread_mutex_lock(&c->lock);
+        else line->go_on(g, is_done ? NULL : &fault);
+        pthread_mutex_lock(&line->lock);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&line->lock);
     return NULL;
 }
 
@@ -52,24 +52,24 @@ static int is_late(const weft__gen *g, uint64_t now, uint64_t *next)
 }
 
 /* Answers those whose deadline has passed; returns when the next one does, 0: never. With the lock. */
-static uint64_t tell_late(weft__line *c)
+static uint64_t tell_late(weft__line *line)
 {
     uint64_t now = weft__clock_ns(), next = 0;
-    if (c->now && is_late(c->now, now, &next)) {
-        c->now->too_late = 1;
-        weft__gen_late(c->now, c->what);
+    if (line->now && is_late(line->now, now, &next)) {
+        line->now->too_late = 1;
+        weft__gen_late(line->now, line->what);
     }
     weft__gen *before = NULL;
-    for (weft__gen *g = c->first, *after; g; g = after) {
+    for (weft__gen *g = line->first, *after; g; g = after) {
         after = g->next;
         if (!is_late(g, now, &next)) {
             before = g;
             continue;
         }
-        *(before ? &before->next : &c->first) = after;
-        if (c->last == g) c->last = before;
-        c->n--;
-        weft__gen_late(g, c->what);
+        *(before ? &before->next : &line->first) = after;
+        if (line->last == g) line->last = before;
+        line->n--;
+        weft__gen_late(g, line->what);
         weft__gen_drop(g);
     }
     return next;
@@ -77,68 +77,64 @@ static uint64_t tell_late(weft__line *c)
 
 static void *watch_clock(void *arg)
 {
-    weft__line *c = arg;
-    pthread_mutex_lock(&c->lock);
-    while (!c->stop) {
-        uint64_t next = tell_late(c);
+    weft__line *line = arg;
+    pthread_mutex_lock(&line->lock);
+    while (!line->stop) {
+        uint64_t next = tell_late(line);
         struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
-        if (next) pthread_cond_timedwait(&c->tick, &c->lock, &until);
-        else pthread_cond_wait(&c->tick, &c->lock);
+        if (next) pthread_cond_timedwait(&line->tick, &line->lock, &until);
+        else pthread_cond_wait(&line->tick, &line->lock);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&line->lock);
     return NULL;
 }
 
-weft_status weft__line_begin(weft__line *c, weft_error *err)
+weft_status weft__line_begin(weft__line *line, weft_error *err)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->wake, NULL);
-    pthread_cond_init(&c->tick, &attr);
-    pthread_condattr_destroy(&attr);
-    c->has_thread = pthread_create(&c->thread, NULL, serve_all, c) == 0;
-    c->has_clock = c->has_thread && pthread_create(&c->clock, NULL, watch_clock, c) == 0;
-    return c->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", c->what);
+    pthread_mutex_init(&line->lock, NULL);
+    pthread_cond_init(&line->wake, NULL);
+    weft__clock_cond_init(&line->tick);
+    line->has_thread = pthread_create(&line->thread, NULL, serve_all, line) == 0;
+    line->has_clock = line->has_thread && pthread_create(&line->clock, NULL, watch_clock, line) == 0;
+    return line->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
 /* With the lock. */
-static int has_room(const weft__line *c, const char *tenant)
+static int has_room(const weft__line *line, const char *tenant)
 {
     int n = 0;
-    for (const weft__gen *g = c->first; g && *tenant; g = g->next) n += !strcmp(g->tenant, tenant);
-    return c->n < c->max && n < c->max_of_one;
+    for (const weft__gen *g = line->first; g && *tenant; g = g->next) n += !strcmp(g->tenant, tenant);
+    return line->n < line->max && n < line->max_of_one;
 }
 
-int weft__line_put(weft__line *c, weft__gen *g)
+int weft__line_put(weft__line *line, weft__gen *g)
 {
-    pthread_mutex_lock(&c->lock);
-    int room = has_room(c, g->tenant);
+    pthread_mutex_lock(&line->lock);
+    int room = has_room(line, g->tenant);
     if (room) {
         int timed = weft__gen_deadline(g) != 0;
         g->next = NULL;
-        *(c->first ? &c->last->next : &c->first) = g;
-        c->last = g;
-        c->n++;
-        pthread_cond_signal(&c->wake);
-        if (timed) pthread_cond_signal(&c->tick);
+        *(line->first ? &line->last->next : &line->first) = g;
+        line->last = g;
+        line->n++;
+        pthread_cond_signal(&line->wake);
+        if (timed) pthread_cond_signal(&line->tick);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&line->lock);
     return room;
 }
 
-void weft__line_end(weft__line *c)
+void weft__line_end(weft__line *line)
 {
-    if (!c->has_thread) return;
-    pthread_mutex_lock(&c->lock);
-    c->stop = 1;
-    pthread_cond_signal(&c->wake);
-    pthread_cond_signal(&c->tick);
-    pthread_mutex_unlock(&c->lock);
-    pthread_join(c->thread, NULL);
-    if (c->has_clock) pthread_join(c->clock, NULL);
-    pthread_cond_destroy(&c->tick);
-    pthread_cond_destroy(&c->wake);
-    pthread_mutex_destroy(&c->lock);
+    if (!line->has_thread) return;
+    pthread_mutex_lock(&line->lock);
+    line->stop = 1;
+    pthread_cond_signal(&line->wake);
+    pthread_cond_signal(&line->tick);
+    pthread_mutex_unlock(&line->lock);
+    pthread_join(line->thread, NULL);
+    if (line->has_clock) pthread_join(line->clock, NULL);
+    pthread_cond_destroy(&line->tick);
+    pthread_cond_destroy(&line->wake);
+    pthread_mutex_destroy(&line->lock);
 }

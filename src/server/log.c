@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "server/server.h"
 
@@ -129,7 +130,6 @@ static void wake(weft__request_log *l)
 weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
 {
     weft__request_log *l = &s->log;
-    pthread_condattr_t attr;
     sigset_t all, old;
     if (!path) return WEFT_OK;
     int is_stderr = !strcmp(path, "-");
@@ -138,11 +138,8 @@ weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
     if (!is_stderr && !(l->path = weft__strdup(path))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     l->wake_fd = eventfd(0, EFD_CLOEXEC);
     if (l->wake_fd < 0) return weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->end, &attr);
-    pthread_condattr_destroy(&attr);
+    weft__clock_cond_init(&l->end);
     /* It gets no signals: those of a reader that left and of a limit on files become errors of its writes. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -274,11 +274,11 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
     return st ? st : weft__line_begin(&s->adapters, err);
 }
 
-int weft__disk_take(weft_server *s)
+int weft__disk_take(weft_server *s, const char *field, weft__fault *fault)
 {
     if (atomic_fetch_add(&s->n_at_disk, 1) < s->max_at_disk) return 1;
     weft__disk_give(s);
-    return 0;
+    return weft__fault_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk);
 }
 
 void weft__disk_give(weft_server *s)

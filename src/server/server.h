@@ -301,8 +301,8 @@ void weft__gen_lent(weft__gen *g, const weft__fault *fault);
 void weft__gen_compiled(weft__gen *g, const weft__fault *fault);
 void weft__gen_drop(weft__gen *g);
 
-/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already. */
-int weft__disk_take(weft_server *s);
+/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, and the fault, of this field, is set. */
+int weft__disk_take(weft_server *s, const char *field, weft__fault *fault);
 void weft__disk_give(weft_server *s);
 
 /* A JSON array of them. */

@@ -234,10 +234,7 @@ weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenan
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
     weft_status st;
-    if (!weft__disk_take(server)) {
-        weft__fault_set(fault, 503, "action", "%d requests wait for the disk; try again in 1 s", server->max_at_disk);
-        return WEFT_BUSY;
-    }
+    if (!weft__disk_take(server, "action", fault)) return WEFT_BUSY;
     if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
     else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, fault);
     else st = restore(server, id, tenant, filename, stored, out, fault);

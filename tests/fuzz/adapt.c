@@ -45,6 +45,16 @@ static void check(const weft__adapt *a)
     }
 }
 
+static weft_status read_folder(weft__adapt *a, const void *config, size_t n_config, const void *weights, size_t n,
+                               weft_error *err)
+{
+    weft__peft_config *c;
+    weft_status st = weft__peft_config_read(config, n_config, &c, err);
+    if (!st) st = weft__adapt_read_peft(a, c, weights, n, &made_names, err);
+    weft__peft_config_free(&c);
+    return st;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     weft__adapt *a = weft__alloc_zero(1, sizeof *a);
@@ -56,10 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     a->label = weft__strdup("fuzz");
     a->max_bytes = 1 << 26;
     if (size >= 4 && !memcmp(data, "GGUF", 4)) st = weft__adapt_read_gguf(a, data, size, &err);
-    else if (cut)
-        st = weft__adapt_read_peft(a, (const char *)data, (size_t)(cut - data), cut + 1, size - (size_t)(cut - data) - 1,
-                                   &made_names, &err);
-    else st = weft__adapt_read_peft(a, (const char *)data, size, data, size, &made_names, &err);
+    else if (cut) st = read_folder(a, data, (size_t)(cut - data), cut + 1, size - (size_t)(cut - data) - 1, &err);
+    else st = read_folder(a, data, size, data, size, &err);
     if (!st) check(a);
     else if (!err.message[0]) abort();
     weft__adapt_close(&a);
