@@ -103,6 +103,10 @@ static inline const float *weft__attn_query(const weft__attn *a, int i)
     return a->q + i / a->row_heads * a->row_stride + i % a->row_heads * a->head_stride;
 }
 
+/* What lies further than this below a maximum weighs nothing in attn_split and exp_sum. It would be a denormal number, and where
+ * attention is sharp nearly all would: some processors take 150 cycles for a product with one. */
+#define WEFT__SOFTMAX_FAR 87.0f
+
 /* A partial softmax: m maximum, l sum of exp(s - m), acc[head_dim_v] the weighted values. [2 + head_dim_v] floats. */
 #define WEFT__ATTN_SPLIT_TOKENS 1024 /* positions [s * SPLIT, (s+1) * SPLIT) are one split, whatever the number of threads */
 
@@ -139,7 +143,7 @@ typedef struct weft__kernels {
     void (*norm_back)(const float *x, const float *w, const float *dy, double inverse, int64_t n, float *dx);
     /* dgate = dy * up * act'(gate), dup = dy * act(gate); they may be gate and up. */
     void (*glu_back)(int act, const float *gate, const float *up, const float *dy, int64_t n, float *dgate, float *dup);
-    /* y = e^(x - shift); returns the sum of y. y may be x. */
+    /* y = e^(x - shift), 0 below -WEFT__SOFTMAX_FAR; returns the sum of y. shift: the maximum, or more. y may be x. */
     double (*exp_sum)(const float *x, float shift, int64_t n, float *y);
 } weft__kernels;
 

@@ -274,6 +274,26 @@ static void values(check *c, uint32_t dtype)
     cache_free(c, &s);
 }
 
+/* A weight that lies WEFT__SOFTMAX_FAR below the largest is nothing: the zeros of position 0 remain, however large the other values are. */
+static void far_weights(check *c, uint32_t dtype)
+{
+    enum { HEAD = 16, N = 40 };
+    const float far[] = {-87.5f, -90, -95, -102, -300};
+    struct cache s = cache_new(c, dtype, HEAD, HEAD, 16, N, P_NORMAL);
+    float q[HEAD] = {4}, k[HEAD] = {0}, v[HEAD], state[2 + HEAD], out[HEAD]; /* 4 / sqrt(16): a score is k[0] */
+    for (int t = 0; t < N; t++) {
+        k[0] = t ? far[t % 5] : 0;
+        for (int e = 0; e < HEAD; e++) v[e] = t ? 60000 : (float)(e % 3 - 1);
+        cache_put(c, &s, t, k, v);
+    }
+    const int32_t begin = 0, end = N;
+    weft__attn a = view(&s, 0, q, HEAD, 1, &begin, &end, 0);
+    attend(c, c->k, &a, dtype, 1, state, out);
+    for (int e = 1; e < HEAD; e += 3)
+        if (out[e] != 0) check_fail(c, "far weights make %g of element %d", out[e], e);
+    cache_free(c, &s);
+}
+
 void check_attn_split(check *c)
 {
     const uint32_t types[] = {WEFT_F16, WEFT_F32};
@@ -282,6 +302,7 @@ void check_attn_split(check *c)
         lengths(c, types[i]);
         values(c, types[i]);
     }
+    for (int i = 0; i < 2; i++) far_weights(c, types[i]);
 }
 
 void check_attn_combine(check *c)

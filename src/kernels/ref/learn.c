@@ -52,7 +52,7 @@ double weft__exp_sum_ref(const float *x, float shift, int64_t n, float *y)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        y[i] = (float)exp((double)(x[i] - shift));
+        y[i] = x[i] - shift < -WEFT__SOFTMAX_FAR ? 0 : (float)exp((double)(x[i] - shift));
         sum += y[i];
     }
     return sum;

@@ -177,7 +177,7 @@ INLINE void softmax_tile(int nq, const weft__attn *a, int from, int to, float *s
     for (int t = first; t < to; t += VF_N) {
         UNROLL
         for (int i = 0; i < nq; i++) {
-            vf p = vf_exp(vf_mul(vf_sub(vf_load(s + i * SCORES + t), most[i]), vf_set(scale)));
+            vf p = vf_weight(vf_mul(vf_sub(vf_load(s + i * SCORES + t), most[i]), vf_set(scale)));
             vf_store(s + i * SCORES + t, p);
             total[i] = vf_add(total[i], p);
         }

@@ -84,7 +84,7 @@ double TIER(weft__exp_sum)(const float *x, float shift, int64_t n, float *y)
     vf part = vf_zero();
     for (int64_t i = 0; i < n; i += VF_N) {
         int64_t left = n - i;
-        vf e = vf_exp(vf_sub(vf_get(x + i, left), vf_set(shift)));
+        vf e = vf_weight(vf_sub(vf_get(x + i, left), vf_set(shift)));
         vf_put(y + i, e, left);
         part = vf_add(part, left >= VF_N ? e : vf_get(y + i, left));
         if ((i / VF_N & 63) == 63) sum += (double)vf_sum(part), part = vf_zero();

@@ -10,6 +10,7 @@
 #ifndef WEFT_KERNELS_SIMD_VECMATH_H
 #define WEFT_KERNELS_SIMD_VECMATH_H
 
+#include "kernels/kernels.h"
 #include "kernels/simd/poly.h"
 
 /* At most VF_N elements at p, `left` of which are there. */
@@ -43,6 +44,13 @@ static inline vf vf_exp(vf x)
     vf r = vf_fnma(n, vf_set(-2.12194440e-4f), vf_fnma(n, vf_set(0.693359375f), x));
     vf y = vf_fma(vf_mul(r, r), vf_poly(r, c, POLY_EXP_N), r);
     return vf_ldexp(vf_add(y, vf_set(1.0f)), n);
+}
+
+/* What an x weighs in a softmax whose largest is 0: e^x, or 0 below -WEFT__SOFTMAX_FAR. */
+static inline vf vf_weight(vf x)
+{
+    const vf least = vf_set(-WEFT__SOFTMAX_FAR);
+    return vf_select(vf_less(x, least), vf_zero(), vf_exp(vf_max(least, x)));
 }
 
 /* tanh, error below 5e-7: an odd polynomial near 0, where 1 - 2 / (e^2y + 1) would cancel. */
