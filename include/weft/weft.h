@@ -6,6 +6,8 @@
  * programs are built against the header of the library they run with.
  * Thread safety: a model may be shared by threads: they read its description and tokenizer at once, and steps of its sessions and
  * engines take turns. A session belongs to one thread at a time, those of a group together.
+ * Processors with AMX: when the first model is loaded, the process asks Linux for the tile registers, and from then on no thread may set
+ * an alternate signal stack below 12 KB (sysconf(_SC_MINSIGSTKSZ)); WEFT_CPU=avx512bf16 does without them.
  * Strings are UTF-8. Token ids are int32. */
 #ifndef WEFT_WEFT_H
 #define WEFT_WEFT_H

@@ -1,12 +1,16 @@
 /* cpu.c: processor features and the share of the machine that is ours (cpu.h). State: written once, read-only afterwards. */
 #include "base/cpu.h"
 
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 
 #include "base/cgroup.h"
@@ -42,8 +46,8 @@ static uint32_t detect_tiers(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || !all(c, fma | osxsave | avx | f16c)) return tiers;
     uint64_t saved = saved_registers();
     if (!all(saved, 0x6)) return tiers; /* XMM and YMM */
-    uint32_t n_sub, c7, a71 = 0;
-    if (!__get_cpuid_count(7, 0, &n_sub, &b, &c7, &d) || !all(b, 1u << 5)) return tiers;
+    uint32_t n_sub, c7, d7, a71 = 0;
+    if (!__get_cpuid_count(7, 0, &n_sub, &b, &c7, &d7) || !all(b, 1u << 5)) return tiers;
     tiers |= 1u << WEFT__TIER_AVX2;
     const uint32_t f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;
     if (!all(saved, 0xE6) || !all(b, f | dq | bw | vl)) return tiers; /* also the masks and both parts of ZMM */
@@ -52,6 +56,10 @@ static uint32_t detect_tiers(void)
     tiers |= 1u << WEFT__TIER_AVX512VNNI;
     if (n_sub >= 1) __get_cpuid_count(7, 1, &a71, &b, &c, &d);
     if (all(a71, 1u << 5)) tiers |= 1u << WEFT__TIER_AVX512BF16;
+    const uint32_t amx_bf16 = 1u << 22, amx_tile = 1u << 24, amx_int8 = 1u << 25;
+    if (!all(d7, amx_tile | amx_int8) || !all(saved, 0x60000)) return tiers;
+    tiers |= 1u << WEFT__TIER_AMX;
+    if (all(d7, amx_bf16) && all(a71, 1u << 5)) tiers |= 1u << WEFT__TIER_AMXBF16;
     return tiers;
 }
 
@@ -103,6 +111,29 @@ static void detect(void)
     detect_name(brand_name);
 }
 
+/* ---- tile registers: Linux (5.16) gives them to processes that ask, as threads that use them need 8 KB more of a signal's stack ---- */
+
+#define TILES (1u << WEFT__TIER_AMX | 1u << WEFT__TIER_AMXBF16)
+
+static pthread_once_t once_tiles = PTHREAD_ONCE_INIT;
+static int have_tiles;
+
+static void ask_for_tiles(void)
+{
+#if defined(__x86_64__) && defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    have_tiles = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+    if (!have_tiles) weft__log(WEFT__LOG_WARN, "AMX is not used: the system refuses its registers: %s", strerror(errno));
+#endif
+}
+
+/* Of the tiers, those that may run. Nothing is asked for where there is none to ask for. */
+static uint32_t granted(uint32_t tiers)
+{
+    if (tiers & TILES) pthread_once(&once_tiles, ask_for_tiles);
+    return have_tiles ? tiers : tiers & ~TILES;
+}
+
 static pthread_once_t once_mask = PTHREAD_ONCE_INIT;
 
 static void apply_mask(void)
@@ -124,12 +155,12 @@ weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err
 {
     pthread_once(&once, detect);
     if (!mask || !*mask) {
-        *out = detected;
+        *out = granted(detected);
         return WEFT_OK;
     }
     for (int t = 0; t < WEFT__TIER_COUNT; t++) {
         if (strcasecmp(mask, tier_names[t])) continue;
-        *out = detected & ((2u << t) - 1);
+        *out = granted(detected & ((2u << t) - 1));
         return WEFT_OK;
     }
     char known[256] = "";

@@ -1,7 +1,8 @@
 /* cpu.h: what this processor can do, and how much of the machine we may use.
  *
- * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|avx2|avx512|avx512vnni|... masks
- * every tier above the named one: WEFT_CPU=avx2 leaves ref and avx2. Read-only after the first call; thread-safe. */
+ * Detection reads cpuid and XCR0 (the system must save the registers too) once; WEFT_CPU=ref|avx2|avx512|avx512vnni|... masks every
+ * tier above the named one: WEFT_CPU=avx2 leaves ref and avx2. Where AMX is left, Linux is asked for its registers, once for the
+ * process; refused, it is not used. Read-only after the first call; thread-safe. */
 #ifndef WEFT_BASE_CPU_H
 #define WEFT_BASE_CPU_H
 
@@ -15,7 +16,9 @@
     X(AVX2, 2, "avx2", "AVX2, FMA, F16C")                                                                                        \
     X(AVX512, 3, "avx512", "AVX-512 F, BW, DQ, VL")                                                                              \
     X(AVX512VNNI, 4, "avx512vnni", "AVX-512 and VNNI")                                                                           \
-    X(AVX512BF16, 5, "avx512bf16", "AVX-512, VNNI and BF16")
+    X(AVX512BF16, 5, "avx512bf16", "AVX-512, VNNI and BF16")                                                                     \
+    X(AMX, 6, "amx", "AVX-512, VNNI and AMX INT8, which the system lets the process use")                                        \
+    X(AMXBF16, 7, "amxbf16", "AMX and AVX-512 BF16, and AMX BF16")
 
 typedef enum weft__tier {
 #define WEFT__TIER_ENUM(name, value, text, needs) WEFT__TIER_##name = (value),

@@ -24,7 +24,7 @@
 
 typedef struct weft__act {
     const char *name;
-    int tile; /* rows that are stored together: rows [i*tile, (i+1)*tile) may be put by one thread only */
+    int tile; /* rows [i*tile, (i+1)*tile) may be put by one thread only */
     /* Bytes of m prepared rows of k elements (64-byte aligned by the caller), whole tiles. */
     size_t (*bytes)(int64_t k, int64_t m);
     /* Prepares row `row` of m: x [k] floats. Rows of one tile are put by one thread, in any order. Non-finite input gives
@@ -43,6 +43,7 @@ typedef struct weft__matmul {
     const weft__act *act;
     /* Bytes of a packed panel, a multiple of 64; or NULL: weights are used where they lie (panel_rows is 1, row_bytes apart). */
     size_t (*panel_bytes)(int64_t k);
+    const char *panels; /* the name of the kernel whose panels these are; NULL: of their own kind */
     /* Packs n_rows <= panel_rows rows, row_bytes apart, any alignment; missing rows are packed as zeros. k is a multiple of the
      * format's block, of no more. */
     void (*pack)(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel);

@@ -266,16 +266,21 @@ void check_matmul(check *c)
         for (int wild = 0; wild < 2; wild++) {
             matmul_case(c, 2 * mm->panel_rows + 3, 3 * (block < 32 ? 33 : block), 5, (pattern)p, wild);
             matmul_case(c, mm->panel_rows, 2 * (block < 32 ? 32 : block), 17, (pattern)p, wild);
+            matmul_case(c, mm->panel_rows + 1, 3 * (block < 32 ? 33 : block), 37, (pattern)p, wild);
         }
     }
-    static const int64_t many[] = {23, 24, 29, 64}; /* rows for which kernels take several panels at once */
-    for (int r = 0; r < 4; r += EVERY_SIZE) {
+    static const int64_t many[] = {23, 24, 29,
+                                   32, 47, 64}; /* rows for which kernels take several panels at once, or large tiles */
+    for (int r = 0; r < 6; r += EVERY_SIZE) {
         matmul_case(c, 2 * mm->panel_rows, 4 * (block < 32 ? 33 : block), many[r], r % 2 ? P_NORMAL : P_WHOLE, 0);
         matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
     }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
-    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 29, P_NORMAL, 0); /* so many inputs are taken in blocks */
-    if (EVERY_SIZE == 1) matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
+    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 37, P_NORMAL, 0); /* so many inputs are taken in blocks */
+    if (EVERY_SIZE > 1) return;
+    matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
+    matmul_case(c, mm->panel_rows - mm->panel_rows / 2, 3 * (block < 32 ? 33 : block), 32, P_NORMAL, 0);
+    matmul_case(c, mm->panel_rows + 1, 2 * (block < 32 ? 33 : block), 301, P_NORMAL, 0); /* more than one chunk */
 }
 
 void check_decode_row(check *c)

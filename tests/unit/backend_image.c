@@ -198,6 +198,10 @@ static void test_layouts(void **state)
         assert_ok(plan(&j, &j.image, 1, err));
         for (int o = 0; o < t; o++) { /* those of other tiers */
             if (!seen[o][0]) continue;
+            if (t == WEFT__TIER_AMX && o == t - 1) { /* its panels are those of VPDPBUSD, and there is no other BF16 yet */
+                assert_string_equal(seen[o], seen[t]);
+                continue;
+            }
             assert_string_not_equal(seen[o], seen[t]);
             j.image.layout = seen[o];
             assert_refused(WEFT_UNSUPPORTED, "another tier or version", plan(&j, &j.image, 1, err));

@@ -58,7 +58,8 @@ static weft_status put_layout(const weft_program *p, weft__text *t, weft_error *
         const weft__matmul *mm = used[dtype] ? weft__matmul_find(dtype, p->backend->tiers) : NULL;
         uint64_t sum = 0;
         if (!mm) continue;
-        weft__text_printf(t, "%s%s: %s ", t->len ? "; " : "", weft_dtype_describe(dtype).name, mm->name);
+        weft__text_printf(t, "%s%s: %s ", t->len ? "; " : "", weft_dtype_describe(dtype).name,
+                          mm->panels ? mm->panels : mm->name);
         if (!mm->panel_bytes) weft__text_puts(t, "in place");
         else if (specimen(mm, &sum)) weft__text_printf(t, "%016llx", (unsigned long long)sum);
         else t->failed = 1;

@@ -68,7 +68,8 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
         const char *exact = getenv("WEFT_EXACT");
         s.exact = exact && *exact && strcmp(exact, "0");
     }
-    if (s.exact) tiers &= ~(1u << WEFT__TIER_AVX512BF16); /* its products round activations to BF16; the tier below does not */
+    /* Products that round activations to BF16; those of AVX-512 do not. */
+    if (s.exact) tiers &= ~(1u << WEFT__TIER_AVX512BF16 | 1u << WEFT__TIER_AMXBF16);
     weft_backend *b = weft__alloc_zero(1, sizeof *b);
     if (!b) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a backend");
     if ((st = weft__pool_create(s.n_threads, &b->pool, err))) {

@@ -81,7 +81,7 @@ static void matmul(uint32_t dtype, const void *rows, size_t stride, int64_t n_ou
         matmul(WEFT_##type, panels, stride, n_out, k, act, m, out, ldo);                                                         \
     }                                                                                                                            \
     const weft__matmul symbol = {                                                                                                \
-        &(#symbol)[sizeof "weft__" - 1], WEFT_##type, WEFT__TIER_REF, 1, &act_f32, NULL, NULL, run_##type};
+        &(#symbol)[sizeof "weft__" - 1], WEFT_##type, WEFT__TIER_REF, 1, &act_f32, NULL, NULL, NULL, run_##type};
 
 MATMUL(F32, weft__matmul_f32_ref)
 MATMUL(F16, weft__matmul_f16_ref)

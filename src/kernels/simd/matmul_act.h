@@ -101,7 +101,7 @@ MM_INLINE void mm_act8_step(int dot32, const float *x, int64_t left, int t, int 
 /* weft__act.take of the 8-bit form. */
 static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
 {
-    const int64_t first = row / MM_TILE * MM_TILE, to_first = to_row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
+    const int64_t first = mm_tile_first(row, m), to_first = mm_tile_first(to_row, to_m), steps = mm_act_steps(k);
     const int n = mm_tile_rows(first, m), t = (int)(row - first), to_n = mm_tile_rows(to_first, to_m),
               u = (int)(to_row - to_first);
     const uint8_t *s = (const uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
@@ -120,7 +120,7 @@ static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t
 /* weft__act.put of the 8-bit form. */
 MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t k, int64_t row, int64_t m, void *act)
 {
-    const int64_t first = row / MM_TILE * MM_TILE, steps = mm_act_steps(k);
+    const int64_t first = mm_tile_first(row, m), steps = mm_act_steps(k);
     const int n_rows = mm_tile_rows(first, m), t = (int)(row - first);
     uint8_t *step = (uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
     for (int64_t i = 0; i < steps; i++, step += (size_t)n_rows * MM_ROW_STEP)

@@ -15,7 +15,7 @@
  *   bytes:   sixteen: register 8 * h + g, codes of 8 bits with the sign bit flipped
  *
  * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127, and codes in [-127, 127]. Rows lie in
- * tiles of T = 8 (the last tile of m rows has the rest), a tile is a run of steps of 64 inputs, padded with zeros:
+ * tiles of T = 8 (the last tile of m rows has the rest; AMX: mm_whole), a tile is a run of steps of 64 inputs, padded with zeros:
  *   [T][64] s8 codes, then seven tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
  *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4] f32
  * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing (matmul_quant.h). */
@@ -37,7 +37,16 @@
 #define MM_WORD(p) (p)
 #endif
 
-enum { MM_STEP = 64, MM_TILE = 8, MM_ROW_STEP = 128 /* bytes of one row in one step of activations */ };
+#ifndef MM_TILE_ROWS
+#define MM_TILE_ROWS 8
+#endif
+
+enum {
+    MM_STEP = 64,
+    MM_TILE_SMALL = 8,
+    MM_TILE = MM_TILE_ROWS,
+    MM_ROW_STEP = 128 /* bytes of one row in one step of activations */
+};
 
 MM_INLINE int mm_is_256(int f)
 {
@@ -145,10 +154,23 @@ MM_INLINE int64_t mm_act_steps(int64_t k)
     return (k + MM_STEP - 1) / MM_STEP;
 }
 
+/* How many of m rows lie in tiles of 16, where MM_TILE is that: in two at least, as one does not repay what it takes. What is left are
+ * tiles of 8, and of the rest. */
+MM_INLINE int64_t mm_whole(int64_t m)
+{
+    return m < 2 * MM_TILE ? 0 : m / MM_TILE * MM_TILE;
+}
+
+/* The tile that holds row i of m begins at this row. */
+MM_INLINE int64_t mm_tile_first(int64_t i, int64_t m)
+{
+    return MM_TILE > MM_TILE_SMALL && i < mm_whole(m) ? i / MM_TILE * MM_TILE : i / MM_TILE_SMALL * MM_TILE_SMALL;
+}
+
 /* Rows in the tile that begins at row i of m. */
 MM_INLINE int mm_tile_rows(int64_t i, int64_t m)
 {
-    return m - i < MM_TILE ? (int)(m - i) : MM_TILE;
+    return MM_TILE > MM_TILE_SMALL && i < mm_whole(m) ? MM_TILE : m - i < MM_TILE_SMALL ? (int)(m - i) : MM_TILE_SMALL;
 }
 
 #endif

@@ -370,23 +370,24 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
     return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
 }
 
-/* All blocks of a matrix with rows [c, end), full tiles, by `pairs`. Returns how many outputs were computed. */
-static inline int64_t mm_run_blocks(int f, mm_pairs_fn pairs, const uint8_t *panels, size_t stride, int64_t n_out,
+/* All blocks of a matrix with rows [c, end), full tiles, by `some`, which takes so many panels together. Returns how many outputs were
+ * computed. */
+static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const uint8_t *panels, size_t stride, int64_t n_out,
                                     int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
-    const uint8_t *end_of_pairs = panels + (size_t)(n_out / (2 * MM_R) * 2) * stride;
+    const uint8_t *end_of_panels = panels + (size_t)(n_out / (together * MM_R) * together) * stride;
     int64_t done = 0;
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
         const mm_block b = {.w = panels + s * span_bytes,
-                            .after = last ? end_of_pairs : panels + (s + at_once) * span_bytes,
+                            .after = last ? end_of_panels : panels + (s + at_once) * span_bytes,
                             .stride = stride,
                             .n_spans = last ? n_spans - s : at_once,
                             .act = act + s * mm_steps(f) * MM_TILE * MM_ROW_STEP,
                             .row_bytes = n_spans * mm_steps(f) * MM_ROW_STEP,
                             .more = s > 0};
-        done = pairs(&b, n_out, c, end, out, ldo);
+        done = some(&b, n_out, c, end, out, ldo);
     }
     return done;
 }
@@ -403,7 +404,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
-        if (pairs && end - c >= ENOUGH) paired = mm_run_blocks(f, pairs, panels, stride, n_out, n_spans, act, c, full, out, ldo);
+        if (pairs && end - c >= ENOUGH)
+            paired = mm_run_blocks(f, pairs, 2, panels, stride, n_out, n_spans, act, c, full, out, ldo);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;

@@ -1,0 +1,236 @@
+/* matmul_float.c: products with BF16 weights by TDPBF16PS: 16 rows, 16 outputs and 32 inputs at a time. Activations are rounded to bf16,
+ * sums of products are f32, and subnormal numbers count as zero. Panels and activations lie as VDPBF16PS wants them
+ * (simd/matmul_float.h), in tiles of 16 rows and whole steps of 32 inputs: they are tiles as they are.
+ *
+ * What one row comes to depends on no other row of its tile, so every number of rows gives the same bits. One row and two, whose limit
+ * is memory, go without tiles, in vectors that do what the instruction is defined to do. Reentrant. */
+#define MM_BF16_DOT 1
+#define MM_FLOAT_TILE 16
+#include "kernels/avx512/matmul_vec.h"
+#include "kernels/list.h"
+
+MM_INLINE vf mm_dot_bf16(vf acc, vf w, vf a)
+{
+    return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)a);
+}
+
+MM_INLINE void mm_store_bf16(void *to, vf x)
+{
+    _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(x));
+}
+
+#include "kernels/amx/tile.h"
+#include "kernels/simd/matmul_float.h"
+
+enum {
+    STEP = MM_UNITS * MM_REG, /* bytes of a step of a panel: a tile */
+    AHEAD = 1024,             /* bytes of a panel that are fetched early */
+    FEW = 2,                  /* rows that go without tiles */
+    FEW_PANELS = 4            /* side by side, to hide the latency of the additions */
+};
+
+static const weft__act act_form = {"bf16_tiles_of_16", MM_FLOAT_TILE, mm_float_act_bytes, mm_float_act_put, mm_float_act_take};
+
+static size_t panel_bytes(int64_t k)
+{
+    return (size_t)mm_unit_steps(k) * STEP;
+}
+
+static void pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)
+{
+    const size_t filled = mm_float_panel_bytes(WEFT_BF16, k);
+    mm_float_pack(WEFT_BF16, rows, row_bytes, n_rows, k, panel);
+    memset((uint8_t *)panel + filled, 0, panel_bytes(k) - filled);
+}
+
+/* ---- one row or two ---- */
+
+/* TDPBF16PS for n_rows rows (Intel's manual, volume 2): in each step of 32 inputs the products of even inputs are one chain of fused
+ * multiply-adds, those of odd ones another; both are added, and this to what there was. Numbers below the normal ones are zero:
+ * see few_rows. Constants: n_panels, n_rows. */
+MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *a,
+                          int64_t n_out, float *out, int64_t ldo)
+{
+    const vi high = _mm512_set1_epi32((int)0xFFFF0000);
+    vf acc[FEW_PANELS][FEW];
+    UNROLL for (int p = 0; p < n_panels; p++)
+    {
+        UNROLL for (int t = 0; t < n_rows; t++) acc[p][t] = vf_zero();
+    }
+    for (int64_t s = 0; s < n_steps; s++, w += STEP, a += n_rows * MM_UNITS * 4) {
+        vf even[FEW_PANELS][FEW], odd[FEW_PANELS][FEW];
+        UNROLL for (int p = 0; p < n_panels; p++)
+        {
+            UNROLL for (int t = 0; t < n_rows; t++) even[p][t] = odd[p][t] = vf_zero();
+        }
+        for (int u = 0; u < MM_UNITS; u++) {
+            vf a_even[FEW], a_odd[FEW];
+            UNROLL for (int t = 0; t < n_rows; t++)
+            {
+                const vi pair = vi_word(a + (t * MM_UNITS + u) * 4);
+                a_even[t] = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16));
+                a_odd[t] = _mm512_castsi512_ps(vi_and(pair, high));
+            }
+            UNROLL for (int p = 0; p < n_panels; p++)
+            {
+                const uint8_t *at = w + (size_t)p * stride + u * MM_REG;
+                const vi pair = vi_load(at);
+                const vf w_even = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)),
+                         w_odd = _mm512_castsi512_ps(vi_and(pair, high));
+                _mm_prefetch((const char *)at + AHEAD, _MM_HINT_T1);
+                UNROLL for (int t = 0; t < n_rows; t++)
+                {
+                    even[p][t] = vf_fma(w_even, a_even[t], even[p][t]);
+                    odd[p][t] = vf_fma(w_odd, a_odd[t], odd[p][t]);
+                }
+            }
+        }
+        UNROLL for (int p = 0; p < n_panels; p++)
+        {
+            UNROLL for (int t = 0; t < n_rows; t++) acc[p][t] = vf_add(acc[p][t], vf_add(even[p][t], odd[p][t]));
+        }
+    }
+    UNROLL for (int p = 0; p < n_panels; p++, out += MM_R, n_out -= MM_R)
+    {
+        UNROLL for (int t = 0; t < n_rows; t++) vf_store_part(out + t * ldo, acc[p][t], n_out < MM_R ? (int)n_out : MM_R);
+    }
+}
+
+MM_INLINE void few_rows(int n_rows, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
+                        float *out, int64_t ldo)
+{
+    const unsigned before = _mm_getcsr(), denormals_are_zero = 0x0040, flush_to_zero = 0x8000;
+    _mm_setcsr(before | denormals_are_zero | flush_to_zero);
+    for (; n_out >= FEW_PANELS * MM_R; n_out -= FEW_PANELS * MM_R, w += FEW_PANELS * stride, out += FEW_PANELS * MM_R)
+        few_panels(FEW_PANELS, n_rows, w, stride, n_steps, act, FEW_PANELS * MM_R, out, ldo);
+    for (; n_out > 0; n_out -= MM_R, w += stride, out += MM_R) few_panels(1, n_rows, w, stride, n_steps, act, n_out, out, ldo);
+    _mm_setcsr(before);
+}
+
+/* ---- tiles ---- */
+
+/* Tiles 0 to 3: sums of the first and second tile of rows with the first panel, then with the second; 4 and 5: activations; 6 and 7:
+ * weights. */
+static void configure(const int n_rows[2])
+{
+    amx_config c = {.palette = 1};
+    for (int p = 0; p < 2; p++) {
+        for (int t = 0; t < 2 && n_rows[t]; t++) amx_shape(&c, 2 * p + t, n_rows[t], MM_REG);
+        if (n_rows[p]) amx_shape(&c, 4 + p, n_rows[p], MM_UNITS * 4);
+        amx_shape(&c, 6 + p, MM_UNITS, MM_REG);
+    }
+    amx_load_config(&c);
+}
+
+/* The sums of a tile, at `from`, to where n_out outputs are. */
+static void copy_part(const float *from, int n_rows, int n_out, float *out, int64_t ldo)
+{
+    for (int r = 0; r < n_rows; r++) vf_store_part(out + r * ldo, vf_load(from + r * MM_R), n_out);
+}
+
+/* Tile `tile`, a constant, to n_out outputs of n_rows rows. */
+#define STORE(tile, n_rows, n_out, out, ldo)                                                                                     \
+    if ((n_out) >= MM_R) {                                                                                                       \
+        _tile_stored(tile, out, (ldo)*4);                                                                                        \
+    } else {                                                                                                                     \
+        _Alignas(64) float sums[MM_FLOAT_TILE * MM_R];                                                                           \
+        _tile_stored(tile, sums, MM_R * 4);                                                                                      \
+        copy_part(sums, n_rows, (int)(n_out), out, ldo);                                                                         \
+    }
+
+/* One or two panels times one or two tiles of rows (constants), n_rows[t] rows at a[t]. `fetch`: the panels come from memory. */
+MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *const a[2],
+                     const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
+{
+    amx_fence();
+    _tile_zero(0);
+    if (n_tiles > 1) _tile_zero(1);
+    if (n_panels > 1) _tile_zero(2);
+    if (n_panels > 1 && n_tiles > 1) _tile_zero(3);
+    for (int64_t s = 0; s < n_steps; s++, w += STEP) {
+        for (int i = 0; fetch && i < STEP; i += 64) {
+            _mm_prefetch((const char *)w + AHEAD + i, _MM_HINT_T1);
+            if (n_panels > 1) _mm_prefetch((const char *)w + stride + AHEAD + i, _MM_HINT_T1);
+        }
+        _tile_loadd(6, w, MM_REG);
+        _tile_loadd(4, a[0] + s * n_rows[0] * MM_UNITS * 4, MM_UNITS * 4);
+        _tile_dpbf16ps(0, 4, 6);
+        if (n_panels > 1) {
+            _tile_loadd(7, w + stride, MM_REG);
+            _tile_dpbf16ps(2, 4, 7);
+        }
+        if (n_tiles == 1) continue;
+        _tile_loadd(5, a[1] + s * n_rows[1] * MM_UNITS * 4, MM_UNITS * 4);
+        _tile_dpbf16ps(1, 5, 6);
+        if (n_panels > 1) _tile_dpbf16ps(3, 5, 7);
+    }
+    float *second = out + n_rows[0] * ldo;
+    STORE(0, n_rows[0], n_out, out, ldo)
+    if (n_tiles > 1) {
+        STORE(1, n_rows[1], n_out, second, ldo)
+    }
+    if (n_panels == 1) return;
+    STORE(2, n_rows[0], n_out - MM_R, out + MM_R, ldo)
+    if (n_tiles > 1) {
+        STORE(3, n_rows[1], n_out - MM_R, second + MM_R, ldo)
+    }
+}
+
+/* All panels times the rows at act: n_pairs of whole tiles, or (0) n_rows in one or two tiles. */
+static void rows(const uint8_t *panels, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act, int64_t n_pairs,
+                 int n_rest, float *out, int64_t ldo)
+{
+    const int64_t row_bytes = n_steps * MM_UNITS * 4;
+    const int first = n_rest < MM_FLOAT_TILE ? n_rest : MM_FLOAT_TILE;
+    const int n_rows[2] = {n_pairs ? MM_FLOAT_TILE : first, n_pairs ? MM_FLOAT_TILE : n_rest - first};
+    if (!n_pairs) n_pairs = 1;
+    configure(n_rows);
+    for (int64_t n = 0; n < n_out; n += 2 * MM_R, panels += 2 * stride) {
+        const int64_t left = n_out - n < 2 * MM_R ? n_out - n : 2 * MM_R;
+        for (int64_t i = 0; i < n_pairs; i++) {
+            const int64_t row = i * 2 * MM_FLOAT_TILE;
+            const uint8_t *const a[2] = {act + row * row_bytes, act + (row + n_rows[0]) * row_bytes};
+            float *o = out + row * ldo + n;
+            if (left > MM_R && n_rows[1]) tiles(2, 2, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
+            else if (left > MM_R) tiles(2, 1, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
+            else if (n_rows[1]) tiles(1, 2, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
+            else tiles(1, 1, panels, stride, n_steps, a, n_rows, i == 0, left, o, ldo);
+        }
+    }
+}
+
+static void run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+{
+    enum { PAIR = 2 * MM_FLOAT_TILE };
+    const int64_t n_steps = mm_unit_steps(k), row_bytes = n_steps * MM_UNITS * 4, whole = m / PAIR * PAIR;
+    if (m == 1) {
+        few_rows(1, panels, stride, n_out, n_steps, act, out, ldo);
+        return;
+    }
+    if (m == 2) {
+        few_rows(2, panels, stride, n_out, n_steps, act, out, ldo);
+        return;
+    }
+    int64_t chunk = (512 << 10) / row_bytes / PAIR * PAIR; /* activations that stay in the second level */
+    if (chunk < PAIR) chunk = PAIR;
+    for (int64_t c = 0; c < whole; c += chunk) {
+        const int64_t n_rows = whole - c < chunk ? whole - c : chunk;
+        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + c * row_bytes, n_rows / PAIR, 0, out + c * ldo, ldo);
+    }
+    if (m > whole) {
+        rows(panels, stride, n_out, n_steps, (const uint8_t *)act + whole * row_bytes, 0, (int)(m - whole), out + whole * ldo,
+             ldo);
+    }
+    _tile_release(); /* a thread without tiles is switched sooner */
+}
+
+const weft__matmul weft__matmul_bf16_amxbf16 = {
+    .name = "matmul_bf16_amxbf16",
+    .dtype = WEFT_BF16,
+    .tier = WEFT__TIER_AMXBF16,
+    .panel_rows = MM_R,
+    .act = &act_form,
+    .panel_bytes = panel_bytes,
+    .pack = pack,
+    .run = run,
+};
