@@ -15,7 +15,7 @@ set(weft_of_one_thread
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
     graph_build graph_plan model_hf kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
-    server_stop server_fields)
+    server_stop server_peer server_fields)
 
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)

@@ -2,8 +2,6 @@
  * request ends. */
 #include "server/http_parts.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +117,7 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     weft__text_putc(&r->head, 0);
     r->path = r->head.failed ? NULL : r->head.data;
     if (r->connection) {
-        memcpy(r->peer, r->connection->peer, sizeof r->peer);
+        memcpy(r->peer, r->connection->peer.name, sizeof r->peer);
         r->connection->waits_ns = 0;
     }
     pthread_mutex_lock(&h->lock);
@@ -308,14 +306,6 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
     weft__http_unref(r);
 }
 
-static void name_peer(struct weft__http_connection *k, const struct sockaddr *a)
-{
-    if (a && a->sa_family == AF_INET) inet_ntop(AF_INET, &((const struct sockaddr_in *)a)->sin_addr, k->peer, sizeof k->peer);
-    else if (a && a->sa_family == AF_INET6)
-        inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)a)->sin6_addr, k->peer, sizeof k->peer);
-    else snprintf(k->peer, sizeof k->peer, "unix");
-}
-
 static void opened(weft__http *h, struct MHD_Connection *c, void **context)
 {
     struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
@@ -324,12 +314,12 @@ static void opened(weft__http *h, struct MHD_Connection *c, void **context)
     if (!k) return; /* its requests are refused */
     k->http = h;
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    name_peer(k, MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+    weft__http_peer_of(MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, &k->peer);
     setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     k->waits_ns = weft__clock_ns();
     uint64_t patience = (uint64_t)h->config.idle_s;
     pthread_mutex_lock(&h->lock);
-    for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += !strcmp(o->peer, k->peer);
+    for (const struct weft__http_connection *o = h->connections; o; o = o->next) same += weft__http_peer_same(&o->peer, &k->peer);
     if (h->counts.n_connections >= h->config.max_connections) k->refuse = 503;
     else if (most && same >= most) k->refuse = 429;
     if (k->refuse && patience > REFUSED_S) patience = REFUSED_S;

@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "server/http_peer.h"
 
 #define SECOND_NS 1000000000ull
 #define BLOCK 16384           /* bytes of a stream that the library asks for at once */
@@ -43,7 +44,7 @@ struct weft__http_connection {
     int refuse;           /* status to answer with, because there are too many; 0: none */
     uint64_t waits_ns;    /* since when a first line is awaited on it; 0: none is */
     uint64_t deadline_ns; /* when it is shut down; 0: never */
-    char peer[64];
+    weft__http_peer peer;
     weft__http_request *request; /* in progress, or NULL */
 };
 

@@ -1,0 +1,29 @@
+/* http_peer.c: see http_peer.h. Stateless. */
+#include "server/http_peer.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+void weft__http_peer_of(const struct sockaddr *a, weft__http_peer *out)
+{
+    memset(out, 0, sizeof *out);
+    if (a && a->sa_family == AF_INET) {
+        const struct in_addr *four = &((const struct sockaddr_in *)a)->sin_addr;
+        inet_ntop(AF_INET, four, out->name, sizeof out->name);
+        memset(out->network + 10, 0xFF, 2); /* as IPv6 maps it */
+        memcpy(out->network + 12, four, 4);
+    } else if (a && a->sa_family == AF_INET6) {
+        const struct in6_addr *six = &((const struct sockaddr_in6 *)a)->sin6_addr;
+        inet_ntop(AF_INET6, six, out->name, sizeof out->name);
+        memcpy(out->network, six, IN6_IS_ADDR_V4MAPPED(six) ? 16 : 8);
+    } else {
+        snprintf(out->name, sizeof out->name, "unix");
+    }
+}
+
+int weft__http_peer_same(const weft__http_peer *a, const weft__http_peer *b)
+{
+    return !memcmp(a->network, b->network, sizeof a->network);
+}

@@ -1,0 +1,18 @@
+/* http_peer.h: who is at the other end of a connection. */
+#ifndef WEFT_SERVER_HTTP_PEER_H
+#define WEFT_SERVER_HTTP_PEER_H
+
+#include <stdint.h>
+#include <sys/socket.h>
+
+typedef struct weft__http_peer {
+    char name[64]; /* "127.0.0.1", "::1", "unix" */
+    /* What is counted as one address: that of IPv4, also where IPv6 carries it; of IPv6 its /64, the least that anybody is given. */
+    uint8_t network[16];
+} weft__http_peer;
+
+/* a: NULL, or of a unix socket, where all are one peer. */
+void weft__http_peer_of(const struct sockaddr *a, weft__http_peer *out);
+int weft__http_peer_same(const weft__http_peer *a, const weft__http_peer *b);
+
+#endif
