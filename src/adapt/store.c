@@ -572,9 +572,8 @@ void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease)
 int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms)
 {
     uint64_t until = weft__clock_ns() + (uint64_t)timeout_ms * 1000000;
-    struct timespec at = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
     pthread_mutex_lock(&s->lock);
-    while (s->is_full && !pthread_cond_timedwait(&s->room, &s->lock, &at))
+    while (s->is_full && !weft__clock_wait(&s->room, &s->lock, until))
         ;
     int is_full = s->is_full;
     pthread_mutex_unlock(&s->lock);

@@ -18,3 +18,9 @@ void weft__clock_cond_init(pthread_cond_t *cond)
     pthread_cond_init(cond, &attr);
     pthread_condattr_destroy(&attr);
 }
+
+int weft__clock_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t until_ns)
+{
+    const struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    return until_ns ? pthread_cond_timedwait(cond, lock, &until) : pthread_cond_wait(cond, lock);
+}

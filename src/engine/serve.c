@@ -225,11 +225,10 @@ void weft_engine_free(weft_engine **p)
 
 void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)
 {
-    uint64_t at = weft__clock_ns() / 1000000 + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX);
-    struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
+    const uint64_t until = weft__clock_ns() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX) * 1000000;
     pthread_mutex_lock(&e->lock);
     e->draining = 1;
-    while (e->n_live > 0 && !pthread_cond_timedwait(&e->told, &e->lock, &until))
+    while (e->n_live > 0 && !weft__clock_wait(&e->told, &e->lock, until))
         ;
     if (e->n_live > 0) cancel_all(e);
     while (e->n_live > 0) pthread_cond_wait(&e->told, &e->lock);
@@ -445,9 +444,8 @@ static int wait_for(serve_command *c, weft_error *err)
     pthread_mutex_lock(&e->lock);
     uint32_t wait_ms = e->params.disk_wait_ms;
     for (int late = 0; !c->done && !late;) {
-        uint64_t seen = progress(c), at = weft__clock_ns() / 1000000 + wait_ms;
-        struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
-        do late = pthread_cond_timedwait(&e->told, &e->lock, &until) != 0;
+        const uint64_t seen = progress(c), until = weft__clock_ns() + wait_ms * 1000000ull;
+        do late = weft__clock_wait(&e->told, &e->lock, until) != 0;
         while (!c->done && !late && progress(c) == seen);
         late = late && progress(c) == seen;
     }

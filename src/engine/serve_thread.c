@@ -143,10 +143,7 @@ static void wait_for_work(weft_engine *e)
 {
     int late = 0;
     while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->n_live)) {
-        uint64_t ns = weft__serve_pending_deadline(e);
-        struct timespec until = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
-        if (ns) late = pthread_cond_timedwait(&e->wake, &e->lock, &until) != 0;
-        else pthread_cond_wait(&e->wake, &e->lock);
+        late = weft__clock_wait(&e->wake, &e->lock, weft__serve_pending_deadline(e)) != 0;
     }
 }
 

@@ -444,10 +444,8 @@ static void wait_while(weft__store *s, const int *going, int until, uint64_t wai
 {
     int late = wait_ms && is_given_up(s);
     while (*going != until && !late) {
-        uint64_t n = s->n_done, at = weft__clock_ns() / 1000000 + wait_ms;
-        struct timespec then = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
-        if (!wait_ms) pthread_cond_wait(&s->idle, &s->lock);
-        else late = pthread_cond_timedwait(&s->idle, &s->lock, &then) != 0 && s->n_done == n;
+        const uint64_t n = s->n_done, then = wait_ms ? weft__clock_ns() + wait_ms * 1000000 : 0;
+        late = weft__clock_wait(&s->idle, &s->lock, then) != 0 && s->n_done == n;
     }
     if (late && *going != until) s->vain_at = s->n_done + 1;
 }

@@ -203,10 +203,9 @@ void weft__http_quiesce(weft__http *h)
 
 int weft__http_wait_idle(weft__http *h, uint64_t timeout_ms)
 {
-    uint64_t at = weft__clock_ns() / 1000000 + timeout_ms;
-    struct timespec until = {(time_t)(at / 1000), (long)(at % 1000) * 1000000};
+    const uint64_t until = weft__clock_ns() + timeout_ms * 1000000;
     pthread_mutex_lock(&h->lock);
-    while (h->counts.n_requests && !pthread_cond_timedwait(&h->idle, &h->lock, &until))
+    while (h->counts.n_requests && !weft__clock_wait(&h->idle, &h->lock, until))
         ;
     int n = h->counts.n_requests;
     pthread_mutex_unlock(&h->lock);

@@ -80,10 +80,7 @@ static void *watch_clock(void *arg)
     weft__line *line = arg;
     pthread_mutex_lock(&line->lock);
     while (!line->stop) {
-        uint64_t next = tell_late(line);
-        struct timespec until = {(time_t)(next / 1000000000), (long)(next % 1000000000)};
-        if (next) pthread_cond_timedwait(&line->tick, &line->lock, &until);
-        else pthread_cond_wait(&line->tick, &line->lock);
+        weft__clock_wait(&line->tick, &line->lock, tell_late(line));
     }
     pthread_mutex_unlock(&line->lock);
     return NULL;

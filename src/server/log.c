@@ -151,14 +151,12 @@ weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
 void weft__log_end(weft_server *s)
 {
     weft__request_log *l = &s->log;
-    struct timespec until;
     if (l->has_thread) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += END_S;
+        const uint64_t until = weft__clock_ns() + END_S * 1000000000ull;
         pthread_mutex_lock(&l->lock);
         l->stop = 1;
         wake(l);
-        while (!l->ended && !pthread_cond_timedwait(&l->end, &l->lock, &until))
+        while (!l->ended && !weft__clock_wait(&l->end, &l->lock, until))
             ;
         int ended = l->ended;
         pthread_mutex_unlock(&l->lock);

@@ -24,7 +24,6 @@ MM_INLINE void mm_store_bf16(void *to, vf x)
 
 enum {
     STEP = MM_UNITS * MM_REG, /* bytes of a step of a panel: a tile */
-    AHEAD = 1024,             /* bytes of a panel that are fetched early */
     FEW = 2,                  /* rows that go without tiles */
     FEW_PANELS = 4            /* side by side, to hide the latency of the additions */
 };
@@ -77,7 +76,7 @@ MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t str
                 const vi pair = vi_load(at);
                 const vf w_even = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)),
                          w_odd = _mm512_castsi512_ps(vi_and(pair, high));
-                _mm_prefetch((const char *)at + AHEAD, _MM_HINT_T1);
+                _mm_prefetch((const char *)at + mm_float_ahead(WEFT_BF16, n_rows), _MM_HINT_T1);
                 UNROLL for (int t = 0; t < n_rows; t++)
                 {
                     even[p][t] = vf_fma(w_even, a_even[t], even[p][t]);
@@ -142,6 +141,7 @@ static void copy_part(const float *from, int n_rows, int n_out, float *out, int6
 MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *const a[2],
                      const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
 {
+    const int ahead = mm_float_ahead(WEFT_BF16, n_tiles > 1 ? 2 * MM_FLOAT_TILE : n_rows[0]);
     amx_fence();
     _tile_zero(0);
     if (n_tiles > 1) _tile_zero(1);
@@ -149,8 +149,8 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
     if (n_panels > 1 && n_tiles > 1) _tile_zero(3);
     for (int64_t s = 0; s < n_steps; s++, w += STEP) {
         for (int i = 0; fetch && i < STEP; i += 64) {
-            _mm_prefetch((const char *)w + AHEAD + i, _MM_HINT_T1);
-            if (n_panels > 1) _mm_prefetch((const char *)w + stride + AHEAD + i, _MM_HINT_T1);
+            _mm_prefetch((const char *)w + ahead + i, _MM_HINT_T1);
+            if (n_panels > 1) _mm_prefetch((const char *)w + stride + ahead + i, _MM_HINT_T1);
         }
         _tile_loadd(6, w, MM_REG);
         _tile_loadd(4, a[0] + s * n_rows[0] * MM_UNITS * 4, MM_UNITS * 4);
