@@ -48,6 +48,7 @@ static const bench_case cases[] = {
     {"4 streams, 1 adapter, rank 16, 8 bits", 4, 1, 16, 1, WEFT_Q8_0, 4},
     {"1 stream, 1 adapter, rank 16, 8 bits", 1, 1, 16, 1, WEFT_Q8_0, 0},
     {"16 streams, 16 adapters, rank 16, 8 bits", 16, 16, 16, 1, WEFT_Q8_0, 15},
+    {"16 streams, 16 adapters, rank 16, 4 bits", 16, 16, 16, 1, WEFT_Q4_0, 0},
     {"16 streams, 5 adapters, rank 16, 8 bits", 16, 5, 16, 1, WEFT_Q8_0, 0},
     {"prompt of 512, 1 adapter, rank 16, 8 bits", 0, 1, 16, 1, WEFT_Q8_0, 0},
 };

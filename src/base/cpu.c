@@ -130,7 +130,8 @@ static void ask_for_tiles(void)
 /* Of the tiers, those that may run. Nothing is asked for where there is none to ask for. */
 static uint32_t granted(uint32_t tiers)
 {
-    if (tiers & TILES) pthread_once(&once_tiles, ask_for_tiles);
+    if (!(tiers & TILES)) return tiers;
+    pthread_once(&once_tiles, ask_for_tiles);
     return have_tiles ? tiers : tiers & ~TILES;
 }
 

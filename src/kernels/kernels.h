@@ -3,7 +3,7 @@
  * Kernels see raw pointers, shapes and strides. Letters: M rows (tokens), N outputs (rows of the weight matrix), k inputs.
  * Invariants:
  *  - a row's result depends on that row's input only: a kernel sees how many rows there are in order to loop over them, and the
- *    sequence of float operations on one row is the same for every M ("same answer, always");
+ *    sequence of float operations on one row is the same for every M ("same answer, always"; of a NaN, which one is not promised);
  *  - no kernel allocates, locks or fails; every pointer is valid for the stated bytes and no byte outside is written;
  *  - kernels.def lists every kernel; each tier is an object library with its own instruction flags.
  * All functions are reentrant. */

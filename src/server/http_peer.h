@@ -7,7 +7,8 @@
 
 typedef struct weft__http_peer {
     char name[64]; /* "127.0.0.1", "::1", "unix" */
-    /* What is counted as one address: that of IPv4, also where IPv6 carries it; of IPv6 its /64, the least that anybody is given. */
+    /* What is counted as one address: that of IPv4, also where it is mapped or translated; of IPv6 its /64, the least that networks give
+     * away. */
     uint8_t network[16];
 } weft__http_peer;
 

@@ -5,6 +5,7 @@
  * of one case may be few and cancel. ref itself is held against double arithmetic. */
 #include "check.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -248,6 +249,22 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     product_free(c, &p);
 }
 
+/* Units that know one way of rounding only stand beside others that ask the thread's: rows have the same bits whatever that is. */
+static void rounding(check *c, int64_t k)
+{
+    const int before = fegetround();
+    struct product p = product_new(c, c->entry->matmul, c->entry->matmul->panel_rows + 1, k, 37, 0);
+    fesetround(FE_UPWARD);
+    for (int64_t m = 3; m <= 37; m += 34) {
+        p.m = m;
+        for (int64_t i = 0; i < m; i++) check_values(c, P_NORMAL, p.x + i * k, k);
+        multiply(c, &p, p.mm, p.panels, p.stride, p.n, p.x, m, p.out);
+        check_alone(c, &p, "rounding upward");
+    }
+    fesetround(before);
+    product_free(c, &p);
+}
+
 void check_matmul(check *c)
 {
     static const int64_t elements[] = {1, 2, 3, 15, 16, 17, 31, 32, 33, 64, 100, 257}, blocks[] = {1, 2, 3, 4, 5, 7, 8, 9};
@@ -276,7 +293,10 @@ void check_matmul(check *c)
         matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
     }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
-    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 37, P_NORMAL, 0); /* so many inputs are taken in blocks */
+    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL,
+                0); /* so many inputs are taken in blocks, so many rows of floats in chunks */
+    matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
+    rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
     matmul_case(c, mm->panel_rows - mm->panel_rows / 2, 3 * (block < 32 ? 33 : block), 32, P_NORMAL, 0);

@@ -52,6 +52,13 @@ static void detection_agrees_with_the_compiler(void **state)
     assert_int_equal(!!(whole & 1u << WEFT__TIER_AVX2), !!avx2);
     assert_int_equal(!!(whole & 1u << WEFT__TIER_AVX512), !!avx512);
     assert_int_equal(!!(whole & 1u << WEFT__TIER_AVX512VNNI), avx512 && __builtin_cpu_supports("avx512vnni"));
+#if !defined(__clang__)
+    assert_int_equal(!!(whole & 1u << WEFT__TIER_AVX512BF16), avx512 && __builtin_cpu_supports("avx512bf16"));
+    /* The system may refuse its registers. */
+    if (whole & 1u << WEFT__TIER_AMX) assert_true(__builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8"));
+    if (whole & 1u << WEFT__TIER_AMXBF16) assert_true(__builtin_cpu_supports("amx-bf16"));
+    if (whole & 1u << WEFT__TIER_AMX && __builtin_cpu_supports("amx-bf16")) assert_true(whole & 1u << WEFT__TIER_AMXBF16);
+#endif
 #elif defined(__aarch64__)
     assert_true(whole & 1u << WEFT__TIER_NEON);
 #endif

@@ -32,6 +32,8 @@ static void one_address_is_one(void **state)
     assert_false(same("192.0.2.1", "192.0.2.2"));
     assert_true(same("192.0.2.1", "::ffff:192.0.2.1"));
     assert_false(same("::ffff:192.0.2.1", "::ffff:192.0.2.2"));
+    assert_true(same("192.0.2.1", "64:ff9b::c000:201"));
+    assert_false(same("64:ff9b::c000:201", "64:ff9b::c000:202"));
 }
 
 static void a_network_of_ipv6_is_one(void **state)

@@ -3,7 +3,8 @@
  * (simd/matmul_float.h), in tiles of 16 rows and whole steps of 32 inputs: they are tiles as they are.
  *
  * What one row comes to depends on no other row of its tile, so every number of rows gives the same bits. One row and two, whose limit
- * is memory, go without tiles, in vectors that do what the instruction is defined to do. Reentrant. */
+ * is memory, go without tiles, in vectors that do what the instruction is defined to do (which NaN comes of several is not defined).
+ * Reentrant. */
 #define MM_BF16_DOT 1
 #define MM_FLOAT_TILE 16
 #include "kernels/avx512/matmul_vec.h"
@@ -76,7 +77,7 @@ MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t str
                 const vi pair = vi_load(at);
                 const vf w_even = _mm512_castsi512_ps(_mm512_slli_epi32(pair, 16)),
                          w_odd = _mm512_castsi512_ps(vi_and(pair, high));
-                _mm_prefetch((const char *)at + mm_float_ahead(WEFT_BF16, n_rows), _MM_HINT_T1);
+                _mm_prefetch((const char *)at + STEP, _MM_HINT_T1);
                 UNROLL for (int t = 0; t < n_rows; t++)
                 {
                     even[p][t] = vf_fma(w_even, a_even[t], even[p][t]);
@@ -98,8 +99,9 @@ MM_INLINE void few_panels(int n_panels, int n_rows, const uint8_t *w, size_t str
 MM_INLINE void few_rows(int n_rows, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_steps, const uint8_t *act,
                         float *out, int64_t ldo)
 {
-    const unsigned before = _mm_getcsr(), denormals_are_zero = 0x0040, flush_to_zero = 0x8000;
-    _mm_setcsr(before | denormals_are_zero | flush_to_zero);
+    enum { AS_TILES_DO = 0x9FC0 }; /* to nearest, no traps, denormals are zero in and out: the instruction takes no other wish */
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(AS_TILES_DO);
     for (; n_out >= FEW_PANELS * MM_R; n_out -= FEW_PANELS * MM_R, w += FEW_PANELS * stride, out += FEW_PANELS * MM_R)
         few_panels(FEW_PANELS, n_rows, w, stride, n_steps, act, FEW_PANELS * MM_R, out, ldo);
     for (; n_out > 0; n_out -= MM_R, w += stride, out += MM_R) few_panels(1, n_rows, w, stride, n_steps, act, n_out, out, ldo);
@@ -129,19 +131,22 @@ static void copy_part(const float *from, int n_rows, int n_out, float *out, int6
 
 /* Tile `tile`, a constant, to n_out outputs of n_rows rows. */
 #define STORE(tile, n_rows, n_out, out, ldo)                                                                                     \
-    if ((n_out) >= MM_R) {                                                                                                       \
-        _tile_stored(tile, out, (ldo)*4);                                                                                        \
-    } else {                                                                                                                     \
+    do {                                                                                                                         \
         _Alignas(64) float sums[MM_FLOAT_TILE * MM_R];                                                                           \
-        _tile_stored(tile, sums, MM_R * 4);                                                                                      \
-        copy_part(sums, n_rows, (int)(n_out), out, ldo);                                                                         \
-    }
+        if ((n_out) >= MM_R) {                                                                                                   \
+            _tile_stored(tile, out, (ldo)*4);                                                                                    \
+        } else {                                                                                                                 \
+            _tile_stored(tile, sums, MM_R * 4);                                                                                  \
+            copy_part(sums, n_rows, (int)(n_out), out, ldo);                                                                     \
+        }                                                                                                                        \
+    } while (0)
 
 /* One or two panels times one or two tiles of rows (constants), n_rows[t] rows at a[t]. `fetch`: the panels come from memory. */
 MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *const a[2],
                      const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    const int ahead = mm_float_ahead(WEFT_BF16, n_tiles > 1 ? 2 * MM_FLOAT_TILE : n_rows[0]);
+    enum { NEAR = STEP, FAR = 8192, STILL_READING = 5 /* rows at most: beyond, multiplying takes longer */ };
+    const int ahead = n_tiles == 1 && n_rows[0] <= STILL_READING ? NEAR : FAR; /* as mm_ahead (simd/matmul_quant.h) */
     amx_fence();
     _tile_zero(0);
     if (n_tiles > 1) _tile_zero(1);
@@ -165,15 +170,11 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
         if (n_panels > 1) _tile_dpbf16ps(3, 5, 7);
     }
     float *second = out + n_rows[0] * ldo;
-    STORE(0, n_rows[0], n_out, out, ldo)
-    if (n_tiles > 1) {
-        STORE(1, n_rows[1], n_out, second, ldo)
-    }
+    STORE(0, n_rows[0], n_out, out, ldo);
+    if (n_tiles > 1) STORE(1, n_rows[1], n_out, second, ldo);
     if (n_panels == 1) return;
-    STORE(2, n_rows[0], n_out - MM_R, out + MM_R, ldo)
-    if (n_tiles > 1) {
-        STORE(3, n_rows[1], n_out - MM_R, second + MM_R, ldo)
-    }
+    STORE(2, n_rows[0], n_out - MM_R, out + MM_R, ldo);
+    if (n_tiles > 1) STORE(3, n_rows[1], n_out - MM_R, second + MM_R, ldo);
 }
 
 /* All panels times the rows at act: n_pairs of whole tiles, or (0) n_rows in one or two tiles. */

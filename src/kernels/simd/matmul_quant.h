@@ -376,7 +376,8 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const
                                     int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
-    const uint8_t *end_of_panels = panels + (size_t)(n_out / (together * MM_R) * together) * stride;
+    const int64_t taken = together == 1 ? (n_out + MM_R - 1) / MM_R : n_out / (together * MM_R) * together; /* panels */
+    const uint8_t *end_of_panels = panels + (size_t)taken * stride;
     int64_t done = 0;
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
