@@ -57,8 +57,8 @@ typedef struct bench_row {
     weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: of each */
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
     /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the two and its name;
-     * what each sample's own peaks allow; the median of the samples' shares of that. 0 without. */
-    double limit_read_ts, limit_compute_ts, limit_ts, samples_limit_ts[BENCH_REPS_MAX], share;
+     * what each sample's own peaks allow; the median of the samples' shares of that; bytes that a token reads at least. 0 without. */
+    double read_bytes, limit_read_ts, limit_compute_ts, limit_ts, samples_limit_ts[BENCH_REPS_MAX], share;
     const char *limit_name;
 } bench_row;
 

@@ -1,9 +1,9 @@
 /* bench_limit.c: what the machine allows for a row of weft bench (bench.h). */
 #include "bench.h"
 
-/* Seconds that one repetition needs at least. */
+/* Bytes that one repetition reads at least, and seconds that it needs. */
 struct least {
-    double read, int8, bf16, f32;
+    double bytes, read, int8, bf16, f32;
 };
 
 static double over(double amount, double giga_per_second)
@@ -18,6 +18,7 @@ static weft_status add_step(struct least *t, const weft_model *model, const weft
     weft_step_cost c = {.size = sizeof c};
     weft_status st = weft_model_step_cost(model, n_seqs, past, n_rows, n_wanted, kv_dtype, &c, err);
     if (st) return st;
+    t->bytes += c.weight_bytes + c.kv_bytes;
     t->read += over(c.weight_bytes + c.kv_bytes, p->read_gb_s);
     t->f32 += over(c.f32_ops, p->f32_fma_gflops);
     *(p->int8_dot_gops > 0 ? &t->int8 : &t->f32) += over(c.int8_ops, p->int8_dot_gops > 0 ? p->int8_dot_gops : p->f32_fma_gflops);
@@ -40,6 +41,7 @@ static weft_status find_limit(bench_row *r, const weft_model *model, const weft_
         st = add_step(&t, model, p, r->n_parallel, r->n_depth + r->n_prompt + g, 1, r->n_parallel, kv, err);
     double compute = t.int8 + t.bf16 + t.f32, tokens = bench_tokens(r);
     if (st || (t.read <= 0 && compute <= 0)) return st;
+    r->read_bytes = t.bytes / tokens;
     r->limit_read_ts = t.read > 0 ? tokens / t.read : 0;
     r->limit_compute_ts = compute > 0 ? tokens / compute : 0;
     r->limit_ts = t.read > compute ? r->limit_read_ts : r->limit_compute_ts;

@@ -82,8 +82,9 @@ static void put_json(weft__text *t, const bench_row *r)
         r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts, r->median_ts);
     if (r->limit_name)
         weft__text_printf(
-            t, "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, ",
-            r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts);
+            t,
+            "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, \"read_bytes\": %.0f, ",
+            r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts, r->read_bytes);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     if (r->limit_name) {
