@@ -6,24 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
+/* An address of IPv4 as IPv6 maps it. */
+static void map_four(const void *four, weft__http_peer *out)
+{
+    memset(out->network + 10, 0xFF, 2);
+    memcpy(out->network + 12, four, 4);
+}
+
 void weft__http_peer_of(const struct sockaddr *a, weft__http_peer *out)
 {
     memset(out, 0, sizeof *out);
     if (a && a->sa_family == AF_INET) {
         const struct in_addr *four = &((const struct sockaddr_in *)a)->sin_addr;
         inet_ntop(AF_INET, four, out->name, sizeof out->name);
-        memset(out->network + 10, 0xFF, 2); /* as IPv6 maps it */
-        memcpy(out->network + 12, four, 4);
+        map_four(four, out);
     } else if (a && a->sa_family == AF_INET6) {
         const struct in6_addr *six = &((const struct sockaddr_in6 *)a)->sin6_addr;
         inet_ntop(AF_INET6, six, out->name, sizeof out->name);
         static const uint8_t translated[12] = {0x00, 0x64, 0xFF, 0x9B}; /* 64:ff9b::/96, RFC 6052 */
-        if (memcmp(six, translated, sizeof translated)) {
-            memcpy(out->network, six, IN6_IS_ADDR_V4MAPPED(six) ? 16 : 8);
-        } else {
-            memset(out->network + 10, 0xFF, 2);
-            memcpy(out->network + 12, six->s6_addr + 12, 4);
-        }
+        if (IN6_IS_ADDR_V4MAPPED(six) || !memcmp(six, translated, sizeof translated)) map_four(six->s6_addr + 12, out);
+        else memcpy(out->network, six, 8);
     } else {
         snprintf(out->name, sizeof out->name, "unix");
     }

@@ -158,7 +158,6 @@ class Limits(unittest.TestCase):
             self.assertGreater(r["limit_read_ts"] * r["read_bytes"], 1e8)
 
 
-
 class Write(unittest.TestCase):
     def test_the_file_is_the_model(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -286,15 +286,15 @@ void check_matmul(check *c)
             matmul_case(c, mm->panel_rows + 1, 3 * (block < 32 ? 33 : block), 37, (pattern)p, wild);
         }
     }
-    static const int64_t many[] = {23, 24, 29,
-                                   32, 47, 64}; /* rows for which kernels take several panels at once, or large tiles */
+    /* Rows for which kernels take several panels at once, or large tiles. */
+    static const int64_t many[] = {23, 24, 29, 32, 47, 64};
     for (int r = 0; r < 6; r += EVERY_SIZE) {
         matmul_case(c, 2 * mm->panel_rows, 4 * (block < 32 ? 33 : block), many[r], r % 2 ? P_NORMAL : P_WHOLE, 0);
         matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), many[r], r % 2 ? P_OUTLIERS : P_NORMAL, 1);
     }
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
-    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL,
-                0); /* so many inputs are taken in blocks, so many rows of floats in chunks */
+    /* So many inputs are taken in blocks, so many rows of floats in chunks. */
+    matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
     matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
     rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;

@@ -198,8 +198,8 @@ static void test_layouts(void **state)
         assert_ok(plan(&j, &j.image, 1, err));
         for (int o = 0; o < t; o++) { /* those of other tiers */
             if (!seen[o][0]) continue;
-            if (t == WEFT__TIER_AMX &&
-                o == WEFT__TIER_AVX512BF16) { /* its panels are those of VPDPBUSD, and there is no other BF16 yet */
+            /* AMX has the panels of VPDPBUSD, and there is no other BF16 yet. */
+            if (t == WEFT__TIER_AMX && o == WEFT__TIER_AVX512BF16) {
                 assert_string_equal(seen[o], seen[t]);
                 continue;
             }

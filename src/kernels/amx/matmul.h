@@ -1,5 +1,5 @@
-/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale, 32 or 16, in one instruction
- * (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h).
+/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale,
+ * 32 or 16, in one instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h).
  *
  * A panel is taken apart once, AMX_STEPS steps at a time, into codes of eight bits, which are tiles of weights as they lie, and float
  * scales; both stay in the first-level cache while all rows of the chunk pass by. Tiles of activations are read where they lie. What

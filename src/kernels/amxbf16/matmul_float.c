@@ -5,22 +5,10 @@
  * What one row comes to depends on no other row of its tile, so every number of rows gives the same bits. One row and two, whose limit
  * is memory, go without tiles, in vectors that do what the instruction is defined to do (which NaN comes of several is not defined).
  * Reentrant. */
-#define MM_BF16_DOT 1
 #define MM_FLOAT_TILE 16
-#include "kernels/avx512/matmul_vec.h"
-#include "kernels/list.h"
-
-MM_INLINE vf mm_dot_bf16(vf acc, vf w, vf a)
-{
-    return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)a);
-}
-
-MM_INLINE void mm_store_bf16(void *to, vf x)
-{
-    _mm256_storeu_si256((__m256i *)to, (__m256i)_mm512_cvtneps_pbh(x));
-}
-
 #include "kernels/amx/tile.h"
+#include "kernels/avx512bf16/matmul_vec.h"
+#include "kernels/list.h"
 #include "kernels/simd/matmul_float.h"
 
 enum {

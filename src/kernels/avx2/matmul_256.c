@@ -1,9 +1,4 @@
 /* matmul_256.c: products with weights in blocks of 256, by VPMADDUBSW (simd/matmul_quant.h). Reentrant. */
 #include "kernels/avx2/matmul.h"
 
-KERNEL(Q2_K, q2_k)
-KERNEL(Q3_K, q3_k)
-KERNEL(Q4_K, q4_k)
-KERNEL(Q5_K, q5_k)
-KERNEL(Q6_K, q6_k)
-KERNEL(IQ4_XS, iq4_xs)
+MM_QUANT_256(KERNEL)

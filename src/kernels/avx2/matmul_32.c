@@ -1,9 +1,4 @@
 /* matmul_32.c: products with weights in blocks of 32, by VPMADDUBSW (simd/matmul_quant.h). Reentrant. */
 #include "kernels/avx2/matmul.h"
 
-KERNEL(Q4_0, q4_0)
-KERNEL(Q4_1, q4_1)
-KERNEL(Q5_0, q5_0)
-KERNEL(Q5_1, q5_1)
-KERNEL(Q8_0, q8_0)
-KERNEL(IQ4_NL, iq4_nl)
+MM_QUANT_32(KERNEL)

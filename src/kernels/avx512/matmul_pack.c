@@ -8,4 +8,5 @@
     {                                                                                                                            \
         mm_pack(WEFT_##dtype, 16, rows, row_bytes, n_rows, k, panel);                                                            \
     }
-MM_QUANT_LIST(MM_PACK_DEFINE)
+MM_QUANT_32(MM_PACK_DEFINE)
+MM_QUANT_256(MM_PACK_DEFINE)

@@ -46,11 +46,6 @@ static float score(const weft__attn *a, uint32_t dtype, const float *q, int t)
     return (float)(a->softcap != 0 ? a->softcap * tanh(s / a->softcap) : s);
 }
 
-static double weight(float score, double max)
-{
-    return score - max < -WEFT__SOFTMAX_FAR ? 0 : exp(score - max);
-}
-
 /* Positions [from, to) of one query: softmax(scores) . values, not yet divided by the sum. */
 static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int from, int to, float *s, float *state)
 {
@@ -61,7 +56,7 @@ static void one_query(const weft__attn *a, uint32_t dtype, const float *q, int f
         if (s[t - from] > max) max = s[t - from];
     }
     for (int t = from; t < to; t++) {
-        double p = weight(s[t - from], max);
+        double x = (double)s[t - from] - max, p = x < -WEFT__SOFTMAX_FAR ? 0 : exp(x);
         s[t - from] = (float)p;
         sum += p;
     }

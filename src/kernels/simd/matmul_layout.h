@@ -48,6 +48,22 @@ enum {
     MM_ROW_STEP = 128 /* bytes of one row in one step of activations */
 };
 
+/* X(dtype, name) for every quantized format, by the size of its blocks. */
+#define MM_QUANT_32(X)                                                                                                           \
+    X(Q4_0, q4_0)                                                                                                                \
+    X(Q4_1, q4_1)                                                                                                                \
+    X(Q5_0, q5_0)                                                                                                                \
+    X(Q5_1, q5_1)                                                                                                                \
+    X(Q8_0, q8_0)                                                                                                                \
+    X(IQ4_NL, iq4_nl)
+#define MM_QUANT_256(X)                                                                                                          \
+    X(Q2_K, q2_k)                                                                                                                \
+    X(Q3_K, q3_k)                                                                                                                \
+    X(Q4_K, q4_k)                                                                                                                \
+    X(Q5_K, q5_k)                                                                                                                \
+    X(Q6_K, q6_k)                                                                                                                \
+    X(IQ4_XS, iq4_xs)
+
 MM_INLINE int mm_is_256(int f)
 {
     return f == WEFT_Q2_K || f == WEFT_Q3_K || f == WEFT_Q4_K || f == WEFT_Q5_K || f == WEFT_Q6_K || f == WEFT_IQ4_XS;
