@@ -113,7 +113,7 @@ static void check_poison_row(check *c, struct expansion *x, const uint8_t *panel
 {
     int bad = x->m / 2;
     memcpy(x->ref, x->out, (size_t)(x->m * x->n) * 4);
-    check_values(c, strange, x->h + bad * x->rank, x->rank);
+    check_many_values(c, strange, x->h + bad * x->rank, x->rank);
     add(c, x, x->e, panels, 0, 0, x->m, x->out);
     for (int t = 0; t < x->m; t++) {
         const float *row = x->out + t * x->n;
@@ -136,14 +136,14 @@ static void expand_case(check *c, int64_t n, int64_t rank, int m, pattern values
     x.before = weft__alloc_array((size_t)(m * n), sizeof *x.before);
     x.out = weft__alloc_array((size_t)(m * n), sizeof *x.out);
     x.ref = weft__alloc_array((size_t)(m * n), sizeof *x.ref);
-    check_values(c, P_NORMAL, x.b, n * (rank + 1));
+    check_many_values(c, P_NORMAL, x.b, n * (rank + 1));
     for (int64_t j = 0; whole_b && j < n; j++) { /* what all types hold exactly */
         for (int64_t i = 0; i < rank; i++)
             x.b[j * (rank + 1) + i] = (float)weft__rng_below(&c->rng, bits4 ? 15 : 255) - (bits4 ? 7 : 127);
         x.b[j * (rank + 1) + j % rank] = bits4 ? -8 : 127;
     }
-    for (int t = 0; t < m; t++) check_values(c, values, x.h + t * rank, rank);
-    check_values(c, P_ZERO, x.before, m * n);
+    for (int t = 0; t < m; t++) check_many_values(c, values, x.h + t * rank, rank);
+    check_many_values(c, P_ZERO, x.before, m * n);
     guarded panels = pack(&x, x.e, factor);
     add(c, &x, x.e, panels.p, 0, 0, m, x.out);
     if (ref) {
@@ -160,11 +160,11 @@ static void expand_case(check *c, int64_t n, int64_t rank, int m, pattern values
     double off = error_of(&x, x.out, x.ref);
     if (values < P_FINITE && off > packing_bound(x.e->dtype) + 4 * c->entry->tolerance)
         check_fail(c, "packing costs %.2g: %s", off, what);
-    check_values(c, P_NORMAL, x.before, m * n); /* what was there stays */
+    check_many_values(c, P_NORMAL, x.before, m * n); /* what was there stays */
     add(c, &x, x.e, panels.p, 0, 0, m, x.out);
     check_rows_alone(c, &x, panels.p, what);
     check_poison_row(c, &x, panels.p, P_NAN, what);
-    check_values(c, values, x.h + m / 2 * rank, rank);
+    check_many_values(c, values, x.h + m / 2 * rank, rank);
     add(c, &x, x.e, panels.p, 0, 0, m, x.out);
     check_poison_row(c, &x, panels.p, P_INFINITE, what);
     guarded_free(c, &panels, "the panels");

@@ -64,10 +64,18 @@ const char *check_pattern_name(pattern p)
     return names[p];
 }
 
-void check_values(check *c, pattern p, float *x, int64_t n)
+/* Near enough to standard normal: four uniform numbers of 16 bits in the place of one. */
+static double near_normal(weft__rng *rng)
+{
+    uint64_t u = weft__rng_u64(rng);
+    int64_t sum = (int64_t)(u & 0xffff) + (int64_t)(u >> 16 & 0xffff) + (int64_t)(u >> 32 & 0xffff) + (int64_t)(u >> 48);
+    return (double)(sum - 2 * 0xffff) * (1.7320508 / 0x10000); /* each has a variance of 2^32 / 12 */
+}
+
+static void draw_values(check *c, pattern p, float *x, int64_t n, double (*normal)(weft__rng *rng))
 {
     for (int64_t i = 0; i < n; i++) {
-        double v = weft__rng_normal(&c->rng);
+        double v = normal(&c->rng);
         if (p == P_OUTLIERS && weft__rng_below(&c->rng, 16) == 0) v *= 50;
         if (p == P_TINY) v *= 1e-30;
         if (p == P_HUGE) v *= 1e15;
@@ -80,6 +88,16 @@ void check_values(check *c, pattern p, float *x, int64_t n)
     if (n == 0) return;
     if (p == P_NAN) x[weft__rng_below(&c->rng, (uint64_t)n)] = NAN;
     if (p == P_INFINITE) x[weft__rng_below(&c->rng, (uint64_t)n)] = weft__rng_below(&c->rng, 2) ? INFINITY : -INFINITY;
+}
+
+void check_values(check *c, pattern p, float *x, int64_t n)
+{
+    draw_values(c, p, x, n, weft__rng_normal);
+}
+
+void check_many_values(check *c, pattern p, float *x, int64_t n)
+{
+    draw_values(c, p, x, n, near_normal);
 }
 
 enum { GUARD = 256, GUARD_BYTE = 0xA5 };

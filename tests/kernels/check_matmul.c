@@ -212,7 +212,7 @@ static void check_poison(check *c, struct product *p, pattern strange, const cha
     int64_t bad = p->m / 2;
     float *before = weft__alloc_array((size_t)(p->m * p->n), sizeof *before);
     memcpy(before, p->out, (size_t)(p->m * p->n) * 4);
-    check_values(c, strange, p->x + bad * p->k, p->k);
+    check_many_values(c, strange, p->x + bad * p->k, p->k);
     multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x, p->m, p->out);
     for (int64_t i = 0; i < p->m; i++) {
         const float *row = p->out + i * p->n;
@@ -232,7 +232,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     char what[120];
     snprintf(what, sizeof what, "M %d, N %d, k %d, %s, %s blocks", (int)m, (int)n, (int)k, check_pattern_name(values),
              wild ? "wild" : "usual");
-    for (int64_t i = 0; i < m; i++) check_values(c, values, p.x + i * k, k);
+    for (int64_t i = 0; i < m; i++) check_many_values(c, values, p.x + i * k, k);
     reference(c, &p);
     multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);
     check_error(c, product_error(&p), what);
@@ -243,7 +243,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     check_alone(c, &p, what);
     check_take(c, &p, what);
     check_poison(c, &p, P_NAN, what);
-    check_values(c, values, p.x + m / 2 * k, k);
+    check_many_values(c, values, p.x + m / 2 * k, k);
     multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);
     check_poison(c, &p, P_INFINITE, what);
     product_free(c, &p);
@@ -257,7 +257,7 @@ static void rounding(check *c, int64_t k)
     fesetround(FE_UPWARD);
     for (int64_t m = 3; m <= 37; m += 34) {
         p.m = m;
-        for (int64_t i = 0; i < m; i++) check_values(c, P_NORMAL, p.x + i * k, k);
+        for (int64_t i = 0; i < m; i++) check_many_values(c, P_NORMAL, p.x + i * k, k);
         multiply(c, &p, p.mm, p.panels, p.stride, p.n, p.x, m, p.out);
         check_alone(c, &p, "rounding upward");
     }

@@ -32,13 +32,30 @@ static void act_take(const void *act, int64_t k, int64_t row, int64_t m, void *t
 
 static const weft__act act_f32 = {"f32", 1, act_bytes, act_put, act_take};
 
-static void dot(const float *restrict w, const float *restrict x, int64_t n, float *restrict sum)
+typedef float quad __attribute__((vector_size(16))); /* what every machine multiplies at once */
+
+static quad at(const float *x)
 {
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES) {
-        for (int j = 0; j < LANES; j++) sum[j] += w[i + j] * x[i + j];
+    quad v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static void dot(const float *w, const float *x, int64_t n, float sum[LANES])
+{
+    quad s0 = at(sum), s1 = at(sum + 4), s2 = at(sum + 8), s3 = at(sum + 12);
+    const int64_t whole = n - n % LANES;
+    for (int64_t i = 0; i < whole; i += LANES) {
+        s0 += at(w + i) * at(x + i);
+        s1 += at(w + i + 4) * at(x + i + 4);
+        s2 += at(w + i + 8) * at(x + i + 8);
+        s3 += at(w + i + 12) * at(x + i + 12);
     }
-    for (int j = 0; i + j < n; j++) sum[j] += w[i + j] * x[i + j];
+    memcpy(sum, &s0, sizeof s0);
+    memcpy(sum + 4, &s1, sizeof s1);
+    memcpy(sum + 8, &s2, sizeof s2);
+    memcpy(sum + 12, &s3, sizeof s3);
+    for (int j = 0; whole + j < n; j++) sum[j] += w[whole + j] * x[whole + j];
 }
 
 static float total(const float *sum)
