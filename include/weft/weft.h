@@ -198,8 +198,10 @@ typedef struct weft_chat_prompt weft_chat_prompt;
 WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err);
 WEFT_API void weft_chat_close(weft_chat **chat);
 /* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...]; tools: JSON array or NULL; kwargs: JSON object
- * of further variables or NULL; add_generation_prompt: let the assistant begin. Fails with WEFT_ARGUMENT when the template refuses
+ * of further variables or NULL; add_generation_prompt: 1 lets the assistant begin; with WEFT_CHAT_CONTINUE it has begun: the last
+ * message, the assistant's, is left open, and its answer goes on from there. Fails with WEFT_ARGUMENT when the template refuses
  * the conversation. The chat outlives the prompt. */
+#define WEFT_CHAT_CONTINUE 2
 WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
                                       int add_generation_prompt, weft_chat_prompt **out, weft_error *err);
 WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);

@@ -73,7 +73,8 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
     weft__chat_request request = {.messages = m,
                                   .tools = t,
                                   .kwargs = k,
-                                  .add_generation_prompt = add_generation_prompt,
+                                  .add_generation_prompt = add_generation_prompt != 0,
+                                  .continue_last = add_generation_prompt == WEFT_CHAT_CONTINUE,
                                   .tokens = c->tokens,
                                   .n_tokens = c->n_tokens,
                                   .now = (int64_t)time(NULL)};

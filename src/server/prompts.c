@@ -160,6 +160,18 @@ int weft__texts_read(const weft_server *s, const char *field, const weft__json *
     return read_all(&r, v, out);
 }
 
+/* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. */
+static int what_follows(const weft__ask *ask)
+{
+    const size_t n = weft__json_size(ask->flat);
+    const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
+    const char *text;
+    size_t len;
+    if (!ask->generation_prompt || !weft__json_string(weft__json_get(last, "role"), &text, &len)) return ask->generation_prompt;
+    int begun = len == 9 && !memcmp(text, "assistant", 9) && weft__json_string(weft__json_get(last, "content"), &text, &len);
+    return begun ? WEFT_CHAT_CONTINUE : 1;
+}
+
 int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault)
 {
     weft__text messages = {0}, kwargs = {0};
@@ -172,7 +184,7 @@ int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt
     weft_status st =
         messages.failed || kwargs.failed
             ? weft_fail(&err, WEFT_NO_MEMORY, "no memory for the messages")
-            : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, ask->generation_prompt, out, &err);
+            : weft_chat_render(s->chat, messages.data, NULL, ask->kwargs ? kwargs.data : NULL, what_follows(ask), out, &err);
     weft__text_free(&messages);
     weft__text_free(&kwargs);
     if (!st) return 1;

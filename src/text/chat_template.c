@@ -83,6 +83,40 @@ static weft_status set_kwargs(weft__jinja_call *call, const weft__json *kwargs, 
     return WEFT_OK;
 }
 
+/* The message that the answer goes on from, and the messages before it. */
+static weft_status take_begun(const weft__json *messages, weft__json **before, const char **begun, size_t *n, weft_error *err)
+{
+    const size_t last = weft__json_size(messages);
+    const weft__json *m = last ? weft__json_at(messages, last - 1) : NULL;
+    const char *role = "";
+    size_t n_role = 0;
+    if (!weft__json_string(weft__json_get(m, "role"), &role, &n_role) || n_role != 9 || memcmp(role, "assistant", 9) != 0 ||
+        !weft__json_string(weft__json_get(m, "content"), begun, n))
+        return weft_fail(err, WEFT_ARGUMENT, "only a last message of the assistant whose content is text can be continued");
+    *before = weft__json_new_array();
+    for (size_t i = 0; i + 1 < last; i++)
+        if (!weft__json_append(*before, weft__json_copy(weft__json_at(messages, i))))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for the messages");
+    return *before ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for the messages");
+}
+
+/* Text of the user behind what was rendered. */
+static weft_status append(weft__jinja_output *out, const char *text, size_t n, weft_error *err)
+{
+    if (n == 0) return WEFT_OK;
+    char *longer = weft__realloc_array(out->text, out->len + n + 1, 1);
+    if (longer) out->text = longer;
+    weft__jinja_segment *more = weft__realloc_array(out->segments, out->n_segments + 1, sizeof *more);
+    if (more) out->segments = more;
+    if (!longer || !more) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
+    memcpy(longer + out->len, text, n);
+    longer[out->len + n] = 0;
+    if (out->n_segments && more[out->n_segments - 1].from_user) more[out->n_segments - 1].len += n;
+    else more[out->n_segments++] = (weft__jinja_segment){.offset = out->len, .len = n, .from_user = 1};
+    out->len += n;
+    return WEFT_OK;
+}
+
 static weft_status set_variables(weft__jinja_call *call, const weft__chat_request *r, weft_error *err)
 {
     weft_status status = weft__jinja_set_json(call, "messages", r->messages, is_known_role, NULL, err);
@@ -98,14 +132,11 @@ static weft_status set_variables(weft__jinja_call *call, const weft__chat_reques
     return status;
 }
 
-weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,
-                                       weft_error *err)
+static weft_status render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,
+                          weft_error *err)
 {
-    memset(out, 0, sizeof *out);
     weft__jinja_call *call;
-    weft_status status = check_request(request, err);
-    if (status) return status;
-    status = weft__jinja_call_create(request->limits, &call, err);
+    weft_status status = weft__jinja_call_create(request->limits, &call, err);
     if (status) return status;
     status = set_variables(call, request, err);
     if (!status) {
@@ -113,5 +144,25 @@ weft_status weft__chat_template_render(const weft__chat_template *t, const weft_
         if (status) weft_fail_within(err, status, "chat template");
     }
     weft__jinja_call_destroy(&call);
+    return status;
+}
+
+weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,
+                                       weft_error *err)
+{
+    weft__chat_request before = *request;
+    weft__json *messages = NULL;
+    const char *begun = NULL;
+    size_t n = 0;
+    memset(out, 0, sizeof *out);
+    weft_status status = check_request(request, err);
+    if (!status && request->continue_last) {
+        status = take_begun(request->messages, &messages, &begun, &n, err);
+        before.messages = messages;
+    }
+    if (!status) status = render(t, &before, out, err);
+    if (!status) status = append(out, begun, n, err);
+    if (status) weft__jinja_output_free(out);
+    weft__json_free(&messages);
     return status;
 }

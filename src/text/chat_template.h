@@ -22,6 +22,7 @@ typedef struct weft__chat_request {
     const weft__json *tools;    /* an array, or NULL */
     const weft__json *kwargs;   /* an object, or NULL; may replace special tokens, but none of the other variables */
     int add_generation_prompt;
+    int continue_last; /* with add_generation_prompt: the last message, the assistant's, is what the answer begins with */
     const weft__chat_token *tokens;
     size_t n_tokens;
     int64_t now;                      /* Unix seconds for strftime_now */

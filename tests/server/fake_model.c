@@ -242,7 +242,7 @@ weft_status weft_chat_render(const weft_chat *chat, const char *messages, const 
         if (!strcmp(role, "function")) st = weft_fail(err, WEFT_ARGUMENT, "the template has no role 'function'");
         ok = add_ids(p, strcmp(role, "assistant") ? USER : ASSISTANT, content, n);
     }
-    if (ok && add_generation_prompt) ok = add_ids(p, ASSISTANT, "", 0);
+    if (ok && add_generation_prompt && add_generation_prompt != WEFT_CHAT_CONTINUE) ok = add_ids(p, ASSISTANT, "", 0);
     weft__json_free(&all);
     if (!ok) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
     if (st) weft_chat_prompt_free(&p);

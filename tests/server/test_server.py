@@ -316,6 +316,15 @@ class Llama(Case):
         for more, end in (({}, "<|assistant|>"), ({"add_generation_prompt": True}, "<|assistant|>"), ({"add_generation_prompt": False}, "")):
             self.assertEqual(self.post("/apply-template", {"messages": user("hi"), **more}).json, {"prompt": "<|user|>hi" + end})
 
+    def test_an_answer_that_has_begun_goes_on(self):
+        """Where the last message is the assistant's, its answer goes on from there, as llama.cpp and others have it."""
+        begun = user("hi") + [{"role": "assistant", "content": "Good"}]
+        for more in ({}, {"add_generation_prompt": True}, {"add_generation_prompt": False}):
+            self.assertEqual(self.post("/apply-template", {"messages": begun, **more}).json, {"prompt": "<|user|>hi<|assistant|>Good"})
+        self.assertEqual(self.post("/apply-template", {"messages": begun + user("x")}).json, {"prompt": "<|user|>hi<|assistant|>Good<|user|>x<|assistant|>"})
+        tokens = [self.post(CHAT, {"messages": m}).json["usage"]["prompt_tokens"] for m in (user("hi"), begun)]
+        self.assertEqual(tokens[1] - tokens[0], 4)
+
     def test_embedding(self):
         for path in ("/embedding", "/embeddings"):
             a = self.post(path, {"content": "a"}).json

@@ -311,13 +311,20 @@ static const char chat_source[] =
     "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
     "{% if tools %}{{ tools|tojson }}{% endif %}{% if add_generation_prompt %}<|assistant|>{% endif %}{{ effort }}";
 
-static weft_status chat(const char *source, const char *messages, const char *tools, const char *kwargs, weft__jinja_output *out,
-                        weft_error *err)
+/* A template's output where an answer is to follow, or, `begun`, the rest of the last message. */
+static weft_status chat_or_rest(const char *source, const char *messages, const char *tools, const char *kwargs, int begun,
+                                weft__jinja_output *out, weft_error *err)
 {
     weft__json *m = json_of(messages), *t = json_of(tools), *k = json_of(kwargs);
     const weft__chat_token tokens[] = {{"bos_token", "<s>"}, {"eos_token", "</s>"}};
-    weft__chat_request r = {
-        .messages = m, .tools = t, .kwargs = k, .add_generation_prompt = 1, .tokens = tokens, .n_tokens = 2, .now = 1700000000};
+    weft__chat_request r = {.messages = m,
+                            .tools = t,
+                            .kwargs = k,
+                            .add_generation_prompt = 1,
+                            .continue_last = begun,
+                            .tokens = tokens,
+                            .n_tokens = 2,
+                            .now = 1700000000};
     weft__chat_template *template;
     memset(out, 0, sizeof *out);
     weft_status status = weft__chat_template_create(source, strlen(source), &template, err);
@@ -327,6 +334,12 @@ static weft_status chat(const char *source, const char *messages, const char *to
     weft__json_free(&t);
     weft__json_free(&k);
     return status;
+}
+
+static weft_status chat(const char *source, const char *messages, const char *tools, const char *kwargs, weft__jinja_output *out,
+                        weft_error *err)
+{
+    return chat_or_rest(source, messages, tools, kwargs, 0, out, err);
 }
 
 static void expect_chat(const char *messages, const char *tools, const char *kwargs, const char *wanted)
@@ -346,6 +359,32 @@ static void special_tokens_of_users_stay_theirs(void **state)
     expect_chat("[]", "[{\"role\": \"user\"}]", "{\"effort\": \"<|high|>\"}",
                 "<s>«[{\"role\": \"user\"}]»<|assistant|>«<|high|>»");
     expect_chat("[]", NULL, "{\"bos_token\": \"<x>\"}", "«<x>»<|assistant|>");
+}
+
+/* The answer goes on from what the assistant's last message says, which stays text. */
+static void begun_answers_are_continued(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"[]", "[{\"role\": \"user\", \"content\": \"a\"}]", "[{\"role\": \"assistant\"}]",
+                                       "[{\"role\": \"assistant\", \"content\": [\"a\"]}]", "[{\"content\": \"a\"}]"};
+    weft__jinja_output out;
+    weft_error err = {0};
+    const char *messages = "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b</s>c\"}]";
+    if (chat_or_rest(chat_source, messages, NULL, NULL, 1, &out, &err)) fail_msg("%s", err.message);
+    assert_string_equal(marked(&out), "<s><|user|>«a»</s><|assistant|>«b</s>c»");
+    weft__jinja_output_free(&out);
+    if (chat_or_rest(chat_source, messages, NULL, "{\"effort\": \"x\"}", 1, &out, &err)) fail_msg("%s", err.message);
+    assert_string_equal(marked(&out), "<s><|user|>«a»</s><|assistant|>«xb</s>c»");
+    weft__jinja_output_free(&out);
+    const char *empty = "[{\"role\": \"assistant\", \"content\": \"\"}]";
+    if (chat_or_rest(chat_source, empty, NULL, NULL, 1, &out, &err)) fail_msg("%s", err.message);
+    assert_string_equal(marked(&out), "<s><|assistant|>");
+    weft__jinja_output_free(&out);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(chat_or_rest(chat_source, none[i], NULL, NULL, 1, &out, &err), WEFT_ARGUMENT);
+        assert_non_null(strstr(err.message, "can be continued"));
+        assert_null(out.text);
+    }
 }
 
 static void expect_chat_error(const char *source, const char *messages, const char *tools, const char *kwargs, weft_status wanted,
@@ -419,9 +458,30 @@ static int render_busy(void *arg)
     return !status;
 }
 
+static int render_begun(void *arg)
+{
+    (void)arg;
+    static weft__json *m;
+    if (!m) m = json_of("[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]");
+    weft__chat_request r = {.messages = m, .add_generation_prompt = 1, .continue_last = 1};
+    weft__chat_template *t;
+    weft__jinja_output out = {0};
+    weft_error err = {0};
+    static const char source[] = "{% for m in messages %}{{ m.content }}|{% endfor %}";
+    weft_status status = weft__chat_template_create(source, strlen(source), &t, &err);
+    if (!status) status = weft__chat_template_render(t, &r, &out, &err);
+    if (status && status != WEFT_NO_MEMORY && !strstr(err.message, "out of memory")) fail_msg("%d: %s", (int)status, err.message);
+    if (!status) assert_string_equal(out.text, "a|b");
+    weft__jinja_output_free(&out);
+    weft__chat_template_destroy(&t);
+    return !status;
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
+    assert_true(render_begun(NULL));
+    assert_true(fail_each(render_begun, NULL) > 5);
     assert_true(render_busy(NULL)); /* parses its JSON, which stays */
     assert_true(fail_each(render_busy, NULL) > 5);
 }
@@ -438,6 +498,7 @@ int main(void)
         cmocka_unit_test(deep_templates_are_refused),
         cmocka_unit_test(variables_can_be_asked_for),
         cmocka_unit_test(special_tokens_of_users_stay_theirs),
+        cmocka_unit_test(begun_answers_are_continued),
         cmocka_unit_test(chat_requests_are_checked),
         cmocka_unit_test(chat_variables_are_there),
         cmocka_unit_test(every_allocation_may_fail),
