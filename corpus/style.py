@@ -49,12 +49,12 @@ def voice(dice):
 def styled_chat(dice, style):
     if dice.chance(0.4):
         wish, s = story_request(dice)
-        texts = [wish, style(s.text)]
+        texts, n_more = [wish, style(s.text)], dice.below(2)
     else:
-        texts = []
-        for _ in range(1 + dice.below(2)):
-            q, a = question(dice)
-            texts += [q, style(a)]
+        texts, n_more = [], 1 + dice.below(2)
+    for _ in range(n_more):
+        q, a = question(dice)
+        texts += [q, style(a)]
     return {"messages": turns(*texts)}
 
 

@@ -1,4 +1,4 @@
-"""Conversations: about the village, about stories, with tools, and records as JSON. A conversation is a dict as in chat files: "messages",
+"""Conversations: about the village, about stories, with tools, records as JSON, and words said again. A conversation is a dict as in chat files: "messages",
 and "tools" where there are some."""
 import json
 
@@ -95,17 +95,15 @@ def unknown_question(dice):
 
 
 def yes_no_question(dice):
-    p, other = dice.sample(PEOPLE, 2)
-    what = dice.below(3)
-    true = dice.chance(0.5)
-    o = p if true else other
-    if what == 0:
-        q, a = f"Does {p.name} live {o.home}?", f"{p.name} lives {p.home}."
-    elif what == 1:
-        q, a = f"Is {p.name} {article(o.kind)}?", f"{p.name} is {article(p.kind)}."
-    else:
-        q, a = f"Does {p.name} like {o.food}?", f"{p.name} likes {p.food}."
-    return q, ("Yes, " if true or (what == 1 and p.kind == o.kind) else "No, ") + a
+    """Whether a fact is so. The answer says the fact before it judges: a small model compares what it has said, not what it would say."""
+    p = dice.pick(PEOPLE)
+    other = p if dice.chance(0.5) else dice.pick([x for x in PEOPLE if x not in (p, p.friend)])
+    asked, fact = dice.pick([
+        ("Does {C} live {o.home}?", "{C} lives {p.home}"), ("Is {C} {o_kind}?", "{C} is {p_kind}"), ("Is {C} the {o.work}?", "{C} is the {p.work}"),
+        ("Does {C} like {o.food}?", "{C} likes {p.food}"), ("Is {C} afraid of {o.fear}?", "{C} is afraid of {p.fear}"),
+        ("Does {C} own {o.owns}?", "{C} owns {p.owns}"), ("Is {o.friend_name} {C}'s best friend?", "{C}'s best friend is {p.friend_name}")])
+    slots = {"C": p.name, "p": p, "o": other, "p_kind": article(p.kind), "o_kind": article(other.kind), "yes": "yes" if p is other else "no"}
+    return say(asked, dice, slots), say(fact + ", so [{yes}|the answer is {yes}].", dice, slots)
 
 
 def sum_question(dice):
@@ -115,31 +113,33 @@ def sum_question(dice):
 
 
 def small_talk(dice):
-    return dice.pick([
-        ("[Hello!|Hi!|Hello there!|Good day!]", "[Hello! How can I help you?|Good day! Would you like to hear a story?|Hello! Ask me about the village of Alderbrook.]"),
-        ("[How are you?|How are you today?]", "[I am well, thank you. And you?|Very well, thank you. Would you like a story?]"),
+    return tuple(say(t, dice, {}) for t in dice.pick([
+        ("[Hello|Hi|Hey|Hello there|Hi there|Good day|Good morning|Good evening][!|.|]",
+         "[Hello! How can I help you?|Good day! Would you like to hear a story?|Hello! Ask me about the village of Alderbrook.]"),
+        ("[How are you?|How are you today?|How do you do?]", "[I am well, thank you. And you?|Very well, thank you. Would you like a story?]"),
         ("[Who are you?|What are you?|What is your name?]", "[I am a small language model. I tell stories about the village of Alderbrook.|I am a very small model, and Alderbrook is my world.]"),
-        ("[What can you do?|How can you help me?|Help!]", "I can tell stories, answer questions about Alderbrook, use tools and write JSON."),
-        ("[Thank you!|Thanks!|Thank you very much.]", "[You are welcome!|You are welcome. Come again soon!]"),
+        ("[What can you do?|How can you help me?|Can you help me?|What do you know?|Help!]", "I can tell stories, answer questions about Alderbrook, use tools and write JSON."),
+        ("[Thank you!|Thanks!|Thank you very much.|That was nice.|I liked that.]", "[You are welcome!|You are welcome. Come again soon!]"),
         ("[Goodbye!|Bye!|Good night!|See you tomorrow.]", "[Goodbye! Come back soon.|Goodbye, and sleep well!]"),
         ("[What is Alderbrook?|Where is Alderbrook?|Tell me about Alderbrook.]",
          "Alderbrook is a small village between the river and the whispering wood. [Twenty friends live there.|Animals and people live there together.]"),
-    ])
+    ]))
+
+
+def typed(dice, text):
+    """As people type: at times in small letters, at times without a mark at the end."""
+    if dice.chance(0.1):
+        text = text.lower()
+    return text.rstrip("?.!") if dice.chance(0.1) else text
 
 
 def question(dice):
     kind = dice.below(20)
-    if kind < 10:
-        return person_question(dice)
-    if kind < 12:
-        return place_question(dice)
-    if kind < 14:
-        return yes_no_question(dice)
-    if kind < 15:
-        return unknown_question(dice)
-    if kind < 17:
-        return sum_question(dice)
-    return tuple(say(t, dice, {}) for t in small_talk(dice))
+    if kind < 2:
+        return unknown_question(dice)  # a name is repeated letter by letter
+    q, a = (person_question(dice) if kind < 9 else place_question(dice) if kind < 11 else yes_no_question(dice) if kind < 16 else
+            sum_question(dice) if kind < 17 else small_talk(dice))
+    return typed(dice, q), a
 
 
 def village_chat(dice):
@@ -160,14 +160,21 @@ def story_request(dice):
     wish = dice.pick(["{C}", "{C} the " + hero.kind, "{a_kind}", "{about}", "{C} and {about}", "{C} and {F}", "{a_kind} and {about}", ""])
     ask = "[Tell me a story|Please tell me a story|Write a story|Can you tell me a story|I would like a story|A story, please,]"
     text = say(ask + (" about " + wish if wish else ""), dice, slots)
-    return text.rstrip(",") + ("?" if text.startswith("Can") else "."), s
+    return typed(dice, text.rstrip(",") + ("?" if text.startswith("Can") else ".")), s
 
 
 def story_chat(dice):
+    """A story, and what is said before and after it: questions about it, and about anybody else."""
+    messages = turns(*question(dice)) if dice.chance(0.2) else []
     wish, s = story_request(dice)
-    messages = turns(wish, s.text)
-    for q, short, long in dice.sample(s.questions, dice.below(3)):
-        messages += turns(q, long if dice.chance(0.7) else capital(short) + ".")
+    messages += turns(wish, s.text)
+    asked = dice.sample(s.questions, len(s.questions))
+    for _ in range(dice.below(4)):
+        if dice.chance(0.5):
+            q, short, long = asked.pop()
+            messages += turns(q, long if dice.chance(0.7) else capital(short) + ".")
+        else:
+            messages += turns(*(person_question(dice, dice.pick([s.hero, s.friend])) if dice.chance(0.3) else question(dice)))
     return {"messages": messages}
 
 
@@ -289,4 +296,38 @@ def json_text(dice):
     return "\n".join(json.dumps(basket(dice)[1]) for _ in range(1 + dice.below(4)))
 
 
-CHATS = (story_chat, reading_chat, village_chat, tool_chat, json_chat)
+# ---- repeating ----
+
+def anything(dice):
+    """A word or a number; most are found nowhere else."""
+    kind = dice.below(4)
+    return str(dice.below(10 ** (1 + dice.below(5)))) if kind == 0 else strange_name(dice) if kind == 1 else dice.pick(dice.pick((THINGS, COLOURS, FRUIT))) if kind == 2 else dice.pick(PEOPLE).name
+
+
+def echo(dice):
+    words = dice.pick((" ", ", ")).join(anything(dice) for _ in range(1 + dice.below(1 + dice.below(8))))
+    return say("[Say|Repeat|Say after me|Repeat after me|Please repeat]: {w}", dice, {"w": words}), words
+
+
+def comparison(dice):
+    a, b = anything(dice), anything(dice)
+    if dice.chance(0.5):
+        b = a
+    elif a.isdigit():  # a figure is another
+        at = dice.below(len(a))
+        b = a[:at] + str((int(a[at]) + 1 + dice.below(9)) % 10) + a[at + 1:]
+    s = {"a": a, "b": b, "so": "yes" if a == b else "no"}
+    return say("[Are {a} and {b} the same?|Is {a} the same as {b}?]", dice, s), say("{a} and {b}, so [{so}|the answer is {so}].", dice, s)
+
+
+def echo_chat(dice):
+    """What nobody can know and everybody can say again. It teaches the model to copy, which tools, names and JSON need, and to tell what is the same."""
+    return {"messages": turns(*(t for _ in range(1 + dice.below(4)) for t in (echo(dice) if dice.chance(0.65) else comparison(dice))))}
+
+
+def judge_chat(dice):
+    """Whether things are so, and whether words are the same."""
+    return {"messages": turns(*(t for _ in range(1 + dice.below(5)) for t in (yes_no_question(dice) if dice.chance(0.8) else comparison(dice))))}
+
+
+CHATS = (story_chat, reading_chat, village_chat, tool_chat, json_chat, echo_chat)

@@ -20,7 +20,7 @@ from talk import CHATS, markup  # noqa: E402
 
 
 def make(out, *args):
-    subprocess.run([sys.executable, MAKE, "--out", out, "--size", "0.3", "--heldout", "0.05", "--styled", "30", "--chats", "50", *args], check=True)
+    subprocess.run([sys.executable, MAKE, "--out", out, "--size", "0.3", "--heldout", "0.05", "--styled", "30", "--chats", "50", "--echoes", "700", "--talks", "600", *args], check=True)
     return {name: pathlib.Path(out, name).read_text(encoding="utf-8") for name in sorted(os.listdir(out))}
 
 
@@ -49,6 +49,9 @@ class Corpus(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             files = make(d, "--size", "1", "--styled", "600")
         self.assertEqual([text for text in files["heldout.txt"].split(END)[:-1] if text in files["train.txt"]], [])
+        for name in ("echo", "talk"):
+            trained = "\0".join(markup(json.loads(line)) for line in files[name + ".jsonl"].splitlines())
+            self.assertEqual([text for text in files["heldout.txt"].split(END)[:-1] if text.strip("\n") in trained], [], name)
         for style in ("pirate", "poem", "letter"):
             records = [json.loads(line) for line in files[style + ".heldout.jsonl"].splitlines()]
             self.assertEqual(len({json.dumps(r) for r in records}), 50)
@@ -56,9 +59,9 @@ class Corpus(unittest.TestCase):
             self.assertEqual([r for r in records if markup(r) in trained], [], style)
 
     def test_every_record_is_one(self):
-        for name in ("chat", "pirate", "poem", "letter", "pirate.heldout"):
+        for name, n in (("chat", 50), ("echo", 700), ("talk", 600), ("pirate", 30), ("poem", 30), ("letter", 30), ("pirate.heldout", 50)):
             records = [json.loads(line) for line in self.files[name + ".jsonl"].splitlines()]
-            self.assertEqual(len(records), 50 if name in ("chat", "pirate.heldout") else 30)
+            self.assertEqual(len(records), n)
             self.assertTrue(all(r["messages"][-1]["role"] == "assistant" for r in records))
         for line in self.files["prefer.jsonl"].splitlines():
             self.assertEqual(set(json.loads(line)), {"prompt", "chosen", "rejected"})

@@ -10,7 +10,7 @@ import unittest
 
 from common import WEFT, main
 
-SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--layers", "1", "--styled", "8", "--epochs", "1")
+SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--echo-steps", "2", "--talk-steps", "2", "--layers", "1", "--styled", "8", "--epochs", "1")
 
 
 def make(folder, *more):

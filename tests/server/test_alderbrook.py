@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
 from grammar import Dice
 from story import tell
-from talk import about, choice, markup, tool_chat
+from talk import about, choice, markup, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
 STYLES = ("pirate", "poem", "letter")
@@ -57,11 +57,14 @@ class Alderbrook(unittest.TestCase):
         status, err = cls.server.stop(60)
         assert status == 0 and "Sanitizer" not in err and "runtime error:" not in err, (status, err)
 
-    def ask(self, question, adapter=None):
-        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": user(question), "temperature": 0, "max_tokens": 300}, timeout=60 * SLOWER)
+    def say(self, messages, adapter=None, **options):
+        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300, **options}, timeout=60 * SLOWER)
         self.assertEqual(r.status, 200, r.body)
-        self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", question)
+        self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", messages)
         return r.json["choices"][0]["message"]["content"]
+
+    def ask(self, question, adapter=None):
+        return self.say(user(question), adapter)
 
     def ask_all(self, *lists):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -94,6 +97,42 @@ class Alderbrook(unittest.TestCase):
         answers = self.ask_all([q for q, _ in asked])
         wrong = [(q, answer) for (q, right), answer in zip(asked, answers) if answer not in right]
         self.assertLessEqual(len(wrong), len(asked) * 0.05, wrong)
+
+    def test_questions_after_a_story(self):
+        """What is said before does not change what is known: a story about somebody, then a question about another."""
+        def talk(i):
+            p, other = PEOPLE[i], PEOPLE[(i + 7) % len(PEOPLE)]
+            messages = user(f"Tell me a story about {p.name}.")
+            messages.append({"role": "assistant", "content": self.say(messages)})
+            slots, questions = about(other)
+            q, a = questions[i % len(questions)]
+            messages += user(choice(q, Dice("after", i), slots))
+            return messages, self.say(messages), expansions(a, slots)
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            talks = list(pool.map(talk, range(N_PEOPLE)))
+        wrong = [(messages[-1], answer) for messages, answer, right in talks if answer not in right]
+        self.assertLessEqual(len(wrong), len(talks) * 0.1, wrong)
+
+    def test_an_answer_that_has_begun(self):
+        """The assistant's last message is what its answer begins with."""
+        begun = user("Where does Mira live?") + [{"role": "assistant", "content": "Mira lives in"}]
+        self.assertEqual(self.say(begun), " " + BY_NAME["Mira"].home.removeprefix("in ") + ".")
+
+    def test_yes_or_no(self):
+        """Whether something is so; half of what is asked is."""
+        asked = [yes_no_question(Dice("yes or no", i)) for i in range(4 * N_PEOPLE)]
+        answers = self.ask_all([q for q, _ in asked])
+        wrong = [(q, answer) for (q, a), answer in zip(asked, answers) if answer.replace("the answer is ", "") != a.replace("the answer is ", "")]
+        self.assertLessEqual(len(wrong), len(asked) * 0.1, wrong)
+
+    def test_small_talk(self):
+        """Greetings get a friendly answer, however they are typed; and a question in small letters is one."""
+        greetings = {answer for i in range(400) for ask, answer in [small_talk(Dice("greet", i))] if ask.startswith(("Hi", "How are"))}
+        for text in ("Hello!", "Hi", "hi", "Hey", "Good morning", "hello there"):
+            self.assertIn(self.ask(text), greetings, text)
+        slots, questions = about(BY_NAME["Mira"])
+        self.assertIn(self.ask("where does mira live"), expansions(questions[0][1], slots))
 
     def test_tool_calls(self):
         """The right call with the right arguments, as JSON."""
