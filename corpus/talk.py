@@ -38,6 +38,11 @@ def turns(*texts):
     return [{"role": ("user", "assistant")[i % 2], "content": t} for i, t in enumerate(texts)]
 
 
+def several(dice, most, make):
+    """A conversation of 1 to `most` questions and answers."""
+    return turns(*(t for _ in range(1 + dice.below(most)) for t in make(dice)))
+
+
 # ---- the village ----
 
 def about(p):
@@ -143,8 +148,7 @@ def question(dice):
 
 
 def village_chat(dice):
-    texts = [t for _ in range(1 + dice.below(4)) for t in question(dice)]
-    messages = turns(*texts)
+    messages = several(dice, 4, question)
     if dice.chance(0.25):
         messages.insert(0, {"role": "system", "content": say(SYSTEM, dice, {})})
     return {"messages": messages}
@@ -301,7 +305,11 @@ def json_text(dice):
 def anything(dice):
     """A word or a number; most are found nowhere else."""
     kind = dice.below(4)
-    return str(dice.below(10 ** (1 + dice.below(5)))) if kind == 0 else strange_name(dice) if kind == 1 else dice.pick(dice.pick((THINGS, COLOURS, FRUIT))) if kind == 2 else dice.pick(PEOPLE).name
+    if kind == 0:
+        return str(dice.below(10 ** (1 + dice.below(5))))
+    if kind == 1:
+        return strange_name(dice)
+    return dice.pick(dice.pick((THINGS, COLOURS, FRUIT))) if kind == 2 else dice.pick(PEOPLE).name
 
 
 def echo(dice):
@@ -322,12 +330,12 @@ def comparison(dice):
 
 def echo_chat(dice):
     """What nobody can know and everybody can say again. It teaches the model to copy, which tools, names and JSON need, and to tell what is the same."""
-    return {"messages": turns(*(t for _ in range(1 + dice.below(4)) for t in (echo(dice) if dice.chance(0.65) else comparison(dice))))}
+    return {"messages": several(dice, 4, lambda dice: echo(dice) if dice.chance(0.65) else comparison(dice))}
 
 
 def judge_chat(dice):
     """Whether things are so, and whether words are the same."""
-    return {"messages": turns(*(t for _ in range(1 + dice.below(5)) for t in (yes_no_question(dice) if dice.chance(0.8) else comparison(dice))))}
+    return {"messages": several(dice, 5, lambda dice: yes_no_question(dice) if dice.chance(0.8) else comparison(dice))}
 
 
 CHATS = (story_chat, reading_chat, village_chat, tool_chat, json_chat, echo_chat)

@@ -213,6 +213,13 @@ int weft__json_string(const weft__json *v, const char **s, size_t *n)
     return 1;
 }
 
+int weft__json_is(const weft__json *v, const char *text)
+{
+    const char *s;
+    size_t n;
+    return weft__json_string(v, &s, &n) && n == strlen(text) && !memcmp(s, text, n);
+}
+
 size_t weft__json_size(const weft__json *v)
 {
     return json_is_array(inner(v)) ? json_array_size(inner(v)) : json_object_size(inner(v));

@@ -51,6 +51,8 @@ int weft__json_int(const weft__json *v, int64_t *out);
 int weft__json_double(const weft__json *v, double *out);
 /* *s is borrowed, UTF-8, NUL-terminated; n bytes without the NUL, and there may be NULs among them. */
 int weft__json_string(const weft__json *v, const char **s, size_t *n);
+/* 1 when v is the string `text`. */
+int weft__json_is(const weft__json *v, const char *text);
 
 /* Elements of an array or members of an object; 0 for anything else. */
 size_t weft__json_size(const weft__json *v);

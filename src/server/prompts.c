@@ -165,11 +165,9 @@ static int what_follows(const weft__ask *ask)
 {
     const size_t n = weft__json_size(ask->flat);
     const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
-    const char *text;
-    size_t len;
-    if (!ask->generation_prompt || !weft__json_string(weft__json_get(last, "role"), &text, &len)) return ask->generation_prompt;
-    int begun = len == 9 && !memcmp(text, "assistant", 9) && weft__json_string(weft__json_get(last, "content"), &text, &len);
-    return begun ? WEFT_CHAT_CONTINUE : 1;
+    int begun = weft__json_is(weft__json_get(last, "role"), "assistant") &&
+                weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING;
+    return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
 }
 
 int weft__chat_text(const weft_server *s, const weft__ask *ask, weft_chat_prompt **out, weft__fault *fault)

@@ -88,10 +88,7 @@ static weft_status take_begun(const weft__json *messages, weft__json **before, c
 {
     const size_t last = weft__json_size(messages);
     const weft__json *m = last ? weft__json_at(messages, last - 1) : NULL;
-    const char *role = "";
-    size_t n_role = 0;
-    if (!weft__json_string(weft__json_get(m, "role"), &role, &n_role) || n_role != 9 || memcmp(role, "assistant", 9) != 0 ||
-        !weft__json_string(weft__json_get(m, "content"), begun, n))
+    if (!weft__json_is(weft__json_get(m, "role"), "assistant") || !weft__json_string(weft__json_get(m, "content"), begun, n))
         return weft_fail(err, WEFT_ARGUMENT, "only a last message of the assistant whose content is text can be continued");
     *before = weft__json_new_array();
     for (size_t i = 0; i + 1 < last; i++)

@@ -57,8 +57,8 @@ class Alderbrook(unittest.TestCase):
         status, err = cls.server.stop(60)
         assert status == 0 and "Sanitizer" not in err and "runtime error:" not in err, (status, err)
 
-    def say(self, messages, adapter=None, **options):
-        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300, **options}, timeout=60 * SLOWER)
+    def say(self, messages, adapter=None):
+        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300}, timeout=60 * SLOWER)
         self.assertEqual(r.status, 200, r.body)
         self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", messages)
         return r.json["choices"][0]["message"]["content"]
