@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 static atomic_size_t live;
 static weft__alloc_gate gate_fn;
@@ -107,6 +110,13 @@ void weft__alloc_set_gate(weft__alloc_gate gate, void *arg)
 {
     gate_fn = gate;
     gate_arg = arg;
+}
+
+void weft__alloc_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 size_t weft__alloc_live(void)

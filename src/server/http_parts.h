@@ -34,6 +34,8 @@
 #define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
 #define SPARE_PER_IP 16       /* the same of one address */
 #define REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
+#define TRIM_BYTES                                                                                                               \
+    (256 * 1024) /* of requests that ended, after which the heap is trimmed though others run; it is once a second at most */
 #define SEND_BUFFER (256 * 1024)
 
 /* Of a connection; lives from accept to close. */
@@ -108,7 +110,8 @@ struct weft__http {
     struct weft__http_connection *connections;
     weft__http_request *requests, *jobs, **jobs_end, *quick, **quick_end; /* quick: without a body */
     int n_live;                                                           /* requests not freed */
-    atomic_int quiet, stopping;                                           /* written under the lock */
+    uint64_t n_freed, trimmed_ns;      /* bytes of requests and answers freed since the heap was trimmed, and when it was */
+    atomic_int quiet, stopping;        /* written under the lock */
     atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
     weft__http_counts counts;
     uint64_t n_taken; /* the acceptor's: connections given to the library, counts.n_connections_total of which are known */

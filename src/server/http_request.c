@@ -33,6 +33,7 @@ static void tell_record(weft__http_request *r)
 static void request_free(weft__http_request *r)
 {
     weft__http *h = r->http;
+    uint64_t n_freed = 1 + r->n_in + r->n_out;
     tell_record(r);
     weft__text_free(&r->head);
     weft__http_free_body(r);
@@ -46,6 +47,7 @@ static void request_free(weft__http_request *r)
     pthread_mutex_destroy(&r->lock);
     weft__free(r);
     pthread_mutex_lock(&h->lock);
+    h->n_freed += n_freed;
     h->n_live--;
     pthread_cond_broadcast(&h->idle);
     pthread_mutex_unlock(&h->lock);

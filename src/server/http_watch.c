@@ -77,6 +77,16 @@ static void ping(weft__http *h, uint64_t now)
     pthread_mutex_unlock(&h->lock);
 }
 
+/* What one burst of large requests took is not kept for weeks. */
+static void trim(weft__http *h, uint64_t now)
+{
+    pthread_mutex_lock(&h->lock);
+    int due = (h->n_freed >= TRIM_BYTES || (h->n_freed && !h->n_live)) && now >= h->trimmed_ns + SECOND_NS;
+    if (due) h->n_freed = 0, h->trimmed_ns = now;
+    pthread_mutex_unlock(&h->lock);
+    if (due) weft__alloc_trim();
+}
+
 void *weft__http_watcher(void *arg)
 {
     weft__http *h = arg;
@@ -102,6 +112,7 @@ void *weft__http_watcher(void *arg)
             }
         shut_left(h);
         ping(h, now);
+        trim(h, now);
     }
 }
 

@@ -19,7 +19,7 @@ import unittest
 
 import real
 from bad_requests import Facts, bad_requests
-from servers import CHAT, LLAMA, SLOWER, TEXT, Server, request, user
+from servers import CHAT, LLAMA, SANITIZED, SLOWER, TEXT, Server, request, user
 
 STORY = "Once upon a time there was a little girl named Lily. " * 5
 ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}
@@ -233,8 +233,9 @@ class Faults(unittest.TestCase):
 
     def test_sigterm_under_load(self):
         for patient in (True, False):
-            server = self.serve("--drain", 60 if patient else 1, "--slots", 2, "--ctx", 8192)
-            before, body = self.answer(server), {**ASK, "max_tokens": 1500 if patient else 8000, "ignore_eos": True}
+            server = self.serve("--drain", 600 if patient else 1, "--slots", 2, "--ctx", 8192)
+            long = 300 if SANITIZED else 1500
+            before, body = self.answer(server), {**ASK, "max_tokens": long if patient else 8000, "ignore_eos": True}
             results, began = [], threading.Semaphore(0)
 
             def one(stream):
@@ -254,6 +255,7 @@ class Faults(unittest.TestCase):
             status, err = server.ended(90)
             self.assertEqual(status, 0, err)
             if patient:  # each that was accepted has its whole answer
+                self.assertNotIn("cancelled", err)
                 texts = set()
                 for r in results:
                     if isinstance(r, Exception) or r.status == 503:

@@ -1,6 +1,8 @@
 /* base_alloc.c: the allocator's counter and gate, growth, overflow; error messages. */
 #include "unit/fixture.h"
 
+#include <unistd.h>
+
 #include "weft/error.h"
 
 static void live_blocks_are_counted(void **state)
@@ -23,6 +25,43 @@ static void live_blocks_are_counted(void **state)
     weft__free(NULL);
     assert_int_equal(weft__alloc_live(), before);
 }
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* these have heaps of their own */
+static long resident_kb(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+    fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* One block that lives on keeps megabytes of freed ones before it. */
+static void what_was_freed_goes_back(void **state)
+{
+    enum { N = 1024, BLOCK = 16 * 1024 };
+    static char *blocks[N];
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        blocks[i] = weft__alloc(BLOCK);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, BLOCK);
+    }
+    for (int i = 0; i < N - 1; i++) weft__free(blocks[i]);
+    long before = resident_kb();
+    weft__alloc_trim();
+    long after = resident_kb();
+    weft__free(blocks[N - 1]);
+    assert_in_range(before - after, N * BLOCK / 1024 * 3 / 4, N * BLOCK / 1024 * 2);
+}
+#else
+static void what_was_freed_goes_back(void **state)
+{
+    (void)state;
+    weft__alloc_trim(); /* has nothing to give */
+}
+#endif
 
 static void overflow_is_refused(void **state)
 {
@@ -118,9 +157,13 @@ static void long_errors_are_cut_at_a_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(live_blocks_are_counted),     cmocka_unit_test(overflow_is_refused),
-        cmocka_unit_test(growth_keeps_what_was_there), cmocka_unit_test(the_gate_refuses),
-        cmocka_unit_test(errors_are_formatted),        cmocka_unit_test(long_errors_are_cut_at_a_character),
+        cmocka_unit_test(live_blocks_are_counted),
+        cmocka_unit_test(overflow_is_refused),
+        cmocka_unit_test(growth_keeps_what_was_there),
+        cmocka_unit_test(the_gate_refuses),
+        cmocka_unit_test(errors_are_formatted),
+        cmocka_unit_test(what_was_freed_goes_back),
+        cmocka_unit_test(long_errors_are_cut_at_a_character),
     };
     return cmocka_run_group_tests_name("base_alloc", tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@ enum {
     N_MANY = CLAIMS_REPEATED(200, 60, 12),
     MUCH_LONGER = CLAIMS_REPEATED(100, 100, 20), /* tokens; where nobody need give way, enough for another page */
     N_CHUNKS = CLAIMS_REPEATED(3, 3, 1),
+    SHARED_STEP = CLAIMS_REPEATED(50, 50, 34),  /* tokens of a beginning in common are a multiple of it */
+    OWN_MOST = CLAIMS_REPEATED(60, 60, 16),     /* tokens that follow it */
     MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0),  /* so few requests may never meet */
     MANY_PUT_OFF = CLAIMS_REPEATED(200, 60, 0), /* nor the grammars among them (in_turn has some that do) */
     RACE_TOKENS = CLAIMS_REPEATED(60, 60, 20)
@@ -23,8 +25,8 @@ static void make_many(ask *all, int n, const weft_grammar *grammar)
     weft__rng_seed(&rng, 99);
     for (int i = 0; i < n; i++) {
         ask *q = &all[i];
-        int shared = (int)weft__rng_below(&rng, 4) * 50, family = (int)weft__rng_below(&rng, 3);
-        simple(q, 1 + shared + (int32_t)weft__rng_below(&rng, 60), (int32_t)weft__rng_below(&rng, 24));
+        int shared = (int)weft__rng_below(&rng, 4) * SHARED_STEP, family = (int)weft__rng_below(&rng, 3);
+        simple(q, 1 + shared + (int32_t)weft__rng_below(&rng, OWN_MOST), (int32_t)weft__rng_below(&rng, 24));
         if (i >= n - n / 4) { /* they come together, and outgrow by a page what they were let in with */
             q->p.n_tokens = 30 + q->p.n_tokens % 30;
             q->p.max_tokens += MUCH_LONGER;
