@@ -30,8 +30,8 @@ int weft__grow(void *items_pp, size_t *capacity, size_t need, size_t size);
 typedef int (*weft__alloc_gate)(void *arg, size_t n_bytes);
 void weft__alloc_set_gate(weft__alloc_gate gate, void *arg);
 
-/* Gives the system what has been freed and what the C library keeps (pages between blocks that live on, the ends of its heaps), where it
- * can be asked to. Takes milliseconds, in which other threads may wait for memory; for a thread with time, after much was freed. */
+/* Gives the system the freed pages between blocks that live on, which the C library keeps, where it can be asked to. Takes up to
+ * milliseconds, in which other threads may wait for memory; for a thread with time, after much was freed. */
 void weft__alloc_trim(void);
 
 /* Blocks handed out and not yet freed; for leak tests. */

@@ -251,19 +251,15 @@ static int read_seed_llama(weft__ask *ask, const char *name, const weft__json *v
 /* ONE of a few strings without which nothing else is there: tool_choice, modalities. */
 static int read_tool_choice(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    const char *s;
-    size_t n;
     (void)ask;
-    if (weft__json_string(v, &s, &n) && (!strcmp(s, "none") || !strcmp(s, "auto"))) return 1;
+    if (weft__json_is(v, "none") || weft__json_is(v, "auto")) return 1;
     return weft__fault_set(fault, 400, name, "'%s' must be none or auto: this server calls no functions", name);
 }
 
 static int read_modalities(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    const char *s;
-    size_t n;
     (void)ask;
-    if (weft__json_size(v) == 1 && weft__json_string(weft__json_at(v, 0), &s, &n) && !strcmp(s, "text")) return 1;
+    if (weft__json_size(v) == 1 && weft__json_is(weft__json_at(v, 0), "text")) return 1;
     return weft__fault_set(fault, 400, name, "'%s' must be [\"text\"]", name);
 }
 

@@ -6,7 +6,7 @@
  *   http_accept.c   the acceptor
  *   http_calls.c    what libmicrohttpd calls
  *   http_refusals.c what libmicrohttpd refuses itself
- *   http_watch.c    the watcher and the workers
+ *   http_watch.c    the watcher, which trims the heap, too, and the workers
  *
  * Threads: the acceptor takes connections; libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run
  * the handler; one watcher keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
@@ -34,8 +34,7 @@
 #define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
 #define SPARE_PER_IP 16       /* the same of one address */
 #define REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
-#define TRIM_BYTES                                                                                                               \
-    (256 * 1024) /* of requests that ended, after which the heap is trimmed though others run; it is once a second at most */
+#define TRIM_BYTES (4 << 20)  /* of requests that ended: the heap is trimmed then though others run, once a second at most */
 #define SEND_BUFFER (256 * 1024)
 
 /* Of a connection; lives from accept to close. */

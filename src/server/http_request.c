@@ -33,7 +33,7 @@ static void tell_record(weft__http_request *r)
 static void request_free(weft__http_request *r)
 {
     weft__http *h = r->http;
-    uint64_t n_freed = 1 + r->n_in + r->n_out;
+    uint64_t n_freed = r->n_in + r->n_out + 1;
     tell_record(r);
     weft__text_free(&r->head);
     weft__http_free_body(r);

@@ -1,4 +1,4 @@
-/* http_watch.c: the watcher, which keeps deadlines and sees clients leave, and the workers, which run handlers. */
+/* http_watch.c: the watcher, which keeps deadlines, sees clients leave and trims the heap, and the workers, which run handlers. */
 #include "server/http_parts.h"
 
 #include <sys/epoll.h>
@@ -77,21 +77,23 @@ static void ping(weft__http *h, uint64_t now)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* What one burst of large requests took is not kept for weeks. */
-static void trim(weft__http *h, uint64_t now)
+/* What a burst of large requests took is not kept for weeks. Returns when the heap was trimmed last. */
+static uint64_t trim(weft__http *h, uint64_t now, uint64_t trimmed)
 {
     pthread_mutex_lock(&h->lock);
-    int due = (h->n_freed >= TRIM_BYTES || (h->n_freed && !h->n_live)) && now >= h->trimmed_ns + SECOND_NS;
-    if (due) h->n_freed = 0, h->trimmed_ns = now;
+    int due = now >= trimmed + SECOND_NS && (h->n_freed >= TRIM_BYTES || (h->n_freed && !h->n_live));
+    if (due) h->n_freed = 0;
     pthread_mutex_unlock(&h->lock);
-    if (due) weft__alloc_trim();
+    if (!due) return trimmed;
+    weft__alloc_trim();
+    return now;
 }
 
 void *weft__http_watcher(void *arg)
 {
     weft__http *h = arg;
     struct epoll_event events[64];
-    uint64_t swept = 0;
+    uint64_t swept = 0, trimmed = 0;
     for (;;) {
         int n = epoll_wait(h->epoll_fd, events, 64, 250);
         for (int i = 0; i < n; i++) {
@@ -112,7 +114,7 @@ void *weft__http_watcher(void *arg)
             }
         shut_left(h);
         ping(h, now);
-        trim(h, now);
+        trimmed = trim(h, now, trimmed);
     }
 }
 

@@ -45,9 +45,7 @@ static weft_status check_messages(const weft__json *list, const char *where, wef
 
 int weft__train_is_assistant(const weft__json *m)
 {
-    const char *role;
-    size_t n;
-    return weft__json_string(weft__json_get(m, "role"), &role, &n) && n == 9 && !memcmp(role, "assistant", 9);
+    return weft__json_is(weft__json_get(m, "role"), "assistant");
 }
 
 static weft_status check_chat(const weft__record *r, weft_error *err)

@@ -30,6 +30,16 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
     return got;
 }
 
+static atomic_int n_trims;
+
+/* In libc's place. */
+__attribute__((visibility("default"))) int malloc_trim(size_t pad)
+{
+    (void)pad;
+    atomic_fetch_add(&n_trims, 1);
+    return 0;
+}
+
 static void handle(void *arg, weft__http_request *r)
 {
     (void)arg;
@@ -127,6 +137,48 @@ static void connections_wait_for_room(void **state)
     weft__http_stop(&h);
 }
 
+static void ask_once(weft__http *h)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    char answer[16] = {0};
+    int fd = try_connect(h);
+    assert_true(fd >= 0);
+    assert_true(write(fd, request, sizeof request - 1) == sizeof request - 1);
+    assert_int_equal(recv(fd, answer, 12, MSG_WAITALL), 12);
+    assert_string_equal(answer, "HTTP/1.1 200");
+    close(fd);
+}
+
+/* The heap is trimmed when nobody is there any more and somebody was, and not again and again. */
+static void the_heap_is_trimmed_at_rest(void **state)
+{
+    (void)state;
+#ifndef __GLIBC__
+    skip();
+#endif
+    weft__http *h = start();
+    atomic_store(&n_trims, 0);
+    usleep(600000);
+    assert_int_equal(atomic_load(&n_trims), 0);
+    uint64_t began = weft__clock_ns();
+    int n_asked = 0;
+    for (; weft__clock_ns() - began < 2500000000ull; n_asked++) {
+        ask_once(h);
+        usleep(50000);
+    }
+    int most = (int)((weft__clock_ns() - began) / 1000000000) + 1, n = atomic_load(&n_trims);
+    assert_true(n_asked > most && n >= 1 && n <= most);
+    for (int i = 0; i < 300 && atomic_load(&n_trims) == n; i++) usleep(10000); /* what was asked last */
+    n = atomic_load(&n_trims);
+    usleep(1500000);
+    assert_in_range(atomic_load(&n_trims), n, n + 1); /* the one before may have come earlier than the last request */
+    usleep(1500000);
+    n = atomic_load(&n_trims);
+    usleep(1500000);
+    assert_int_equal(atomic_load(&n_trims), n);
+    weft__http_stop(&h);
+}
+
 /* Threads of this process that do not interrupt others. */
 static int n_patient(void)
 {
@@ -161,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stops_to_listen_while_its_last_connection_comes),
         cmocka_unit_test(connections_wait_for_room),
+        cmocka_unit_test(the_heap_is_trimmed_at_rest),
         cmocka_unit_test(the_library_does_not_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
