@@ -109,7 +109,7 @@ struct weft__http {
     struct weft__http_connection *connections;
     weft__http_request *requests, *jobs, **jobs_end, *quick, **quick_end; /* quick: without a body */
     int n_live;                                                           /* requests not freed */
-    uint64_t n_freed, trimmed_ns;      /* bytes of requests and answers freed since the heap was trimmed, and when it was */
+    uint64_t n_freed;                  /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
     atomic_int quiet, stopping;        /* written under the lock */
     atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
     weft__http_counts counts;

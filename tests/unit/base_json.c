@@ -39,6 +39,7 @@ static void values_are_read(void **state)
     assert_true(weft__json_string(weft__json_at(list, 4), &s, &n));
     assert_int_equal(n, 4);
     assert_memory_equal(s, "a\0\xC3\xA9", 5);
+    assert_false(weft__json_is(weft__json_at(list, 4), "a")); /* all of a string counts, what is behind a NUL, too */
     assert_true(weft__json_int(weft__json_get(a, "big"), &i) && i == INT64_MAX);
     assert_true(weft__json_int(weft__json_get(a, "whole"), &i) && i == 1000);
     weft__json_free(&v);
@@ -59,6 +60,10 @@ static void absent_values_have_no_kind(void **state)
     assert_int_equal(weft__json_kind_of(NULL), -1);
     assert_false(weft__json_int(weft__json_at(v, 0), &i));
     assert_false(weft__json_string(NULL, &s, &n));
+    assert_false(weft__json_is(NULL, ""));
+    assert_false(weft__json_is(v, "x"));
+    assert_true(weft__json_is(weft__json_at(v, 0), "x"));
+    assert_false(weft__json_is(weft__json_at(v, 0), "xy"));
     assert_false(weft__json_is_null(NULL));
     assert_int_equal(weft__json_size(NULL), 0);
     assert_int_equal(i, 5);
