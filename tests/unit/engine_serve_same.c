@@ -301,17 +301,13 @@ static weft_model *taller_gemma3(void)
     return model;
 }
 
-/* Windows alone never need more pages than a request was let in with: nobody has to give way. */
-static void same_answer_with_windows_alone(void **state)
+/* Windows alone never need more pages than a request was let in with: nobody has to give way. What the taller model runs through has
+ * all of their branches, and takes longer. */
+static void same_answer_with_windows(void **state)
 {
     (void)state;
-    same_answer_of(from_shared("tiny-gemma3.f16"), 384, 0);
-}
-
-static void same_answer_with_some_windows(void **state)
-{
-    (void)state;
-    same_answer_of(taller_gemma3(), 384, MANY_PREEMPTED);
+    if (CLAIMS_REPEATED(1, 0, 1)) same_answer_of(from_shared("tiny-gemma3.f16"), 384, 0);
+    if (CLAIMS_REPEATED(1, 1, 0)) same_answer_of(taller_gemma3(), 384, MANY_PREEMPTED);
 }
 
 int main(int argc, char **argv)
@@ -321,8 +317,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest material[] = {
         cmocka_unit_test(same_answer_of_stories),
-        cmocka_unit_test(same_answer_with_windows_alone),
-        cmocka_unit_test(same_answer_with_some_windows),
+        cmocka_unit_test(same_answer_with_windows),
     };
     return claims_status(claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
                                                      : cmocka_run_group_tests(tests, NULL, NULL));
