@@ -1,5 +1,6 @@
-/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale,
- * 32 or 16, in one instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h).
+/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the 32 inputs that share a scale
+ * in one instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Formats with a scale for every 16 are left to
+ * VPDPBUSD: a tile of 16 inputs takes as long as one of 32.
  *
  * A panel is taken apart once, AMX_STEPS steps at a time, into codes of eight bits, which are tiles of weights as they lie, and float
  * scales; both stay in the first-level cache while all rows of the chunk pass by. Tiles of activations are read where they lie. What
@@ -22,8 +23,9 @@ extern const weft__act weft__act_q8_amx;
 
 enum {
     AMX_STEPS = 8,                                        /* a multiple of every mm_steps */
+    AMX_INPUTS = 32,                                      /* in a tile: those that share a scale */
     AMX_CODES = 8 * MM_REG,                               /* bytes of the codes of half a step */
-    AMX_HALF = AMX_CODES + 4 * MM_R * (int)sizeof(float), /* and behind them d of both parts, m of both */
+    AMX_HALF = AMX_CODES + 2 * MM_R * (int)sizeof(float), /* and behind them d, m */
     AMX_SUMS = MM_TILE * MM_R,                            /* of a tile of products */
     AMX_WEIGHTS_APART = MM_REG,
     AMX_ROWS_APART = MM_STEP /* bytes from line to line of a tile */
@@ -31,34 +33,28 @@ enum {
 
 /* ---- tile registers: 0 and 1 sums, 4 and 5 activations, 6 and 7 weights --------------------------------------------------------- */
 
-/* Inputs in a tile: those that share a scale. */
-MM_INLINE int amx_inputs(int f)
-{
-    return mm_by_16(f) ? 16 : 32;
-}
-
-MM_INLINE void amx_begin(int f)
+static inline void amx_begin(void)
 {
     amx_config c = {.palette = 1};
     for (int i = 0; i < 2; i++) {
         amx_shape(&c, i, MM_TILE, MM_R * 4);
-        amx_shape(&c, 4 + i, MM_TILE, amx_inputs(f));
-        amx_shape(&c, 6 + i, amx_inputs(f) / 4, MM_REG);
+        amx_shape(&c, 4 + i, MM_TILE, AMX_INPUTS);
+        amx_shape(&c, 6 + i, AMX_INPUTS / 4, MM_REG);
     }
     amx_load_config(&c);
 }
 
-/* The sums of two neighbouring tiles of inputs, at w and a, to `to`. */
-MM_INLINE void amx_sums(int f, const uint8_t *w0, const uint8_t *w1, const uint8_t *a, int32_t *to)
+/* The sums of a step's halves, a tile of each, at w and a, to `to`. */
+MM_INLINE void amx_sums(int f, const uint8_t *w, const uint8_t *a, int32_t *to)
 {
     amx_fence();
-    _tile_loadd(6, w0, AMX_WEIGHTS_APART);
+    _tile_loadd(6, w, AMX_WEIGHTS_APART);
     _tile_loadd(4, a, AMX_ROWS_APART);
     _tile_zero(0);
     if (mm_has_min(f)) _tile_dpbsud(0, 4, 6);
     else _tile_dpbssd(0, 4, 6);
-    _tile_loadd(7, w1, AMX_WEIGHTS_APART);
-    _tile_loadd(5, a + amx_inputs(f), AMX_ROWS_APART);
+    _tile_loadd(7, w + AMX_HALF, AMX_WEIGHTS_APART);
+    _tile_loadd(5, a + AMX_INPUTS, AMX_ROWS_APART);
     _tile_zero(1);
     if (mm_has_min(f)) _tile_dpbsud(1, 5, 7);
     else _tile_dpbssd(1, 5, 7);
@@ -91,9 +87,7 @@ MM_INLINE void amx_unpack(int f, const uint8_t *w, int64_t n_spans, uint8_t *to)
                 UNROLL for (int g = 0; g < 8; g++) vi_store(to + g * MM_REG, amx_code(f, c, h, g));
                 float *scale = (float *)(to + AMX_CODES);
                 vf_store(scale, sc.d[0]);
-                if (mm_by_16(f)) vf_store(scale + MM_R, sc.d[1]);
-                if (mm_has_min(f)) vf_store(scale + 2 * MM_R, sc.m[0]);
-                if (f == WEFT_Q2_K) vf_store(scale + 3 * MM_R, sc.m[1]);
+                if (mm_has_min(f)) vf_store(scale + MM_R, sc.m[0]);
             }
         }
     }
@@ -101,43 +95,20 @@ MM_INLINE void amx_unpack(int f, const uint8_t *w, int64_t n_spans, uint8_t *to)
 
 /* ---- rows ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds half h of a step to acc; its sums, one tile or one of each part. */
+/* Adds half h of a step to acc. */
 MM_INLINE void amx_add(int f, int h, const int32_t *sums, const float *scale, const uint8_t *a, vf acc[MM_TILE])
 {
     UNROLL for (int r = 0; r < MM_TILE; r++)
     {
         const vf x = vf_from_int(vi_load(sums + r * MM_R)), by = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
-        if (mm_by_16(f)) {
-            const vf y = vf_from_int(vi_load(sums + AMX_SUMS + r * MM_R));
-            acc[r] = vf_fma(vf_fma(y, vf_load(scale + MM_R), vf_mul(x, vf_load(scale))), by, acc[r]);
-        } else {
-            acc[r] = vf_fma(x, vf_mul(vf_load(scale), by), acc[r]);
-        }
-        if (f == WEFT_Q2_K) {
-            UNROLL for (int i = 0; i < 2; i++)
-            {
-                const uint8_t *sum = a + mm_sum16_at(MM_TILE) + 4 * (4 * r + 2 * h + i);
-                acc[r] = vf_fma(vf_load(scale + (2 + i) * MM_R), vf_word(sum), acc[r]);
-            }
-        } else if (mm_has_min(f)) {
-            acc[r] = vf_fma(vf_load(scale + 2 * MM_R), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * r + h)), acc[r]);
-        }
+        acc[r] = vf_fma(x, vf_mul(vf_load(scale), by), acc[r]);
+        if (mm_has_min(f)) acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * r + h)), acc[r]);
     }
-}
-
-/* A step's sums: of two halves, or of both parts of each. */
-MM_INLINE void amx_step_sums(int f, const uint8_t *w, const uint8_t *a, int32_t *to)
-{
-    if (!mm_by_16(f)) {
-        amx_sums(f, w, w + AMX_HALF, a, to);
-        return;
-    }
-    UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF, a += 32, to += 2 * AMX_SUMS) amx_sums(f, w, w + AMX_CODES / 2, a, to);
 }
 
 MM_INLINE void amx_step_add(int f, const int32_t *sums, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
 {
-    UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF, sums += mm_by_16(f) ? 2 * AMX_SUMS : AMX_SUMS)
+    UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF, sums += AMX_SUMS)
         amx_add(f, h, sums, (const float *)(w + AMX_CODES), a, acc);
 }
 
@@ -146,14 +117,14 @@ MM_INLINE void amx_step_add(int f, const int32_t *sums, const uint8_t *w, const 
 MM_INLINE void amx_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const char *next, int lines, int n_out,
                         const float *from, int64_t ld_from, float *to, int64_t ld)
 {
-    enum { SLOT = 4 * AMX_SUMS };
+    enum { SLOT = 2 * AMX_SUMS };
     _Alignas(64) int32_t sums[2 * SLOT];
     vf acc[MM_TILE];
     UNROLL for (int r = 0; r < MM_TILE; r++) acc[r] = from ? vf_load_part(from + r * ld_from, n_out) : vf_zero();
-    amx_step_sums(f, w, a, sums);
+    amx_sums(f, w, a, sums);
     for (int s = 1; s <= n_steps; s++, w += 2 * AMX_HALF, a += MM_TILE * MM_ROW_STEP) {
         for (int l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-        if (s < n_steps) amx_step_sums(f, w + 2 * AMX_HALF, a + MM_TILE * MM_ROW_STEP, sums + s % 2 * SLOT);
+        if (s < n_steps) amx_sums(f, w + 2 * AMX_HALF, a + MM_TILE * MM_ROW_STEP, sums + s % 2 * SLOT);
         amx_step_add(f, sums + (s - 1) % 2 * SLOT, w, a, acc);
     }
     UNROLL for (int r = 0; r < MM_TILE; r++) vf_store_part(to + r * ld, acc[r], n_out);
@@ -195,7 +166,7 @@ static inline void amx_run(int f, mm_pairs_fn block, const weft__matmul *few, co
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(m);
     const int64_t chunk = mm_chunk_rows(n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     if (whole) {
-        amx_begin(f);
+        amx_begin();
         for (int64_t c = 0; c < whole; c += chunk)
             mm_run_blocks(f, block, 1, panels, stride, n_out, mm_spans(f, k), act, c, whole - c < chunk ? whole : c + chunk, out,
                           ldo);

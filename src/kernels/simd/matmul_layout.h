@@ -170,11 +170,10 @@ MM_INLINE int64_t mm_act_steps(int64_t k)
     return (k + MM_STEP - 1) / MM_STEP;
 }
 
-/* How many of m rows lie in tiles of 16, where MM_TILE is that: in two at least, as one does not repay what it takes. What is left are
- * tiles of 8, and of the rest. */
+/* How many of m rows lie in tiles of 16, where MM_TILE is that. What is left are tiles of 8, and of the rest. */
 MM_INLINE int64_t mm_whole(int64_t m)
 {
-    return m < 2 * MM_TILE ? 0 : m / MM_TILE * MM_TILE;
+    return m / MM_TILE * MM_TILE;
 }
 
 /* The tile that holds row i of m begins at this row. */
