@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
 
 int cmd_compile(int argc, char **argv)
@@ -39,6 +40,7 @@ int cmd_compile(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.keep_weights = keep;
+    if (output_is_input("compile", argv[first + 1], argv[first])) return EXIT_FAILED;
     weft_status st = weft_plan_write(argv[first], argv[first + 1], &params, &result, &err);
     progress_end(&bar);
     if (st) return report("compile", &err);

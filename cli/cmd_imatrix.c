@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "prompt.h"
 #include "terminal.h"
 
@@ -67,6 +68,7 @@ int cmd_imatrix(int argc, char **argv)
         fprintf(stderr, "weft imatrix: %s is missing\n", o.text ? "-o" : "-f");
         return EXIT_USAGE;
     }
+    if (output_is_input("imatrix", o.out, argv[first]) || output_is_input("imatrix", o.out, o.text)) return EXIT_FAILED;
     weft_error err = {0};
     return collect(&o, argv[first], &err) ? report("imatrix", &err) : EXIT_DONE;
 }

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
 
 int cmd_quantize(int argc, char **argv)
@@ -31,6 +32,8 @@ int cmd_quantize(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.pure = pure;
+    if (output_is_input("quantize", argv[first + 1], argv[first]) || output_is_input("quantize", argv[first + 1], params.imatrix))
+        return EXIT_FAILED;
     weft_status st = weft_quantize(argv[first], argv[first + 1], argv[first + 2], &params, &r, &err);
     progress_end(&bar);
     if (st) return report("quantize", &err);

@@ -81,9 +81,9 @@ static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t
 {
     size_t length, capacity;
     weft_chat_prompt_text(prompt, &length);
-    capacity = length - skip + 16;
+    capacity = length - skip + 16; /* and one for find_new_tokens */
     if (!(*ids = malloc(capacity * sizeof **ids))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
-    weft_status st = weft_chat_prompt_tokenize(prompt, skip, *ids, capacity, n, err);
+    weft_status st = weft_chat_prompt_tokenize(prompt, skip, *ids, capacity - 1, n, err);
     if (st) {
         free(*ids);
         *ids = NULL;
@@ -102,6 +102,11 @@ static weft_status find_new_tokens(conversation *c, const weft_chat_prompt *prom
     *first = 0;
     if (continues) {
         weft_status st = tokenize(prompt, c->n_held_text, ids, n, err);
+        if (!st && c->lacking >= 0) {
+            memmove(*ids + 1, *ids, *n * sizeof **ids);
+            (*ids)[0] = c->lacking;
+            ++*n;
+        }
         if (st || *n > 0) return st;
         free(*ids);
     }
@@ -132,6 +137,20 @@ static void remember_text(conversation *c, const weft_chat_prompt *prompt, const
     c->n_held_text = length + r->n_text;
 }
 
+/* What the session holds after an answer. All of a cancelled prompt, or the answer's last token, may not have been evaluated: an end is
+ * the template's to write; a token of the text begins what is evaluated next. */
+static void settle(conversation *c, const weft_chat_prompt *prompt, const generate_result *r, const weft_tokenizer *tokenizer)
+{
+    size_t n_evaluated = (size_t)weft_session_n_tokens(c->session);
+    size_t n_lacking = c->n_held > n_evaluated ? c->n_held - n_evaluated : 0;
+    int32_t last = r->n_tokens > 0 ? r->tokens[r->n_tokens - 1] : -1;
+    int cut = !strcmp(r->finish_reason, "length");
+    c->n_held -= n_lacking;
+    if (cut ? n_lacking > 1 : strcmp(r->finish_reason, "stop") || !weft_token_is_end(tokenizer, last)) return;
+    remember_text(c, prompt, r);
+    c->lacking = cut && n_lacking ? last : -1;
+}
+
 weft_status conversation_answer(conversation *c, generate_request *q, const char *kwargs, const char **finish_reason,
                                 weft_error *err)
 {
@@ -158,9 +177,7 @@ weft_status conversation_answer(conversation *c, generate_request *q, const char
         keep(c, 0);
         goto done;
     }
-    /* The last token, or all of a cancelled prompt, may not have been evaluated. */
-    if (c->n_held > (size_t)weft_session_n_tokens(c->session)) c->n_held = (size_t)weft_session_n_tokens(c->session);
-    if (strcmp(r.finish_reason, "cancelled")) remember_text(c, prompt, &r);
+    settle(c, prompt, &r, weft_model_tokenizer(q->model));
     c->n_generated = r.n_tokens;
     c->prefill_ms = r.prefill_ms;
     c->decode_ms = r.decode_ms;

@@ -1,7 +1,7 @@
 /* conversation.h: messages, the session that holds their tokens, and the next answer. One thread.
  *
- * Invariant: `held` are the tokens in the session and `held_text` the text that they stand for; when the conversation as the
- * template now renders it begins with that text, only what follows is tokenized and evaluated. */
+ * Invariant: `held` are the tokens in the session, and they and `lacking` stand for `held_text`; when the conversation as the
+ * template now renders it begins with that text, only what follows is tokenized, and evaluated after `lacking`. */
 #ifndef WEFT_CLI_CONVERSATION_H
 #define WEFT_CLI_CONVERSATION_H
 
@@ -17,6 +17,7 @@ typedef struct conversation {
     size_t n_held, held_capacity;
     char *held_text; /* NULL: not known to match, compare tokens instead */
     size_t n_held_text;
+    int32_t lacking; /* the last token of an answer that was cut, which nobody evaluated; -1: none */
     /* Of the latest answer. */
     int32_t n_reused, n_prompt, n_generated;
     double prefill_ms, decode_ms;

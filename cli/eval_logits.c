@@ -7,7 +7,9 @@
 #include "adapters.h"
 #include "eval.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
+#include "whole_file.h"
 
 struct eval_options {
     const char *tokens, *out, *kv_type;
@@ -44,11 +46,15 @@ static weft_status parse_ids(const char *text, int32_t **ids, int32_t *n, weft_e
 
 static weft_status write_floats(const char *path, const float *x, size_t n, weft_error *err)
 {
-    FILE *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
-    if (!f) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    int failed = fwrite(x, sizeof *x, n, f) != n;
-    if (f == stdout ? fflush(f) : fclose(f)) failed = 1;
-    return failed ? weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno)) : WEFT_OK;
+    whole_file out = {0};
+    if (!strcmp(path, "-"))
+        return fwrite(x, sizeof *x, n, stdout) != n || fflush(stdout) ? weft_fail(err, WEFT_IO, "stdout: %s", strerror(errno))
+                                                                      : WEFT_OK;
+    weft_status st = whole_file_open(&out, path, err);
+    if (st) return st;
+    st = fwrite(x, sizeof *x, n, out.f) != n ? whole_file_failed(&out, err) : whole_file_finish(&out, err);
+    whole_file_abandon(&out);
+    return st;
 }
 
 static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n, weft_error *err)
@@ -114,6 +120,7 @@ int eval_logits_command(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("eval logits", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (output_is_input("eval logits", o.out, argv[first])) return EXIT_FAILED;
     weft_error err = {0};
     int32_t *ids = NULL, n = 0;
     weft_status st = parse_ids(o.tokens, &ids, &n, &err);

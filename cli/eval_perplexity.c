@@ -7,6 +7,7 @@
 #include "eval.h"
 #include "kl_base.h"
 #include "options.h"
+#include "outputs.h"
 #include "prompt.h"
 #include "quality.h"
 #include "terminal.h"
@@ -210,6 +211,9 @@ int eval_perplexity_command(int argc, char **argv)
         fprintf(stderr, "weft eval perplexity: %s\n", wrong);
         return EXIT_USAGE;
     }
+    if (o.kl_base &&
+        (output_is_input("eval perplexity", o.kl_base, argv[first]) || output_is_input("eval perplexity", o.kl_base, o.text)))
+        return EXIT_FAILED;
     struct scoring s = {.o = &o};
     weft_error err = {0};
     weft_status st = prepare(&s, argv[first], &err);

@@ -83,9 +83,9 @@ static void show_plan(training *t, const weft_train_event *e)
 {
     fprintf(stderr, "%.2f M parameters learn", (double)e->n_params / 1e6);
     if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
-    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %d tokens\n",
+    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %lld tokens\n",
             (double)e->n_bytes / 1e6, (long long)e->n_segments, (long long)e->epoch_rows, (long long)e->n_steps,
-            t->p.batch * t->p.accumulate);
+            (long long)t->p.batch * t->p.accumulate);
     if (e->n_cut)
         fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
     if (e->n_dropped)

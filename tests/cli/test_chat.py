@@ -32,14 +32,16 @@ class Chat(unittest.TestCase):
         self.assertEqual(second[0], second[1] + second[2] + 19)  # the last token written needs no place yet
 
     def test_an_answer_does_not_depend_on_reuse(self):
-        with tempfile.TemporaryDirectory() as d:
-            path = os.path.join(d, "c.json")
-            chat(["Hello there", "tell me more", f"/save {path}"])
-            with open(path) as f:
-                saved = json.load(f)
-            self.assertEqual([m["role"] for m in saved], ["user", "assistant", "user", "assistant"])
-            _, again, _ = chat([f"/load {path}", "/regen"])  # the whole conversation is read anew
-        self.assertEqual(again.strip(), saved[-1]["content"].strip())
+        # Answers that are cut: their last tokens were not evaluated when the next line comes. A long one may be spelled in other tokens.
+        for n, lines in ((20, 2), (1, 3), (2, 3), (3, 3), (5, 3), (8, 3)):
+            with self.subTest(n=n), tempfile.TemporaryDirectory() as d:
+                path, limit = os.path.join(d, "c.json"), ("-n", str(n))
+                chat([*["Hello there", "tell me more", "and then"][:lines], f"/save {path}"], *limit)
+                with open(path) as f:
+                    saved = json.load(f)
+                self.assertEqual([m["role"] for m in saved], ["user", "assistant"] * lines)
+                _, again, _ = chat([f"/load {path}", "/regen"], *limit)  # the whole conversation is read anew
+                self.assertEqual(again.strip(), saved[-1]["content"].strip())
 
     def test_regen_and_reset(self):
         p, out, err = chat(["Hello there", "/regen", "/stats", "/reset", "Hello there", "/stats"])

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import struct
 import tempfile
 import unittest
@@ -186,6 +187,22 @@ class Quantize(unittest.TestCase):
                 before.pop(key, None)
                 after.pop(key, None)
             self.assertEqual(before, after)
+
+    def test_nothing_is_written_over_what_is_read(self):
+        with tempfile.TemporaryDirectory() as d:
+            model, text, link = (os.path.join(d, name) for name in ("m.gguf", "t.txt", "link.gguf"))
+            shutil.copy(STORIES, model)
+            os.symlink(model, link)
+            with open(text, "w") as f:
+                f.write("Once upon a time there was a cat. " * 40)
+            before = {name: open(os.path.join(d, name), "rb").read() for name in os.listdir(d)}
+            for args in (("quantize", model, link, "Q8_0"), ("compile", model, model), ("imatrix", model, "-f", text, "-o", link),
+                         ("imatrix", model, "-f", text, "-o", text), ("eval", "logits", model, "--tokens", "1 2", "-o", link),
+                         ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", model), ("eval", "perplexity", model, "-f", text, "-c", "64", "--kl-base", text)):
+                p = weft(*args)
+                self.assertEqual(p.returncode, 1, args)
+                self.assertIn(b" is what is read", p.stderr, args)
+                self.assertEqual({name: open(os.path.join(d, name), "rb").read() for name in os.listdir(d)}, before, args)
 
     def test_failures_leave_nothing_behind(self):
         with tempfile.TemporaryDirectory() as d:
