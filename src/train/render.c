@@ -67,10 +67,16 @@ static int32_t role(const weft__renderer *r, weft__token_role which)
     return weft__tokenizer_role(r->tok, which);
 }
 
+/* What begins a text: BOS, where the model is run with one. */
+static weft_status begin_text(const weft__renderer *r, weft__rendered *out, weft_error *err)
+{
+    return weft__tokenizer_adds_bos(r->tok) ? put_id(out, role(r, WEFT__ROLE_BOS), 0, err) : WEFT_OK;
+}
+
 weft_status weft__render_text(const weft__renderer *r, const char *text, size_t n, weft__rendered *out, weft_error *err)
 {
     size_t before = out->ids.n;
-    weft_status st = put_id(out, role(r, WEFT__ROLE_BOS), 0, err);
+    weft_status st = begin_text(r, out, err);
     if (!st) st = put_text(r, text, n, WEFT__ENCODE_PARSE, 1, out, err);
     if (!st) st = put_id(out, role(r, WEFT__ROLE_EOS), 1, err);
     if (st) out->ids.n = before;
@@ -87,7 +93,7 @@ static weft_status render_plain(const weft__renderer *r, const weft__json *promp
         return weft_fail(err, WEFT_UNSUPPORTED,
                          "the record is a conversation, and the model has no chat template; give one, or prompts and answers "
                          "that are strings");
-    weft_status st = put_id(out, role(r, WEFT__ROLE_BOS), 0, err);
+    weft_status st = begin_text(r, out, err);
     if (!st) st = put_text(r, p, n_p, 0, 0, out, err);
     if (!st) st = put_text(r, a, n_a, 0, 1, out, err);
     return st ? st : put_id(out, role(r, WEFT__ROLE_EOS), 1, err);

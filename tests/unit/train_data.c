@@ -20,6 +20,7 @@ static const char words[] =
     "the fox and the owl sat by the mill. Who sat by the mill? The fox sat by the mill, and so did the owl.";
 
 enum { START, STOP, BEGIN, END, N_SPECIALS };
+static int with_bos = 1;
 
 static weft__tokenizer *make_tokenizer(const char *chat_template)
 {
@@ -37,7 +38,7 @@ static weft__tokenizer *make_tokenizer(const char *chat_template)
     spec.bos = START;
     spec.eos = STOP;
     spec.eot = END;
-    spec.add_bos = 1;
+    spec.add_bos = with_bos;
     if (chat_template) spec.chat_template = (weft__slice){chat_template, strlen(chat_template)};
     assert_int_equal(weft__tokenizer_create(&spec, &tok, NULL), WEFT_OK);
     weft__bpe_train_end(&t);
@@ -117,6 +118,28 @@ static void text_is_learned_whole(void **state)
     expect_segment(&w, &b, 0, "<|start|>the fox", "the fox<|stop|>");
     expect_segment(&w, &b, 1, "<|start|>the owl sat.", "the owl sat.<|stop|>");
     assert_int_equal(b.segment[b.n_rows - 1], 1); /* nothing else */
+    close_world(&w);
+}
+
+/* A model that is run without BOS does not learn to stand behind one. */
+static void texts_begin_as_the_model_is_run(void **state)
+{
+    (void)state;
+    world w;
+    with_bos = 0;
+    open_world(&w, NULL, plain);
+    with_bos = 1;
+    add(&w, WEFT__DATA_TEXT, "the fox");
+    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"the owl\", \"completion\": \" sat.\"}");
+    weft__train_batch b = next(&w);
+    for (int32_t i = 0; i < b.n_rows; i++) assert_int_not_equal(b.token[i], START);
+    for (int number = 0; number < 2; number++) {
+        int32_t ids[100];
+        size_t n = 0;
+        for (int32_t i = 0; i < b.n_rows; i++)
+            if (b.segment[i] == number) ids[n++] = b.token[i];
+        expect_text(&w, ids, n, number ? "the owl sat." : "the fox");
+    }
     close_world(&w);
 }
 
@@ -627,6 +650,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_learned_whole),
+        cmocka_unit_test(texts_begin_as_the_model_is_run),
         cmocka_unit_test(long_texts_are_cut_and_every_token_is_learned_once),
         cmocka_unit_test(the_assistants_words_are_learned),
         cmocka_unit_test(roles_are_known_ones_or_the_template_s),
