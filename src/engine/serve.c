@@ -328,15 +328,23 @@ static void append_pending(weft_engine *e, int32_t i)
     e->last_pending = i;
 }
 
+/* 1: one more that waits for the disk leaves others the room that they would have beside so many in the queue. With the lock. */
+static int may_wait_for_disk(weft_engine *e, uint64_t tenant)
+{
+    int32_t n_own = 0, n = 0;
+    for (int32_t i = e->first_pending; i >= 0; i = e->records[i].next, n++) n_own += e->records[i].tenant == tenant;
+    return weft__sched_has_room(e->sched, tenant, n_own, n);
+}
+
 /* Gives the draft a record, and that to the scheduler, or to those who wait for the disk. With the lock. */
 static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, uint64_t *id, double *retry_after_s,
                          weft_error *err)
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine accepts no more requests: it is shutting down");
-    if (e->free_record < 0) {
+    if (e->free_record < 0 || (fetch && !may_wait_for_disk(e, draft->tenant))) {
         double seconds = weft__sched_retry_after(e->sched, weft__clock_ns() / 1000);
         if (retry_after_s) *retry_after_s = seconds;
-        return weft_fail(err, WEFT_BUSY, "%d requests wait already; try again in %.0f s", e->params.max_queue,
+        return weft_fail(err, WEFT_BUSY, "%d requests are here already; try again in %.0f s", e->n_live,
                          seconds < 1 ? 1 : seconds);
     }
     int32_t i = e->free_record, next = e->records[i].next;

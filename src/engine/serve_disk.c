@@ -124,7 +124,7 @@ static int advance(weft_engine *e, serve_request *r)
         finish_pending(e, r, WEFT_FINISH_FAILED);
         return 1;
     }
-    if (!weft__sched_has_room(e->sched, r->tenant)) return 0; /* it was accepted: it waits for its place here */
+    if (!weft__sched_has_room(e->sched, r->tenant, 0, 0)) return 0; /* it was accepted: it waits for its place here */
     weft_status st = weft__serve_schedule(r, NULL, &err);
     if (st) {
         r->status = st;

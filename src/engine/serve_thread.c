@@ -81,11 +81,23 @@ static void tell_finished(weft_engine *e, serve_request *r)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* Of what happened under the lock. */
+static int has_begun_now(const weft_engine *e, int32_t record)
+{
+    for (int32_t i = 0; i < e->n_began; i++)
+        if (e->began[i] == record) return 1;
+    return 0;
+}
+
+/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that order. */
 static void tell_all(weft_engine *e)
 {
+    int32_t n_left = 0;
+    for (int32_t i = 0; i < e->n_ended; i++) {
+        if (has_begun_now(e, e->ended[i])) e->ended[n_left++] = e->ended[i];
+        else tell_finished(e, &e->records[e->ended[i]]);
+    }
     for (int32_t i = 0; i < e->n_began; i++) tell_began(&e->records[e->began[i]]);
-    for (int32_t i = 0; i < e->n_ended; i++) tell_finished(e, &e->records[e->ended[i]]);
+    for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records[e->ended[i]]);
     e->n_began = e->n_ended = 0;
 }
 

@@ -149,15 +149,15 @@ static weft_status check_request(const weft__sched *s, const weft__sched_request
 
 /* A tenant's queue grows only while it is shorter than a multiple of the room that is left: so several that flood get equal
  * parts, and leave room for another (dynamic thresholds, Choudhury and Hahne 1998). */
-static int has_room(const weft__sched *s, int32_t tenant)
+static int has_room(const weft__sched *s, int32_t tenant, int32_t n_own, int32_t n_coming)
 {
-    int32_t room = s->n_requests - s->n_live;
-    return room > 0 && s->tenants[tenant].n_queued / QUEUE_SHARE < room;
+    int32_t room = s->n_requests - s->n_live - n_coming;
+    return room > 0 && (s->tenants[tenant].n_queued + n_own) / QUEUE_SHARE < room;
 }
 
-int weft__sched_has_room(weft__sched *s, uint64_t tenant)
+int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t n_coming)
 {
-    return has_room(s, weft__sched_tenant_get(s, tenant));
+    return has_room(s, weft__sched_tenant_get(s, tenant), n_own, n_coming);
 }
 
 int32_t weft__sched_most(const weft__sched *s)
@@ -196,7 +196,7 @@ weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *q, uin
     weft_status st = check_request(s, q, err);
     if (st) return st;
     int32_t tenant = weft__sched_tenant_get(s, q->tenant);
-    if (!has_room(s, tenant)) {
+    if (!has_room(s, tenant, 0, 0)) {
         double seconds = weft__sched_retry_after(s, now_us);
         if (retry_after_s) *retry_after_s = seconds;
         s->stats.refused++;

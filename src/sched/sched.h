@@ -124,8 +124,9 @@ void weft__sched_destroy(weft__sched **sched);
  * weft__sched_retry_after). WEFT_LIMIT: it could never fit, WEFT_ARGUMENT: it makes no sense; both by name. */
 weft_status weft__sched_submit(weft__sched *s, const weft__sched_request *request, uint64_t now_us, uint64_t *id,
                                double *retry_after_s, weft_error *err);
-/* 1 when a request of that tenant would be accepted now, as far as room goes. */
-int weft__sched_has_room(weft__sched *s, uint64_t tenant);
+/* 1 when a request of that tenant would be accepted now, as far as room goes, if n_coming others were in the queue already, n_own of
+ * them that tenant's. */
+int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t n_coming);
 /* Requests of one tenant that are accepted together when there are no others, started or not. */
 int32_t weft__sched_most(const weft__sched *s);
 /* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60: each waits for

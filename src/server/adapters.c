@@ -214,12 +214,8 @@ static void answer(weft__http_request *r, weft__text *out, const weft__fault *fa
 static void set_scales(weft_server *s, const char *body, size_t n, weft__text *out, weft__fault *fault)
 {
     weft__json *root = NULL;
-    weft_error err = {0};
     weft__ask ask = {0};
-    if (weft__json_parse(body, n, &root, &err)) {
-        weft__fault_set(fault, 400, NULL, "the body is no JSON: %s", err.message);
-        return;
-    }
+    if (!weft__body_parse(body, n, &root, fault)) return;
     if (weft__lora_read(&ask, "lora", root, fault) && check_listed(s, ask.loras, ask.n_loras, fault)) {
         pthread_mutex_lock(&s->loras_lock);
         memcpy(s->loras, ask.loras, sizeof s->loras);

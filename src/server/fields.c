@@ -204,19 +204,24 @@ static int read_members(const weft__form *form, weft__ask *ask, weft__fault *fau
     return !form->check || form->check(ask, fault);
 }
 
-int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault)
+int weft__body_parse(const char *body, size_t n, weft__json **root, weft__fault *fault)
 {
     weft_error err = {0};
+    if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
+        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
+                               WEFT__MAX_TREE >> 20);
+    weft_status st = weft__json_parse(body, n, root, &err);
+    if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    return !st || weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
+}
+
+int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault)
+{
     *ask = (weft__ask){.form = form, .n_vocab = n_vocab};
     *fault = (weft__fault){0};
     for (const weft__field *f = form->fields; f->name; f++) set_default(ask, f);
     if (!n) return weft__fault_set(fault, 400, NULL, "the body is empty; it must be a JSON object");
-    if (weft__json_tree_bytes(body, n) > WEFT__MAX_TREE + n)
-        return weft__fault_set(fault, 413, NULL, "the body has too many values: together they would take more than %d MB",
-                               WEFT__MAX_TREE >> 20);
-    weft_status st = weft__json_parse(body, n, &ask->root, &err);
-    if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the request");
-    if (st) return weft__fault_set(fault, 400, NULL, "the body is not valid JSON: %s", err.message);
+    if (!weft__body_parse(body, n, &ask->root, fault)) return 0;
     if (weft__json_kind_of(ask->root) != WEFT__JSON_OBJECT)
         return weft__fault_set(fault, 400, NULL, "the body must be a JSON object, not %s", kind_text(ask->root));
     return read_members(form, ask, fault);

@@ -113,6 +113,9 @@ typedef struct weft__form {
     int (*check)(weft__ask *ask, weft__fault *fault); /* what fields demand of each other; NULL: nothing */
 } weft__form;
 
+/* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the fault filled. */
+int weft__body_parse(const char *body, size_t n, weft__json **root, weft__fault *fault);
+
 /* Parses body[0..n) as a request of this form. 1, or 0 with the fault filled. The ask is to be freed either way. */
 int weft__ask_parse(const weft__form *form, int32_t n_vocab, const char *body, size_t n, weft__ask *ask, weft__fault *fault);
 

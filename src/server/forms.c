@@ -315,7 +315,7 @@ static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, i
         return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
     if (!n && ask->form == &weft__form_tokenize) return 1; /* no tokens, as llama.cpp says */
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
-    if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
+    if (weft__is_one_prompt(v) || ask->form == &weft__form_tokenize) return check_ids(ask, name, v, mixed, fault);
     int embeds = ask->form == &weft__form_embeddings || ask->form == &weft__form_embedding;
     size_t most = embeds ? WEFT__MAX_INPUTS : WEFT__MAX_N;
     if (n > most) return weft__fault_set(fault, 400, name, "'%s' must have at most %zu prompts, not %zu", name, most, n);

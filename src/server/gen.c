@@ -129,7 +129,7 @@ static void on_began(weft__choice *c, const weft_event *e)
     c->last_ns = weft__http_began_ns(g->r);
     if (!g->embedding)
         c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
-                                   c->prompt->n, (int32_t)g->ask.max_tokens);
+                                   c->prompt->n, (int32_t)g->ask.max_tokens, c->with_adapters);
     if (!g->ask.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
     send(g);
@@ -180,8 +180,8 @@ static void count(const weft__choice *c)
 {
     weft__metrics *m = &c->gen->server->metrics;
     uint64_t n_tokens = (uint64_t)c->n_prompt + (uint64_t)c->n_generated, most = m->most_tokens;
-    while (n_tokens > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n_tokens)) continue;
-    if (first_of_prompt(c)) {
+    while (c->began && n_tokens > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n_tokens)) continue;
+    if (c->began && first_of_prompt(c)) {
         m->prompt_tokens += (uint64_t)c->n_prompt;
         m->cached_tokens += (uint64_t)c->n_cached;
         m->fresh_tokens += (uint64_t)(c->n_prompt - c->n_cached);
@@ -200,6 +200,9 @@ static void keep_finish(weft__choice *c, const weft_event *e)
     c->finish = e->finish;
     c->status = e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED : e->finish == WEFT_FINISH_FAILED ? e->status : WEFT_OK;
     snprintf(c->message, sizeof c->message, "%s", e->message ? e->message : "");
+    if (c->status == WEFT_TIMEOUT && c->gen->ask.timeout_ms > 0) /* the engine was told what was left of it */
+        snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
+                 (long long)c->gen->ask.timeout_ms);
     c->n_prompt = e->n_prompt;
     c->n_cached = e->n_cached;
     c->queue_ms = e->queue_ms;
@@ -469,6 +472,7 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     fill_sampler(c, &p.sampler);
     p.grammar = g->grammar;
     p.lease = g->lease;
+    c->with_adapters = g->lease != NULL;
     p.n_top = g->embedding ? -1 : (int32_t)a->n_top;
     p.prompt_logprobs = a->echo && a->n_top >= 0;
     p.embedding = g->embedding;

@@ -259,14 +259,14 @@ static void put_spans(weft__text *out, const weft__choice *c, const struct span 
     weft__text_puts(out, "],");
 }
 
-/* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and SentencePiece's first space is not
- * in the text. */
+/* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of SentencePiece's first
+ * piece, whatever special tokens stand before it, is not in the text. */
 static size_t spelled(const weft__choice *c, int32_t token, size_t at)
 {
     const weft__prompt *p = c->prompt;
     size_t n;
     const char *bytes = bytes_of(c->gen, token, &n);
-    if (!at && n && *bytes == ' ' && p->n_text && *p->text != ' ') bytes++, n--;
+    if (n && *bytes == ' ' && at < p->n_text && p->text[at] != ' ') bytes++, n--;
     return n <= p->n_text - at && !memcmp(p->text + at, bytes, n) ? n : 0;
 }
 

@@ -129,7 +129,7 @@ static int read_one(const struct reading *r, const weft__json *v, weft__prompt *
 
 static int read_all(const struct reading *r, const weft__json *v, weft__prompts *out)
 {
-    int one = weft__is_one_prompt(v);
+    int one = !r->bounded || weft__is_one_prompt(v);
     size_t n = one ? 1 : weft__json_size(v);
     *out = (weft__prompts){.items = weft__alloc_zero(n, sizeof *out->items), .n = n};
     if (!out->items) {

@@ -37,6 +37,7 @@ typedef struct weft__slot {
     char tenant[64];
     int32_t *tokens; /* [n_ctx] of the prompt and the answer */
     int32_t n_tokens, n_prompt, n_decoded, max_tokens;
+    int with_adapters; /* what is cached of the tokens is kept for these alone */
 } weft__slot;
 
 typedef struct weft__slots {
@@ -50,7 +51,7 @@ weft_status weft__slots_begin(weft__slots *slots, int32_t n, int32_t n_ctx, weft
 void weft__slots_free(weft__slots *slots);
 /* Takes a free one, `wanted` if that is free; -1 when none is. */
 int32_t weft__slots_take(weft__slots *slots, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
-                         int32_t n_prompt, int32_t max_tokens);
+                         int32_t n_prompt, int32_t max_tokens, int with_adapters);
 void weft__slots_token(weft__slots *slots, int32_t slot, int32_t token);
 void weft__slots_give(weft__slots *slots, int32_t slot);
 
@@ -208,6 +209,7 @@ typedef struct weft__choice {
     const weft__prompt *prompt;
     uint64_t request;
     int submitted, began, finished;
+    int with_adapters;
     weft_detok *detok;
     struct weft__stop *stop;
     weft__text text; /* all that is certain */

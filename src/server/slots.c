@@ -31,7 +31,7 @@ void weft__slots_free(weft__slots *s)
 }
 
 int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
-                         int32_t n_prompt, int32_t max_tokens)
+                         int32_t n_prompt, int32_t max_tokens, int with_adapters)
 {
     pthread_mutex_lock(&s->lock);
     int32_t at = -1;
@@ -48,6 +48,7 @@ int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const ch
         slot->n_tokens = slot->n_prompt = n;
         slot->n_decoded = 0;
         slot->max_tokens = max_tokens;
+        slot->with_adapters = with_adapters;
     }
     pthread_mutex_unlock(&s->lock);
     return at;
@@ -113,6 +114,7 @@ static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, i
     *tokens = NULL;
     if (slot->busy) st = WEFT_STATE;
     else if (!slot->n_tokens || is_others(slot, tenant)) st = WEFT_NOT_FOUND;
+    else if (slot->with_adapters) st = WEFT_UNSUPPORTED;
     else {
         memcpy(owner, slot->tenant, sizeof slot->tenant);
         *tokens = weft__alloc_array((size_t)*n, sizeof **tokens);
@@ -122,6 +124,9 @@ static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, i
     pthread_mutex_unlock(&s->lock);
     if (st == WEFT_STATE) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
     else if (st == WEFT_NOT_FOUND) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to save", id);
+    else if (st == WEFT_UNSUPPORTED)
+        weft__fault_set(fault, 400, "id_slot", "slot %d ran with adapters; only what the model alone has computed can be saved",
+                        id);
     else if (st) weft__fault_set(fault, 503, NULL, "no memory for the tokens of slot %d", id);
     return st;
 }
@@ -165,7 +170,7 @@ static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const in
     pthread_mutex_lock(&s->lock);
     weft_status st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
     if (!st) {
-        slot->n_prompt = slot->n_decoded = 0;
+        slot->n_prompt = slot->n_decoded = slot->with_adapters = 0;
         slot->n_tokens = n < s->n_ctx ? n : s->n_ctx;
         memcpy(slot->tokens, tokens, (size_t)slot->n_tokens * sizeof *tokens);
         snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);

@@ -389,7 +389,8 @@ static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
            n, w.n_asked, w.n_hits, (unsigned long long)stats.n_rows_decode, (unsigned long long)stats.n_steps,
            (unsigned long long)stats.adapter_loads, (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > w.n_asked / 10);
-    assert_true(n_flights == 1 ||
+    /* A few sequences may never meet. */
+    assert_true(n_flights == 1 || n < 10 ||
                 stats.n_steps * 10 < (uint64_t)w.n_asked * 38); /* some ran side by side: alone, each takes four */
     weft_engine_free(&w.engine);
     weft_engine_free(&w.plain);

@@ -91,7 +91,24 @@ class Curl(unittest.TestCase):
         self.assertEqual(self.json("/detokenize", {"tokens": tokens})["content"].strip(), "Lily liked her ball.")
         self.assertEqual(self.json("/tokenize", {"content": "Lily liked her ball.", "add_special": True})["tokens"], [1] + tokens)
         pieces = self.json("/tokenize", {"content": "Lily", "with_pieces": True})["tokens"]
+        parts = self.json("/tokenize", {"content": ["Lily liked", " her ball."], "add_special": True})["tokens"]  # one text, as with ids among them
+        self.assertEqual(parts.count(1), 1)
+        self.assertEqual(len(self.json("/tokenize", {"content": ["a"] * 200})["tokens"]), 200 * len(self.json("/tokenize", {"content": ["a"]})["tokens"]))
+        self.curl("/tokenize", {"content": ["a", ["b"]]}, status=400)
         self.assertEqual("".join(p["piece"] for p in pieces).strip(), "Lily")
+
+    def test_offsets_of_a_prompt_of_ids(self):
+        """The text of [BOS, " Lily", ...] has no blank before Lily; what follows keeps its place all the same."""
+        text = "Lily liked her ball."
+        ids = self.json("/tokenize", {"content": text, "add_special": True})["tokens"]
+        a = self.json("/v1/completions", {"prompt": ids, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0})["choices"][0]
+        self.assertTrue(a["text"].startswith("<s>" + text), a["text"])
+        pieces = [p["piece"] for p in self.json("/tokenize", {"content": text, "with_pieces": True})["tokens"]]
+        at, wanted = 3 - 1, []  # behind <s>, and less the blank
+        for piece in pieces:
+            wanted.append(max(at, 3))
+            at += len(piece)
+        self.assertEqual(a["logprobs"]["text_offset"][:len(ids)], [0, *wanted])
 
     def test_apply_template(self):
         messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Tell of Lily."}]

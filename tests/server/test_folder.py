@@ -66,6 +66,20 @@ class Folder(unittest.TestCase):
             real.serve("--alias", "gpt-4", "--adapter", "gpt-4=" + adapter).kill()  # it is read at once
         self.assertIn("'gpt-4' has a name of the model itself", str(refused.exception))
 
+    def test_a_slot_that_ran_with_adapters_is_not_saved(self):
+        """What is cached of its tokens is the adapter's: nothing that the model alone has computed of them is given out for it."""
+        adapter = os.path.join(self.folder, "adapter.gguf")
+        write_adapter(adapter)
+        server = real.serve("--adapter", "zero=" + adapter, "--store", os.path.join(self.folder, "store"))
+        body = {"prompt": "Once upon a time there was a cat " * 12, "n_predict": 4, "id_slot": 0}
+        for more, status in (({}, 200), ({"lora": [{"id": 0, "scale": 1}]}, 400), ({}, 200)):
+            self.assertEqual(server.post("/completion", {**body, **more}).status, 200)
+            said = server.post("/slots/0?action=save", {"filename": "kept"})
+            self.assertEqual(said.status, status, said.body)
+            if status == 400:
+                self.assertIn("ran with adapters", said.json["error"]["message"])
+        real.checked_stop(server)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

@@ -132,6 +132,8 @@ class Refusals(Case):
             answer = self.server.post("/tokenize", body)
             self.assertEqual(answer.status, 413, answer.body)
             self.assertIn("too many values", answer.json["error"]["message"])
+        answer = self.server.post("/lora-adapters", b"[" + b"{}," * 1000000 + b"0]")
+        self.assertEqual(answer.status, 413, answer.body)
         self.assertEqual(self.server.post("/tokenize", b'{"content":"x","z":[' + b"[]," * 50000 + b"0]}").status, 200)
 
     def test_a_body_is_let_go_when_it_was_read(self):

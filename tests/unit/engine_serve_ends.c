@@ -124,6 +124,54 @@ static void a_late_request_fails_and_says_so(void **state)
     weft_model_close(&model);
 }
 
+/* Who has gone is told before who came in its place, also where both happen between two steps. */
+static atomic_int told;
+typedef struct in_order {
+    answer a;
+    int began, finished; /* the how manieth event */
+} in_order;
+
+static int note_order(void *arg, const weft_event *event)
+{
+    in_order *o = arg;
+    if (event->kind == WEFT_EVENT_BEGAN) o->began = atomic_fetch_add(&told, 1);
+    if (event->kind == WEFT_EVENT_TOKEN) usleep(2000);
+    if (event->kind != WEFT_EVENT_FINISHED) return 0;
+    o->finished = atomic_fetch_add(&told, 1);
+    return on_event(&o->a, event);
+}
+
+static void who_goes_is_told_before_who_comes(void **state)
+{
+    enum { N = 4 };
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    p.n_slots = 1;
+    weft_engine *e = open_engine(model, &p);
+    static in_order all[N];
+    ask q;
+    uint64_t id;
+    atomic_store(&told, 1);
+    the_hall.n_left += N;
+    for (int i = 0; i < N; i++) {
+        all[i] = (in_order){.a = {.hall = &the_hall}};
+        simple(&q, 20, 60);
+        q.p.tokens = q.tokens;
+        q.p.ignore_end = 1;
+        q.p.deadline_ms = i < N - 1 ? 30 * (uint32_t)(i + 1) : 0; /* while it runs: the next takes its place */
+        q.p.event = note_order;
+        q.p.arg = &all[i];
+        assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, NULL), WEFT_OK);
+    }
+    wait_all();
+    for (int i = 1; i < N; i++)
+        if (all[i].began) assert_true(all[i].began > all[i - 1].finished);
+    assert_true(all[N - 1].began);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* ---- refusals ---- */
 
 static void what_cannot_work_is_refused_by_name(void **state)
@@ -296,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_request_ends_with_the_step_that_it_is_cancelled_in),
         cmocka_unit_test(a_crowd_of_threads_loses_nothing),
         cmocka_unit_test(a_late_request_fails_and_says_so),
+        cmocka_unit_test(who_goes_is_told_before_who_comes),
         cmocka_unit_test(what_cannot_work_is_refused_by_name),
         cmocka_unit_test(a_full_queue_says_when_to_come_back),
         cmocka_unit_test(draining_refuses_what_is_new_and_ends_what_is_old),

@@ -114,6 +114,15 @@ static void a_large_copy_waits_for_nobody_and_is_whole(void **state)
     weft_model_close(&model);
 }
 
+/* The engine does nothing else until all are submitted. */
+static atomic_int all_submitted;
+
+static int slowly_from_then(void *arg, const weft_event *event)
+{
+    while (!atomic_load(&all_submitted)) usleep(200);
+    return slowly(arg, event);
+}
+
 /* One whose prefix was read from the disk, and for which the scheduler has no room yet, ends at its deadline: not when there is room. */
 static void a_request_with_a_stored_prefix_can_be_late(void **state)
 {
@@ -123,7 +132,7 @@ static void a_request_with_a_stored_prefix_can_be_late(void **state)
     weft_model *model = tiny(0);
     weft_engine_params p = small();
     ask q, others;
-    answer a, late, other[QUEUED];
+    answer a, late, refused, other[QUEUED];
     assert_non_null(mkdtemp(folder));
     p.store_dir = folder;
     p.n_slots = 1;
@@ -136,10 +145,16 @@ static void a_request_with_a_stored_prefix_can_be_late(void **state)
     simple(&others, 20, 120);
     for (int i = 0; i < 20; i++) others.tokens[i] = 30 + i;
     others.p.ignore_end = 1;
-    others.p.event = slowly;
-    for (int i = 0; i < QUEUED; i++) assert_int_equal(submit(e, &others, &other[i], NULL), WEFT_OK);
+    others.p.event = slowly_from_then;
+    atomic_store(&all_submitted, 0);
+    for (int i = 0; i < QUEUED - 2; i++) assert_int_equal(submit(e, &others, &other[i], NULL), WEFT_OK);
     q.p.deadline_ms = 20;
     assert_int_equal(submit(e, &q, &late, NULL), WEFT_OK);
+    for (int i = QUEUED - 2; i < QUEUED; i++)
+        assert_int_equal(submit(e, &others, &other[i], NULL), WEFT_OK); /* before it was read */
+    weft_status more = submit(e, &q, &refused, NULL);
+    atomic_store(&all_submitted, 1);
+    assert_int_equal(more, WEFT_BUSY); /* those that wait for the disk count in the client's share */
     pthread_mutex_lock(&the_hall.lock);
     while (!late.n_finished) pthread_cond_wait(&the_hall.left, &the_hall.lock);
     assert_int_equal(other[0].n_finished, 0);

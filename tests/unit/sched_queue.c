@@ -146,8 +146,8 @@ static void a_flood_is_forgotten(void **state)
     double first[2], last = 0;
     uint64_t id;
     for (int round = 0; round < 2; round++) {
-        while (weft__sched_has_room(w.sched, 1)) assert_int_equal(world_submit(&w, world_add(&w, 1, 0, 4, 8)), WEFT_OK);
-        for (int i = 0; i < 1000; i++) assert_false(weft__sched_has_room(w.sched, 1));
+        while (weft__sched_has_room(w.sched, 1, 0, 0)) assert_int_equal(world_submit(&w, world_add(&w, 1, 0, 4, 8)), WEFT_OK);
+        for (int i = 0; i < 1000; i++) assert_false(weft__sched_has_room(w.sched, 1, 0, 0));
         assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &first[round], NULL), WEFT_BUSY);
         for (int i = 0; i < 5000; i++) assert_int_equal(weft__sched_submit(w.sched, &q, w.now_us, &id, &last, NULL), WEFT_BUSY);
         assert_true(last > 10 && last <= 60 && weft__sched_retry_after(w.sched, w.now_us) <= 60);
