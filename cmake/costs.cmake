@@ -17,6 +17,9 @@ set(weft_of_one_thread
     graph_build graph_plan model_hf kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
     server_stop server_peer server_fields)
 
+# Programs that claim a time, where programs are not slow: nobody runs beside them then.
+set(weft_of_time sample text_speed text_grammar_limits)
+
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
     get_property(tests DIRECTORY PROPERTY TESTS)
@@ -31,6 +34,9 @@ function(weft_costs)
             math(EXPR limit "240 + 12 * ${seconds}")
         else()
             math(EXPR limit "60 + 5 * ${seconds}")
+            if(test IN_LIST weft_of_time)
+                set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
+            endif()
         endif()
         set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
         if(WEFT_SANITIZE STREQUAL thread AND test IN_LIST weft_of_one_thread)
