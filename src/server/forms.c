@@ -307,15 +307,27 @@ int weft__is_one_prompt(const weft__json *v)
     return 0;
 }
 
+static int check_text_or_array(const char *name, const weft__json *v, weft__fault *fault)
+{
+    int kind = weft__json_kind_of(v);
+    if (kind == WEFT__JSON_STRING || kind == WEFT__JSON_ARRAY) return 1;
+    return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
+}
+
+/* One text, in pieces or not; no tokens are some, too, as llama.cpp says. */
+static int read_content(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    if (!check_text_or_array(name, v, fault)) return 0;
+    return weft__json_kind_of(v) == WEFT__JSON_STRING || check_ids(ask, name, v, 1, fault);
+}
+
 static int read_prompts(weft__ask *ask, const char *name, const weft__json *v, int mixed, weft__fault *fault)
 {
     size_t n = weft__json_size(v);
+    if (!check_text_or_array(name, v, fault)) return 0;
     if (weft__json_kind_of(v) == WEFT__JSON_STRING) return 1;
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY)
-        return weft__fault_set(fault, 400, name, "'%s' must be a string, an array of strings, or an array of token ids", name);
-    if (!n && ask->form == &weft__form_tokenize) return 1; /* no tokens, as llama.cpp says */
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
-    if (weft__is_one_prompt(v) || ask->form == &weft__form_tokenize) return check_ids(ask, name, v, mixed, fault);
+    if (weft__is_one_prompt(v)) return check_ids(ask, name, v, mixed, fault);
     int embeds = ask->form == &weft__form_embeddings || ask->form == &weft__form_embedding;
     size_t most = embeds ? WEFT__MAX_INPUTS : WEFT__MAX_N;
     if (n > most) return weft__fault_set(fault, 400, name, "'%s' must have at most %zu prompts, not %zu", name, most, n);
@@ -705,7 +717,7 @@ static const weft__field completion_fields[] = {
 };
 
 static const weft__field tokenize_fields[] = {
-    JSON("content", 0, content, "string, or array of strings and token ids", read_prompt_llama),
+    JSON("content", 0, content, "string, or array of strings and token ids", read_content),
     BOOL("add_special", add_special, 0),
     BOOL("parse_special", parse_special, 1),
     BOOL("with_pieces", with_pieces, 0),

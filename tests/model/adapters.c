@@ -132,9 +132,12 @@ typedef struct answer {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 
+enum { PAUSE_US = CLAIMS_REPEATED(0, 0, 3000) }; /* after a token: of few requests enough are to run side by side */
+
 static int on_event(void *arg, const weft_event *e)
 {
     answer *a = arg;
+    if (PAUSE_US && e->kind == WEFT_EVENT_TOKEN) usleep(PAUSE_US);
     if (e->kind == WEFT_EVENT_TOKEN && a->n < N_ANSWER) {
         a->token[a->n] = e->token;
         a->logprob[a->n++] = e->logprob;
@@ -389,8 +392,7 @@ static void check_prefixes(int n, int n_flights, uint64_t adapter_bytes)
            n, w.n_asked, w.n_hits, (unsigned long long)stats.n_rows_decode, (unsigned long long)stats.n_steps,
            (unsigned long long)stats.adapter_loads, (unsigned long long)stats.adapter_evictions);
     assert_true(n < 100 || w.n_hits > w.n_asked / 10);
-    /* A few sequences may never meet. */
-    assert_true(n_flights == 1 || n < 10 ||
+    assert_true(n_flights == 1 ||
                 stats.n_steps * 10 < (uint64_t)w.n_asked * 38); /* some ran side by side: alone, each takes four */
     weft_engine_free(&w.engine);
     weft_engine_free(&w.plain);

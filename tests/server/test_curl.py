@@ -91,11 +91,11 @@ class Curl(unittest.TestCase):
         self.assertEqual(self.json("/detokenize", {"tokens": tokens})["content"].strip(), "Lily liked her ball.")
         self.assertEqual(self.json("/tokenize", {"content": "Lily liked her ball.", "add_special": True})["tokens"], [1] + tokens)
         pieces = self.json("/tokenize", {"content": "Lily", "with_pieces": True})["tokens"]
+        self.assertEqual("".join(p["piece"] for p in pieces).strip(), "Lily")
         parts = self.json("/tokenize", {"content": ["Lily liked", " her ball."], "add_special": True})["tokens"]  # one text, as with ids among them
         self.assertEqual(parts.count(1), 1)
         self.assertEqual(len(self.json("/tokenize", {"content": ["a"] * 200})["tokens"]), 200 * len(self.json("/tokenize", {"content": ["a"]})["tokens"]))
         self.curl("/tokenize", {"content": ["a", ["b"]]}, status=400)
-        self.assertEqual("".join(p["piece"] for p in pieces).strip(), "Lily")
 
     def test_offsets_of_a_prompt_of_ids(self):
         """The text of [BOS, " Lily", ...] has no blank before Lily; what follows keeps its place all the same."""
