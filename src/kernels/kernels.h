@@ -35,6 +35,20 @@ typedef struct weft__act {
     int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
 } weft__act;
 
+/* What is read soon after a product, of whose time memory has a part to spare: while a kernel multiplies, it asks for a line of these
+ * bytes now and then. (Many asked for at once hold each other up.) Nothing depends on it. */
+typedef struct weft__range {
+    const uint8_t *at;
+    size_t n; /* bytes */
+} weft__range;
+
+typedef struct weft__ahead {
+    const weft__range *range; /* n of them are left, and of one that was begun [at, end) */
+    int n;
+    int lines; /* the kernel's own: lines per step of its inner loop */
+    const uint8_t *at, *end;
+} weft__ahead;
+
 typedef struct weft__matmul {
     const char *name; /* "matmul_q4_0_avx512vnni" */
     uint32_t dtype;   /* weft_dtype of W */
@@ -50,6 +64,9 @@ typedef struct weft__matmul {
     /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
      * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
     void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo);
+    /* The same, asking for `ahead` meanwhile (and using it up); NULL: run is all there is. */
+    void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
+                      int64_t ldo, weft__ahead *ahead);
 } weft__matmul;
 
 /* The kernel for a weight format: the highest tier of `tiers` (weft__cpu_tiers) that kernels.def lists. Never NULL for the

@@ -93,6 +93,26 @@ static void product_free(check *c, struct product *p)
     weft__free(p->ref);
 }
 
+/* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of pairs of panels, from two
+ * tiles of rows on. */
+static void check_ahead(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride,
+                        int64_t n, const void *act, int64_t m, const float *result, int64_t ldo)
+{
+    const uint8_t *soon = p->rows.p;
+    const weft__range ranges[] = {{soon, p->rows.n_bytes}, {soon, 0}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
+    weft__ahead ahead = {.range = ranges, .n = 4};
+    const size_t n_bytes = (size_t)(m * ldo) * 4;
+    guarded again = guarded_new(n_bytes, 4);
+    memset(again.p, 0xFF, n_bytes);
+    mm->run_ahead(panels, stride, n, p->k, act, m, (float *)again.p, ldo, &ahead);
+    if (memcmp(again.p, result, n_bytes)) check_fail(c, "not the same bits where something is asked for ahead");
+    if (ahead.range != ranges + 4 - ahead.n)
+        check_fail(c, "%d of 4 ranges are left to ask for, and it stands elsewhere", ahead.n);
+    if ((mm->dtype == WEFT_Q4_0 || mm->dtype == WEFT_Q8_0) && m >= 16 && n >= 2 * mm->panel_rows && ahead.n)
+        check_fail(c, "%d of 4 ranges were not asked for", ahead.n);
+    guarded_free(c, &again, "the output");
+}
+
 /* Runs m rows from x against n outputs, from panel `panel` on; out [m][n]. */
 static void multiply(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride, int64_t n,
                      const float *x, int64_t m, float *out)
@@ -105,6 +125,7 @@ static void multiply(check *c, const struct product *p, const weft__matmul *mm, 
         mm->act->put(x + row * p->k, p->k, row, m, act.p);
     }
     mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
+    if (mm->run_ahead) check_ahead(c, p, mm, panels, stride, n, act.p, m, (float *)result.p, n + GAP);
     for (int64_t i = 0; i < m; i++) {
         const float *row = (float *)result.p + i * (n + GAP);
         memcpy(out + i * n, row, (size_t)n * 4);

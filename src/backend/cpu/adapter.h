@@ -61,6 +61,16 @@ static inline uint8_t *weft__cpu_h(const weft_program *p, int64_t row, int mat)
     return p->h + ((size_t)row * WEFT__CPU_H_MATS + (size_t)mat) * WEFT__CPU_H_BYTES;
 }
 
+/* The rows of n, of more than a tile, that a thread prepares, and makes h of: [first, last). */
+static inline void weft__cpu_prepares(const weft_program *p, const weft__cpu_linear *l, int64_t n, int thread, int64_t *first,
+                                      int64_t *last)
+{
+    const int64_t tile = l->input.tile, n_tiles = (n + tile - 1) / tile;
+    *first = weft__cpu_share(n_tiles, thread, p->n_threads) * tile;
+    *last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * tile;
+    if (*last > n) *last = n;
+}
+
 /* Rows whose forms were prepared together: rows [row, row + n) of the step, at acts. */
 typedef struct weft__cpu_prepared {
     const uint8_t *acts;
@@ -85,7 +95,8 @@ struct weft__cpu_delta {
     const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
     int64_t row, n;      /* the block has rows [row, row + n) */
     int32_t expert;
-    uint32_t after; /* h is there when so many shares of it were made (weft__cpu_await) */
+    weft__cpu_ahead *ahead; /* the thread's, or NULL */
+    uint32_t after;         /* h is there when so many shares of it were made (weft__cpu_await) */
 };
 
 /* This thread's share of h is made. Returns what to wait for: by then it most likely has happened. */
@@ -93,6 +104,16 @@ uint32_t weft__cpu_arrive(weft_program *p, int thread);
 
 /* The groups of all rows of step s; rows [row, row + n) of them. */
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n);
+/* Where the B of outputs from `first` on lies. */
+static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int64_t first)
+{
+    return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
+}
+
+/* What the thread asks for while it computes its outputs of step s in n_products products; NULL where that is of no use. */
+weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread, int n_products);
+/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. NULL: nothing. */
+weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
                       int64_t last, float *out, int64_t ldo);

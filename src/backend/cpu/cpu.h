@@ -32,6 +32,7 @@ enum {
     WEFT__CPU_MAX_SPLITS = 1024,     /* splits of one query's context: a million tokens */
     WEFT__CPU_SHARED_STATES = 32768, /* (query, split) states when splits are shared between threads */
     WEFT__CPU_GLU_FLOATS = 32768,    /* a thread's block of `up` outputs before they meet their gates */
+    WEFT__CPU_AHEAD = 64,            /* A's, and B's, that are asked for early */
     WEFT__CPU_UNIT = 16              /* outputs are split between threads at multiples of it: a cache line of floats */
 };
 
@@ -154,6 +155,17 @@ typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
 /* ---- programs ---- */
 
 /* One thread's scratch; each pointer has the room that the largest step needs. */
+/* What a thread asks for while it multiplies (ahead.c): the rest of the A's that it will read, over how many products they are spread, and the
+ * list that the product at hand is given. */
+typedef struct weft__cpu_ahead {
+    weft__range a[WEFT__CPU_AHEAD];
+    int n, next;    /* of them; the first that was not all asked for */
+    size_t n_bytes; /* of theirs that are left */
+    int n_products;
+    weft__ahead list;
+    weft__range range[2 * WEFT__CPU_AHEAD];
+} weft__cpu_ahead;
+
 typedef struct weft__cpu_thread {
     float *row;                  /* a normed row, a head */
     uint8_t *act;                /* prepared rows of its own */
@@ -167,7 +179,8 @@ typedef struct weft__cpu_thread {
     uint8_t *taken;               /* forms of a few rows of one adapter */
     float *h;                     /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
-    uint32_t n_shrunk;            /* what p->n_shrunk is when all threads have made as many shares as this one */
+    weft__cpu_ahead ahead;
+    uint32_t n_shrunk; /* what p->n_shrunk is when all threads have made as many shares as this one */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */
@@ -292,12 +305,14 @@ static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset
 {
     for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
 }
-/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. */
+/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: what to ask for meanwhile, or NULL. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
-                                      const size_t *offset, int64_t n, float *out, int64_t ldo)
+                                      const size_t *offset, int64_t n, float *out, int64_t ldo, weft__ahead *ahead)
 {
     const uint8_t *panels = m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
-    m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
+    if (ahead && m->mm->run_ahead)
+        m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
+    else m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);

@@ -212,11 +212,6 @@ static void await(const weft_program *p, uint32_t after)
         if (i > 1000) sched_yield();
 }
 
-static const uint8_t *b_of(const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int64_t first)
-{
-    return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
-}
-
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n)
 {
     const weft__cpu_groups *g = groups_of(p, rows);
@@ -231,7 +226,7 @@ static void expand_rows(const weft_program *p, const weft_adapter *a, const weft
     for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
     if (pair->rank == 0) return;
     for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
-    a->expand->run(b_of(a, pair, expert, first), last - first, pair->rank, h, n, y);
+    a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y);
 }
 
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
@@ -246,7 +241,7 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         int n = 0;
         if (g + 1 < d->n_groups) {
             const weft_adapter *next = d->group[g + 1].adapter;
-            if (next->pair[m->id].rank) fetch(b_of(next, &next->pair[m->id], d->expert, first), AHEAD_B);
+            if (next->pair[m->id].rank) fetch(weft__cpu_b(next, &next->pair[m->id], d->expert, first), AHEAD_B);
         }
         if (pair->rank == 0 && !pair->gain) continue;
         for (int32_t i = 0; i < group->n; i++) {

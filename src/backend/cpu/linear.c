@@ -6,8 +6,9 @@
 #include "backend/cpu/adapter.h"
 
 enum {
-    BLOCK = 128, /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel */
-    AHEAD = 4    /* rows for which residuals are fetched in advance */
+    BLOCK = 128,      /* outputs are claimed by so many together: a multiple of WEFT__CPU_UNIT and of every panel; */
+    BLOCK_ROWS = 256, /* or, of fewer rows, by as many more. (What is read at once of each B is long then.) */
+    AHEAD = 4         /* rows for which residuals are fetched in advance */
 };
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
@@ -63,8 +64,9 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
                         &r.delta, y, width);
         return;
     }
-    weft__cpu_multiply(&l->m[o.i], 0, o.first, o.last, r.acts, r.offset, r.n, y, width);
-    weft__cpu_expand(p, &r.delta, &l->m[o.i], o.i, o.first, o.last, y, width);
+    const weft__cpu_matrix *m = &l->m[o.i];
+    weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, weft__cpu_ahead_of(&r.delta, m, o.first, o.last));
+    weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }
 
@@ -90,15 +92,21 @@ static void multiply_share(weft_program *p, const weft__cpu_linear *l, int threa
 
 /* ---- blocks: with many rows, a share is large enough to be taken over in parts ---- */
 
-/* Block number b of a thread's share; 0 when it has fewer. */
-static int block_of(const weft__cpu_linear *l, int owner, int64_t b, outputs *o)
+/* Outputs of a block of n rows. */
+static int64_t block_outputs(int64_t n)
+{
+    return n < BLOCK_ROWS ? BLOCK_ROWS / n * BLOCK : BLOCK;
+}
+
+/* Block number b of a thread's share, of `size` outputs; 0 when it has fewer. */
+static int block_of(const weft__cpu_linear *l, int owner, int64_t b, int64_t size, outputs *o)
 {
     for (int i = 0; i < n_columns(l); i++) {
         *o = share_of(l, owner, i);
-        int64_t n = (o->last - o->first + BLOCK - 1) / BLOCK;
+        int64_t n = (o->last - o->first + size - 1) / size;
         if (b < n) {
-            o->first += b * BLOCK;
-            if (o->first + BLOCK < o->last) o->last = o->first + BLOCK;
+            o->first += b * size;
+            if (o->first + size < o->last) o->last = o->first + size;
             return 1;
         }
         b -= n;
@@ -115,8 +123,18 @@ static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thre
         int owner = (thread + k) % p->n_threads;
         atomic_int *next = &claims[owner].next;
         outputs o;
-        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), &o)) multiply(p, l, thread, o, r);
+        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), block_outputs(r.n), &o))
+            multiply(p, l, thread, o, r);
     }
+}
+
+/* How many products a thread's own blocks of n rows are. */
+static int n_products(const weft__cpu_linear *l, int thread, int64_t n)
+{
+    int blocks = 0;
+    outputs o;
+    while (block_of(l, thread, blocks, block_outputs(n), &o)) blocks++;
+    return l->activation == WEFT_ACT_NONE ? blocks : 2 * blocks;
 }
 
 /* Does an adapter of this step have an A for the node? */
@@ -154,11 +172,10 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         return;
     }
     uint8_t *acts = p->shared->data;
-    int64_t n_tiles = (n + in->tile - 1) / in->tile;
-    int64_t first = weft__cpu_share(n_tiles, thread, p->n_threads) * in->tile;
-    int64_t last = weft__cpu_share(n_tiles, thread + 1, p->n_threads) * in->tile;
+    int64_t first, last;
     int delta = has_delta(p, s, l);
-    for (int64_t r = first, end; r < last && r < n; r = end) { /* this thread's rows of one chunk */
+    weft__cpu_prepares(p, l, n, thread, &first, &last);
+    for (int64_t r = first, end; r < last; r = end) { /* this thread's rows of one chunk */
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
         uint8_t *to = acts + (size_t)c * in->chunk_bytes;
         end = begin + rows < last ? begin + rows : last;
@@ -168,11 +185,13 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__cpu_claim *claims = p->claims;
     for (int64_t c = 0; c * in->chunk < n; c++)
         atomic_store_explicit(&claims[c * p->n_threads + thread].next, 0, memory_order_relaxed);
+    weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread, n_products(l, thread, n));
     weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
-        multiply_blocks(p, l, thread, claims,
-                        (rows_at){acts, in->chunk_offset, begin, rows, weft__cpu_delta_of(p, s->rows, begin, rows)});
+        weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
+        d.ahead = ahead;
+        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows, d});
     }
 }
 

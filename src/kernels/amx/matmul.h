@@ -169,7 +169,7 @@ static inline void amx_run(int f, mm_pairs_fn block, const weft__matmul *few, co
         amx_begin();
         for (int64_t c = 0; c < whole; c += chunk)
             mm_run_blocks(f, block, 1, panels, stride, n_out, mm_spans(f, k), act, c, whole - c < chunk ? whole : c + chunk, out,
-                          ldo);
+                          ldo, NULL);
         _tile_release(); /* a thread without tiles is switched sooner */
     }
     if (m > whole) {

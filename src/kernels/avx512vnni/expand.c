@@ -48,7 +48,7 @@ static size_t h_bytes(int64_t rank)
 static void h_put(uint32_t f, const float *h, int64_t rank, uint8_t *to)
 {
     uint32_t most = 0;
-    int32_t sum = 0;
+    __m256i sum = _mm256_setzero_si256();
     for (int64_t i = 0; i < rank; i++) {
         uint32_t bits = weft__f32_bits(h[i]) & 0x7FFFFFFF;
         most = bits > most ? bits : most;
@@ -56,44 +56,45 @@ static void h_put(uint32_t f, const float *h, int64_t rank, uint8_t *to)
     float amax = weft__f32_from_bits(most), scale = most < 0x7F800000 ? amax / 127 : NAN;
     double inverse = amax > 0 && most < 0x7F800000 ? 127.0 / amax : 0;
     memset(to + HEAD, 0, h_bytes(rank) - HEAD);
-    for (int64_t i = 0; i < rank && inverse > 0; i++) {
-        int c = (int)_mm_cvtsd_si32(_mm_set_sd(h[i] * inverse));
-        to[HEAD + i] = (uint8_t)(int8_t)c;
-        sum += c;
+    for (int64_t i = 0; i < rank && inverse > 0; i += 8) {
+        __m256 x = _mm256_maskz_loadu_ps((__mmask8)(rank - i < 8 ? (1 << (rank - i)) - 1 : 255), h + i);
+        __m256i c = _mm512_cvtpd_epi32(_mm512_mul_pd(_mm512_cvtps_pd(x), _mm512_set1_pd(inverse)));
+        _mm_storel_epi64((__m128i *)(to + HEAD + i), _mm256_cvtepi32_epi8(c));
+        sum = _mm256_add_epi32(sum, c);
     }
-    int32_t bias = (f == WEFT_Q8_0 ? -128 : -8) * sum;
+    __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    half = _mm_hadd_epi32(half, half);
+    int32_t bias = (f == WEFT_Q8_0 ? -128 : -8) * _mm_cvtsi128_si32(_mm_hadd_epi32(half, half));
     memcpy(to, &scale, sizeof scale);
     memcpy(to + 4, &bias, sizeof bias);
+}
+
+/* The sums of a row's products with one panel; x: h's codes, a register for each of n_regs. */
+MM_INLINE vi products(uint32_t f, int64_t n_regs, const uint8_t *codes, const uint8_t *h)
+{
+    vi low = vi_word(h + 4), high = _mm512_setzero_si512();
+    UNROLL for (int64_t i = 0; i < n_regs; i++)
+    {
+        const uint8_t *x = h + HEAD + i * reg_ranks(f);
+        vi w = vi_load(codes + i * REG);
+        if (f == WEFT_Q8_0) {
+            low = mm_dot_word(low, w, x);
+        } else {
+            low = mm_dot_word(low, vi_and(w, vi_bytes(0x0F)), x);
+            high = mm_dot_word(high, vi_and(w, vi_bytes(0xF0)), x + 4); /* sixteen times the codes */
+        }
+    }
+    return f == WEFT_Q8_0 ? low : vi_add32(low, _mm512_srai_epi32(high, 4)); /* exact */
 }
 
 /* One panel times n_rows rows, all 16 outputs or n. */
 MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h, float *const *y,
                          int64_t at, int n)
 {
-    vi low[TOGETHER], high[TOGETHER];
-    UNROLL for (int t = 0; t < n_rows; t++)
-    {
-        low[t] = vi_word((const uint8_t *)h[t] + 4);
-        high[t] = _mm512_setzero_si512();
-    }
-    for (int64_t i = 0; i < n_regs; i++) {
-        vi w = vi_load(panel + EX_SCALES + i * REG);
-        UNROLL for (int t = 0; t < n_rows; t++)
-        {
-            const uint8_t *codes = (const uint8_t *)h[t] + HEAD + i * reg_ranks(f);
-            if (f == WEFT_Q8_0) {
-                low[t] = mm_dot_word(low[t], w, codes);
-            } else {
-                low[t] = mm_dot_word(low[t], vi_and(w, vi_bytes(0x0F)), codes);
-                high[t] = mm_dot_word(high[t], vi_and(w, vi_bytes(0xF0)), codes + 4); /* sixteen times the codes */
-            }
-        }
-    }
     vf scale = vf_load_eighths(panel, 0);
     UNROLL for (int t = 0; t < n_rows; t++)
     {
-        if (f != WEFT_Q8_0) low[t] = vi_add32(low[t], _mm512_srai_epi32(high[t], 4)); /* exact */
-        vf s = vf_mul(scale, vf_word(h[t])), x = vf_from_int(low[t]);
+        vf s = vf_mul(scale, vf_word(h[t])), x = vf_from_int(products(f, n_regs, panel + EX_SCALES, h[t]));
         if (n == WEFT__EXPAND_ROWS) {
             vf_store(y[t] + at, vf_fma(x, s, vf_load(y[t] + at)));
         } else {
@@ -102,15 +103,30 @@ MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n
     }
 }
 
-MM_INLINE void rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h,
+MM_INLINE void rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel, int64_t n_out, const void *const *h,
                     float *const *y)
 {
+    const size_t bytes = EX_SCALES + (size_t)n_regs * REG;
+    const uint8_t *const last = panel + (size_t)(ex_groups(n_out, WEFT__EXPAND_ROWS) - 1) * bytes;
+    int64_t at = 0;
+    for (; at + WEFT__EXPAND_ROWS <= n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
+        const uint8_t *ahead = panel + AHEAD < last ? panel + AHEAD : last; /* what lies behind is others' */
+        UNROLL for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        one_panel(f, n_rows, panel, n_regs, h, y, at, WEFT__EXPAND_ROWS);
+    }
+    if (at < n_out) one_panel(f, n_rows, panel, n_regs, h, y, at, (int)(n_out - at));
+}
+
+/* Loops over ranks that usual adapters have are unrolled. */
+MM_INLINE void some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t *panel, int64_t n_out, const void *const *h,
+                         float *const *y)
+{
     const int64_t n_regs = ex_groups(rank, reg_ranks(f));
-    const size_t bytes = panel_bytes(f, rank);
-    for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + AHEAD + l, _MM_HINT_T0);
-        int64_t left = n_out - at;
-        one_panel(f, n_rows, panel, n_regs, h, y, at, left < WEFT__EXPAND_ROWS ? (int)left : WEFT__EXPAND_ROWS);
+    switch (n_regs) {
+    case 1: rows(f, n_rows, 1, panel, n_out, h, y); break;
+    case 2: rows(f, n_rows, 2, panel, n_out, h, y); break;
+    case 4: rows(f, n_rows, 4, panel, n_out, h, y); break;
+    default: rows(f, n_rows, n_regs, panel, n_out, h, y); break;
     }
 }
 
@@ -118,10 +134,10 @@ MM_INLINE void run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, 
 {
     for (; m > 0; m -= TOGETHER, h += TOGETHER, y += TOGETHER) {
         switch (m) {
-        case 1: rows(f, 1, panels, n_out, rank, h, y); break;
-        case 2: rows(f, 2, panels, n_out, rank, h, y); break;
-        case 3: rows(f, 3, panels, n_out, rank, h, y); break;
-        default: rows(f, 4, panels, n_out, rank, h, y); break;
+        case 1: some_rows(f, 1, rank, panels, n_out, h, y); break;
+        case 2: some_rows(f, 2, rank, panels, n_out, h, y); break;
+        case 3: some_rows(f, 3, rank, panels, n_out, h, y); break;
+        default: some_rows(f, 4, rank, panels, n_out, h, y); break;
         }
     }
 }

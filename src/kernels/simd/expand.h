@@ -57,8 +57,10 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
                        float *const *y)
 {
     const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
+    const uint8_t *const last = panel + (size_t)(ex_groups(n_out, WEFT__EXPAND_ROWS) - 1) * bytes;
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)panel + EX_AHEAD + l, _MM_HINT_T0);
+        const uint8_t *ahead = panel + EX_AHEAD < last ? panel + EX_AHEAD : last; /* what lies behind is others' */
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
             ex_part(f, n_rows, panel + head + ex_offset(f, r), panel, r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);

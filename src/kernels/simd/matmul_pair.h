@@ -101,7 +101,7 @@ MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const 
 /* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
  * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. */
 MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a, int more,
-                         const char *next, int lines, float *out, int64_t ldo)
+                         const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[2][MM_TILE];
@@ -125,6 +125,7 @@ MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 vf d[2];
+                if (ahead && h == 1) mm_fetch_ahead(ahead);
                 if (!pair_has_table(f)) {
                     UNROLL for (int p = 0; p < 2; p++)
                     {
@@ -158,8 +159,8 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
         const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
         if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            pair_tile(f, w, b->stride, b->n_spans, table, b->act + i * b->row_bytes, b->more, next, lines, out + i * ldo + n,
-                      ldo);
+            pair_tile(f, w, b->stride, b->n_spans, table, b->act + i * b->row_bytes, b->more, next, lines, b->ahead,
+                      out + i * ldo + n, ldo);
     }
     return n;
 }

@@ -332,8 +332,36 @@ typedef struct mm_block {
     int64_t n_spans;
     const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
     int64_t row_bytes;
-    int more; /* sums go on from what is in out */
+    int more;           /* sums go on from what is in out */
+    weft__ahead *ahead; /* or NULL */
 } mm_block;
+
+/* Spreads what is asked for ahead over n steps. */
+static inline void mm_spread(weft__ahead *ahead, int64_t n)
+{
+    size_t lines = (size_t)n - 1;
+    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64;
+    ahead->lines = n > 0 ? (int)(lines / (size_t)n) : 0;
+    ahead->at = ahead->end = NULL;
+}
+
+/* A step's lines of it. */
+MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
+{
+    for (int l = 0; l < ahead->lines; l++, ahead->at += 64) {
+        if (ahead->at >= ahead->end) {
+            if (ahead->n == 0) {
+                ahead->lines = 0;
+                return;
+            }
+            ahead->at = ahead->range->at;
+            ahead->end = ahead->at + ahead->range->n;
+            ahead->range++;
+            ahead->n--;
+        }
+        _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
+    }
+}
 
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
@@ -373,12 +401,14 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 /* All blocks of a matrix with rows [c, end), full tiles, by `some`, which takes so many panels together. Returns how many outputs were
  * computed. */
 static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const uint8_t *panels, size_t stride, int64_t n_out,
-                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo)
+                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo,
+                                    weft__ahead *ahead)
 {
     const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
     const int64_t taken = together == 1 ? (n_out + MM_R - 1) / MM_R : n_out / (together * MM_R) * together; /* panels */
     const uint8_t *end_of_panels = panels + (size_t)taken * stride;
     int64_t done = 0;
+    if (ahead) mm_spread(ahead, taken / together * ((end - c) / MM_TILE) * n_spans * mm_steps(f));
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
         const mm_block b = {.w = panels + s * span_bytes,
@@ -387,7 +417,8 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const
                             .n_spans = last ? n_spans - s : at_once,
                             .act = act + s * mm_steps(f) * MM_TILE * MM_ROW_STEP,
                             .row_bytes = n_spans * mm_steps(f) * MM_ROW_STEP,
-                            .more = s > 0};
+                            .more = s > 0,
+                            .ahead = ahead};
         done = some(&b, n_out, c, end, out, ldo);
     }
     return done;
@@ -397,7 +428,7 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const
  * no such function, chunk by panel by tile. tiles[n - 1] serves n rows; pairs, full tiles where a chunk has two, which share the
  * fetching of a pair. */
 static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
-                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo, weft__ahead *ahead)
 {
     enum { ENOUGH = 2 * MM_TILE };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
@@ -406,7 +437,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
         if (pairs && end - c >= ENOUGH)
-            paired = mm_run_blocks(f, pairs, 2, panels, stride, n_out, n_spans, act, c, full, out, ldo);
+            paired = mm_run_blocks(f, pairs, 2, panels, stride, n_out, n_spans, act, c, full, out, ldo, ahead);
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
@@ -438,11 +469,16 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
     MM_PAIRS_FN(WEFT_##format, id)                                                                                               \
+    static void id##_run_ahead(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,          \
+                               float *out, int64_t ldo, weft__ahead *ahead)                                                      \
+    {                                                                                                                            \
+        static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
+        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo, ahead);            \
+    }                                                                                                                            \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \
     {                                                                                                                            \
-        static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo);                   \
+        id##_run_ahead(panels, stride, n_out, k, act, m, out, ldo, NULL);                                                        \
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
@@ -457,6 +493,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         .panel_bytes = id##_panel_bytes,                                                                                         \
         .pack = pack_fn,                                                                                                         \
         .run = id##_run,                                                                                                         \
+        .run_ahead = MM_DOT32 ? id##_run_ahead : NULL,                                                                           \
     };
 
 #endif
