@@ -2,7 +2,7 @@
  * weights, and for how long each of their tokens is late while a file is read and packed.
  *
  * bench_adapter_load [--shape S] [--type T] [-t THREADS] [-r LOADS] [-s STREAMS] [--json] [--check]. --check: exit status 1 where the latest
- * token of a load is later than the limit, in the median of the loads. A token comes with every step; its delay is
+ * token while adapters are loaded is later, by more than the limit, than the latest of as long a time without. A token comes with every step; its delay is
  * the time since the one before it, less the median of such times without loading. Loads and stretches of the same length without
  * alternate, so that what the machine's other guests do shows in both. Owner: the main thread loads; the engine's notes the times. */
 #include <math.h>
@@ -215,21 +215,25 @@ static void print(const bench *b, const char *name, const times *t, double usual
     if (b->json)
         printf(
             "{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
-            "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
-            name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+            "\"median_of_maxima_ms\":%.3f}\n",
+            name, t->n, usual, q[0], q[1], q[2], q[3], most);
     else
         printf(
-            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms (limit %.0f)\n",
-            name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
+            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms\n",
+            name, t->n, q[0], q[1], q[2], q[3], most);
 }
 
-/* What is left when the latest token of as long a time without loading is taken away: what the machine does by itself. */
-static void print_more(const bench *b, double *more, size_t n)
+/* By how much later the latest token was than the latest of as long a time without loading; each load's own difference shows what the
+ * machine does by itself. */
+static void print_more(const bench *b, double later, double *more, size_t n)
 {
     qsort(more, n, sizeof *more, compare);
-    printf(b->json ? "{\"case\":\"latest with less latest without\",\"median_ms\":%.3f,\"min_ms\":%.3f,\"max_ms\":%.3f}\n"
-                   : "the latest of each load, less the latest of as long without: median %+.2f ms (%+.2f to %+.2f)\n",
-           quantile(more, n, 0.5), more[0], more[n - 1]);
+    printf(
+        b->json
+            ? "{\"case\":\"latest with less latest without\",\"ms\":%.3f,\"limit_ms\":%.0f,\"load_median_ms\":%.3f,"
+              "\"load_min_ms\":%.3f,\"load_max_ms\":%.3f}\n"
+            : "the latest token, less the latest without loading: %+.2f ms, at most %.0f; load by load: median %+.2f (%+.2f to %+.2f)\n",
+        later, LIMIT_MS, quantile(more, n, 0.5), more[0], more[n - 1]);
 }
 
 /* Is the limit kept? */
@@ -275,13 +279,13 @@ static int measure(bench *b)
             b->streams, b->loads, RANK, usual, quantile(took, n, 0.5), took[0], took[n - 1]);
     print(b, "without loading", &without, usual, quantile(most_without, n, 0.5) - usual);
     print(b, "while an adapter is loaded", &with, usual, quantile(most, n, 0.5) - usual);
-    print_more(b, more, n);
-    int kept = quantile(most, n, 0.5) - usual <= LIMIT_MS;
+    const double later = most[n - 1] - most_without[n - 1];
+    print_more(b, later, more, n);
     weft__free(s);
     weft__free(most);
     weft__free(with.ms);
     weft__free(without.ms);
-    return kept;
+    return later <= LIMIT_MS;
 }
 
 static void open_all(bench *b)

@@ -5,6 +5,7 @@
  * thread takes, too. A packed stack is named by the contents and weights of its strands, so that two names with one content share it. */
 #include "adapt/store.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -205,6 +206,13 @@ static void read_checked(void *arg)
     else weft__adapt_close(&a);
 }
 
+/* Is a path at `at` in the message that begins at `text` a whole one, or the folder of one? */
+static int is_whole(const char *text, const char *at, size_t n_path)
+{
+    const unsigned char before = at == text ? ' ' : (unsigned char)at[-1], after = (unsigned char)at[n_path];
+    return !isalnum(before) && !strchr("/._-", before) && !isalnum(after) && (!after || !strchr("._-", after));
+}
+
 /* Who asks for a name need not know where its file lies: he is told of it by that name, the log by its path. */
 static weft_status fail_by_name(const weft_error *why, const char *name, const char *path, weft_error *err)
 {
@@ -215,7 +223,7 @@ static weft_status fail_by_name(const weft_error *why, const char *name, const c
         return weft_fail(err, why->status, "adapter %s: its file cannot be used; the log says why",
                          name); /* long paths are shown in parts */
     for (const char *from = why->message; *from && n + 1 < sizeof text;) {
-        int here = n_path > 0 && !strncmp(from, path, n_path);
+        int here = n_path > 0 && !strncmp(from, path, n_path) && is_whole(why->message, from, n_path);
         if (here && n + n_name + 1 < sizeof text) memcpy(text + n, name, n_name), n += n_name;
         else if (!here) text[n++] = *from;
         from += here ? n_path : 1;

@@ -35,18 +35,18 @@ typedef struct weft__act {
     int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
 } weft__act;
 
-/* What is read soon after a product, of whose time memory has a part to spare: while a kernel multiplies, it asks for a line of these
- * bytes now and then. (Many asked for at once hold each other up.) Nothing depends on it. */
+/* What is read soon after a product, where multiplying leaves memory time to spare: a kernel asks for a line of these bytes now and then.
+ * (Many asked for at once hold each other up.) Nothing depends on it, and nothing may be asked for. */
 typedef struct weft__range {
     const uint8_t *at;
-    size_t n; /* bytes */
+    size_t n; /* bytes, not 0 */
 } weft__range;
 
 typedef struct weft__ahead {
-    const weft__range *range; /* n of them are left, and of one that was begun [at, end) */
+    const weft__range *range; /* n of them are left, and of one that was begun the lines at [at, end) */
     int n;
     int lines; /* the kernel's own: lines per step of its inner loop */
-    const uint8_t *at, *end;
+    uintptr_t at, end;
 } weft__ahead;
 
 typedef struct weft__matmul {
@@ -64,7 +64,7 @@ typedef struct weft__matmul {
     /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
      * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
     void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo);
-    /* The same, asking for `ahead` meanwhile (and using it up); NULL: run is all there is. */
+    /* The same, asking for `ahead` meanwhile, as far as it gets; NULL: run is all there is. */
     void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
                       int64_t ldo, weft__ahead *ahead);
 } weft__matmul;

@@ -204,14 +204,30 @@ void weft__http_begin(weft__http_request *r)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* May more be written? Under r->lock. */
+static int takes_more(const weft__http_request *r)
+{
+    return (r->stream || !r->answered) && !r->gone && !r->ended && !r->full;
+}
+
+/* ... and has all that was written been taken? */
+static int is_drained(weft__http_request *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int drained = takes_more(r) && r->out_at == r->out.len;
+    pthread_mutex_unlock(&r->lock);
+    return drained;
+}
+
 int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
 {
     const weft__http_config *config = &r->http->config;
-    int was_empty = 0, full = 0, gone;
+    int full = 0, gone;
+    /* Before there is something to take: who takes all of it ends the deadline. */
+    if (n && is_drained(r)) weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)config->slow_s * SECOND_NS);
     pthread_mutex_lock(&r->lock);
-    if ((r->stream || !r->answered) && !r->gone && !r->ended && !r->full && n) {
-        was_empty = r->out_at == r->out.len;
-        if (was_empty) r->out.len = r->out_at = 0;
+    if (takes_more(r) && n) {
+        if (r->out_at == r->out.len) r->out.len = r->out_at = 0;
         if (r->out_at > config->max_buffer / 2) {
             memmove(r->out.data, r->out.data + r->out_at, r->out.len - r->out_at);
             r->out.len -= r->out_at;
@@ -230,7 +246,6 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
         weft__http_set_deadline(r, 1);
         return 0;
     }
-    if (was_empty) weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)config->slow_s * SECOND_NS);
     return !gone;
 }
 

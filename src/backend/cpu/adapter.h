@@ -1,4 +1,5 @@
-/* adapter.h: adapters inside the CPU provider: how they are kept (adapter.c) and how a step applies them (delta.c).
+/* adapter.h: adapters inside the CPU provider: how they are kept (adapter.c), how a step applies them (delta.c), and what it asks for early
+ * (ahead.c).
  *
  * A product with an adapter is  gain . (W x) + B h, h = A x  (weft_lora; its scale is part of B). A is a matrix like any other and
  * runs on the kernels of matrices, before the barrier behind which the outputs are computed; each thread then adds B h to the outputs
@@ -49,6 +50,12 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
 void weft__cpu_need_taken(weft_program *p, int64_t k);
 /* Checks the step's adapters and groups its rows. p->wanted is known. */
 weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
+
+/* The groups of a step of the program: of all rows, or of the wanted ones. */
+static inline const weft__cpu_groups *weft__cpu_groups_of(const weft_program *p, int64_t rows)
+{
+    return &p->groups[rows == WEFT_WANTED];
+}
 
 /* The adapter of row r of a step of the program (of the wanted rows, if that is what the step has), or NULL. */
 const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, int64_t r);
@@ -110,8 +117,9 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
     return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
 }
 
-/* What the thread asks for while it computes its outputs of step s in n_products products; NULL where that is of no use. */
-weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread, int n_products);
+/* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to; NULL, for every
+ * thread, where that is of no use. */
+weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread);
 /* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. NULL: nothing. */
 weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */

@@ -2,12 +2,13 @@
  *
  * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product; with many they hardly
  * count. In between, multiplying takes most of the time and leaves memory half idle, while each row may have an adapter of its own. So
- * the kernel asks, a line at a time, for the B of the outputs at hand, and for a share of the A that the thread reads when it is done. */
+ * the kernel asks, a line at a time, for the B of the outputs at hand, and for a share of the A that the thread reads when it is done.
+ * Kernels of pairs of panels do so, which full tiles of 16 rows or more have. */
 #include "backend/cpu/adapter.h"
 
 enum { MANY = 64 /* rows */ };
 
-/* The next product with the same rows, or NULL. */
+/* The next product, or NULL. */
 static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_step *s)
 {
     const weft__cpu_step *end = p->steps + p->n_steps;
@@ -20,7 +21,7 @@ static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_
 static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first, int64_t last, weft__cpu_ahead *a)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = &p->groups[s->rows == WEFT_WANTED];
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
     for (int32_t g = 0; g < groups->n; g++) {
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *row = groups->rows + group->first; /* they rise */
@@ -36,17 +37,17 @@ static void list_a(const weft_program *p, const weft__cpu_step *s, int64_t first
     }
 }
 
-weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread, int n_products)
+weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread)
 {
     weft__cpu_ahead *a = &p->threads[thread].ahead;
     int64_t n = weft__cpu_rows(p, s), first, last;
-    if (n > MANY || p->groups[s->rows == WEFT_WANTED].n == 0) return NULL;
-    a->n = a->next = 0;
+    if (n > MANY || weft__cpu_groups_of(p, s->rows)->n == 0) return NULL;
+    a->n = a->next = a->n_products = 0;
     a->n_bytes = 0;
-    a->n_products = n_products;
     const weft__cpu_step *next = next_linear(p, s);
-    if (!next || next->rows != s->rows) return a;
-    weft__cpu_prepares(p, next->data, n, thread, &first, &last);
+    const weft__cpu_linear *l = next ? next->data : NULL;
+    if (!l || next->rows != s->rows || n <= l->input.tile) return a; /* rows of one tile: A's are divided otherwise */
+    weft__cpu_prepares(p, l, n, thread, &first, &last);
     list_a(p, next, first, last, a);
     return a;
 }
@@ -74,7 +75,7 @@ weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix
 {
     weft__cpu_ahead *a = d->ahead;
     int n = 0;
-    if (!a) return NULL;
+    if (!a || !m->mm->run_ahead) return NULL;
     for (int32_t g = 0; g < d->n_groups && n < WEFT__CPU_AHEAD; g++) {
         const weft_adapter *adapter = d->group[g].adapter;
         const weft__cpu_pair *pair = &adapter->pair[m->id];

@@ -154,7 +154,6 @@ typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
 
 /* ---- programs ---- */
 
-/* One thread's scratch; each pointer has the room that the largest step needs. */
 /* What a thread asks for while it multiplies (ahead.c): the rest of the A's that it will read, over how many products they are spread, and the
  * list that the product at hand is given. */
 typedef struct weft__cpu_ahead {
@@ -166,6 +165,7 @@ typedef struct weft__cpu_ahead {
     weft__range range[2 * WEFT__CPU_AHEAD];
 } weft__cpu_ahead;
 
+/* One thread's scratch; each pointer has the room that the largest step needs. */
 typedef struct weft__cpu_thread {
     float *row;                  /* a normed row, a head */
     uint8_t *act;                /* prepared rows of its own */

@@ -14,11 +14,6 @@ const weft_adapter *weft__cpu_adapter_of(const weft_program *p, int64_t rows, in
     return i < 0 ? NULL : p->rows->adapters[i];
 }
 
-static const weft__cpu_groups *groups_of(const weft_program *p, int64_t rows)
-{
-    return &p->groups[rows == WEFT_WANTED];
-}
-
 /* Counting sort of n rows by adapter into *g. of: the step's row of each, or NULL: itself. start [n_adapters + 1]. */
 static void group(const weft_rows *rows, const int32_t *of, int32_t n, int32_t *start, weft__cpu_groups *g)
 {
@@ -62,7 +57,7 @@ weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_er
 
 int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w)
 {
-    const weft__cpu_groups *g = groups_of(p, rows);
+    const weft__cpu_groups *g = weft__cpu_groups_of(p, rows);
     for (int32_t i = 0; i < g->n; i++)
         if (g->list[i].adapter->pair[w].rank) return 1;
     return 0;
@@ -156,7 +151,7 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
     int64_t begin = weft__cpu_share((int64_t)groups->n * l->n_mat, thread, p->n_threads);
     if (groups->n) fetch_a(groups->list[begin / l->n_mat].adapter, l, (int)(begin % l->n_mat));
 }
@@ -165,7 +160,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
                              int64_t last, int split)
 {
     const weft__cpu_linear *l = s->data;
-    const weft__cpu_groups *groups = groups_of(p, s->rows);
+    const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
     int64_t n_items = (int64_t)groups->n * l->n_mat;
     int64_t begin = split ? weft__cpu_share(n_items, thread, p->n_threads) : 0;
     int64_t end = split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items;
@@ -214,7 +209,7 @@ static void await(const weft_program *p, uint32_t after)
 
 weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t row, int64_t n)
 {
-    const weft__cpu_groups *g = groups_of(p, rows);
+    const weft__cpu_groups *g = weft__cpu_groups_of(p, rows);
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 

@@ -6,9 +6,10 @@
 #include "backend/cpu/adapter.h"
 
 enum {
-    BLOCK = 128,      /* outputs are claimed by so many together: a multiple of WEFT__CPU_UNIT and of every panel; */
-    BLOCK_ROWS = 256, /* or, of fewer rows, by as many more. (What is read at once of each B is long then.) */
-    AHEAD = 4         /* rows for which residuals are fetched in advance */
+    BLOCK = 128, /* outputs are claimed by so many together: a multiple of WEFT__CPU_UNIT and of every panel; */
+    BLOCK_ROWS =
+        256,  /* or, where B's are asked for early, by as many more as there are fewer rows: B's are read in long runs then */
+    AHEAD = 4 /* rows for which residuals are fetched in advance */
 };
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
@@ -92,12 +93,6 @@ static void multiply_share(weft_program *p, const weft__cpu_linear *l, int threa
 
 /* ---- blocks: with many rows, a share is large enough to be taken over in parts ---- */
 
-/* Outputs of a block of n rows. */
-static int64_t block_outputs(int64_t n)
-{
-    return n < BLOCK_ROWS ? BLOCK_ROWS / n * BLOCK : BLOCK;
-}
-
 /* Block number b of a thread's share, of `size` outputs; 0 when it has fewer. */
 static int block_of(const weft__cpu_linear *l, int owner, int64_t b, int64_t size, outputs *o)
 {
@@ -117,23 +112,24 @@ static int block_of(const weft__cpu_linear *l, int owner, int64_t b, int64_t siz
 /* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, or a slower core,
  * holds up one block instead of a share. In a decode step this would be of no use: all of a matrix takes less time than a thread
  * stays off its core, so everybody waits for the one block that it left half done. */
-static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims, rows_at r)
+static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims, int64_t size,
+                            rows_at r)
 {
     for (int k = 0; k < p->n_threads; k++) {
         int owner = (thread + k) % p->n_threads;
         atomic_int *next = &claims[owner].next;
         outputs o;
-        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), block_outputs(r.n), &o))
+        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), size, &o))
             multiply(p, l, thread, o, r);
     }
 }
 
-/* How many products a thread's own blocks of n rows are. */
-static int n_products(const weft__cpu_linear *l, int thread, int64_t n)
+/* How many products a thread's own blocks are. */
+static int n_products(const weft__cpu_linear *l, int thread, int64_t size)
 {
     int blocks = 0;
     outputs o;
-    while (block_of(l, thread, blocks, block_outputs(n), &o)) blocks++;
+    while (block_of(l, thread, blocks, size, &o)) blocks++;
     return l->activation == WEFT_ACT_NONE ? blocks : 2 * blocks;
 }
 
@@ -185,13 +181,15 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
     weft__cpu_claim *claims = p->claims;
     for (int64_t c = 0; c * in->chunk < n; c++)
         atomic_store_explicit(&claims[c * p->n_threads + thread].next, 0, memory_order_relaxed);
-    weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread, n_products(l, thread, n));
+    weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread);
+    int64_t size = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
+    if (ahead) ahead->n_products = n_products(l, thread, size) * (int)((n + in->chunk - 1) / in->chunk);
     weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
         weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
         d.ahead = ahead;
-        multiply_blocks(p, l, thread, claims, (rows_at){acts, in->chunk_offset, begin, rows, d});
+        multiply_blocks(p, l, thread, claims, size, (rows_at){acts, in->chunk_offset, begin, rows, d});
     }
 }
 

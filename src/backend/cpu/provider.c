@@ -101,7 +101,8 @@ static weft_status cpu_describe(weft_backend *b, weft_backend_info *out, weft_er
         return weft_fail(err, WEFT_ABI, "weft_backend_info has %u bytes; this provider fills %zu", out->size, sizeof *out);
     weft_backend_info info = {
         .size = out->size, .n_units = b->n_threads, .name = "cpu", .memory_bytes = weft__cpu_memory_bytes()};
-    size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s", weft__cpu_name());
+    /* Who keeps results, of adapters' products too, tells them apart by this. */
+    size_t n = (size_t)snprintf(info.device, sizeof info.device, "%s%s", weft__cpu_name(), b->exact ? ", exact" : "");
     for (int t = WEFT__TIER_COUNT - 1; t >= 0 && n < sizeof info.device; t--) {
         if (b->tiers >> t & 1)
             n += (size_t)snprintf(info.device + n, sizeof info.device - n, ", %s", weft__tier_name((weft__tier)t));

@@ -69,32 +69,34 @@ static void h_put(uint32_t f, const float *h, int64_t rank, uint8_t *to)
     memcpy(to + 4, &bias, sizeof bias);
 }
 
-/* The sums of a row's products with one panel; x: h's codes, a register for each of n_regs. */
-MM_INLINE vi products(uint32_t f, int64_t n_regs, const uint8_t *codes, const uint8_t *h)
-{
-    vi low = vi_word(h + 4), high = _mm512_setzero_si512();
-    UNROLL for (int64_t i = 0; i < n_regs; i++)
-    {
-        const uint8_t *x = h + HEAD + i * reg_ranks(f);
-        vi w = vi_load(codes + i * REG);
-        if (f == WEFT_Q8_0) {
-            low = mm_dot_word(low, w, x);
-        } else {
-            low = mm_dot_word(low, vi_and(w, vi_bytes(0x0F)), x);
-            high = mm_dot_word(high, vi_and(w, vi_bytes(0xF0)), x + 4); /* sixteen times the codes */
-        }
-    }
-    return f == WEFT_Q8_0 ? low : vi_add32(low, _mm512_srai_epi32(high, 4)); /* exact */
-}
-
 /* One panel times n_rows rows, all 16 outputs or n. */
 MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_regs, const void *const *h, float *const *y,
                          int64_t at, int n)
 {
+    vi low[TOGETHER], high[TOGETHER];
+    UNROLL for (int t = 0; t < n_rows; t++)
+    {
+        low[t] = vi_word((const uint8_t *)h[t] + 4);
+        high[t] = _mm512_setzero_si512();
+    }
+    for (int64_t i = 0; i < n_regs; i++) {
+        vi w = vi_load(panel + EX_SCALES + i * REG);
+        UNROLL for (int t = 0; t < n_rows; t++)
+        {
+            const uint8_t *codes = (const uint8_t *)h[t] + HEAD + i * reg_ranks(f);
+            if (f == WEFT_Q8_0) {
+                low[t] = mm_dot_word(low[t], w, codes);
+            } else {
+                low[t] = mm_dot_word(low[t], vi_and(w, vi_bytes(0x0F)), codes);
+                high[t] = mm_dot_word(high[t], vi_and(w, vi_bytes(0xF0)), codes + 4); /* sixteen times the codes */
+            }
+        }
+    }
     vf scale = vf_load_eighths(panel, 0);
     UNROLL for (int t = 0; t < n_rows; t++)
     {
-        vf s = vf_mul(scale, vf_word(h[t])), x = vf_from_int(products(f, n_regs, panel + EX_SCALES, h[t]));
+        if (f != WEFT_Q8_0) low[t] = vi_add32(low[t], _mm512_srai_epi32(high[t], 4)); /* exact */
+        vf s = vf_mul(scale, vf_word(h[t])), x = vf_from_int(low[t]);
         if (n == WEFT__EXPAND_ROWS) {
             vf_store(y[t] + at, vf_fma(x, s, vf_load(y[t] + at)));
         } else {
@@ -111,19 +113,19 @@ MM_INLINE void rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel
     int64_t at = 0;
     for (; at + WEFT__EXPAND_ROWS <= n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
         const uint8_t *ahead = panel + AHEAD < last ? panel + AHEAD : last; /* what lies behind is others' */
-        UNROLL for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
         one_panel(f, n_rows, panel, n_regs, h, y, at, WEFT__EXPAND_ROWS);
     }
     if (at < n_out) one_panel(f, n_rows, panel, n_regs, h, y, at, (int)(n_out - at));
 }
 
-/* Loops over ranks that usual adapters have are unrolled. */
+/* For usual ranks, 8, 16 and (4 bits) 32, the number of registers is a constant, and loops over it are unrolled. */
 MM_INLINE void some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t *panel, int64_t n_out, const void *const *h,
                          float *const *y)
 {
     const int64_t n_regs = ex_groups(rank, reg_ranks(f));
     switch (n_regs) {
-    case 1: rows(f, n_rows, 1, panel, n_out, h, y); break;
+    case 1: rows(f, n_rows, 1, panel, n_out, h, y); break; /* 4 bits */
     case 2: rows(f, n_rows, 2, panel, n_out, h, y); break;
     case 4: rows(f, n_rows, 4, panel, n_out, h, y); break;
     default: rows(f, n_rows, n_regs, panel, n_out, h, y); break;

@@ -340,9 +340,9 @@ typedef struct mm_block {
 static inline void mm_spread(weft__ahead *ahead, int64_t n)
 {
     size_t lines = (size_t)n - 1;
-    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64;
+    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64 + 1; /* it may begin within a line */
     ahead->lines = n > 0 ? (int)(lines / (size_t)n) : 0;
-    ahead->at = ahead->end = NULL;
+    ahead->at = ahead->end = 0;
 }
 
 /* A step's lines of it. */
@@ -354,15 +354,14 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
                 ahead->lines = 0;
                 return;
             }
-            ahead->at = ahead->range->at;
-            ahead->end = ahead->at + ahead->range->n;
+            ahead->at = (uintptr_t)ahead->range->at & ~(uintptr_t)63;
+            ahead->end = (uintptr_t)ahead->range->at + ahead->range->n;
             ahead->range++;
             ahead->n--;
         }
         _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
     }
 }
-
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
