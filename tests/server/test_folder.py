@@ -1,7 +1,9 @@
-"""Claims about the folder of adapters that the real `weft serve` begins with: what of it is served, under which paths, and what is left out.
-The files are empty: none is read before somebody asks for it.
+"""Claims about the folder of adapters of the real `weft serve`: what of it is served at the start, under which paths, and what is left out; and
+that adapters come, change and go while requests run. Most files are empty: none is read before somebody asks for it.
 
 usage: test_folder.py build/weft"""
+import http.client
+import json
 import os
 import shutil
 import struct
@@ -9,10 +11,13 @@ import tempfile
 import unittest
 
 import real
+from servers import SLOWER, TEXT
+
+LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
-def write_adapter(path):
-    """Rank 1 of zeros for the first layer's attn_q of the stories model, 64 x 64."""
+def write_adapter(path, a=0.0, b=0.0):
+    """Rank 1 for the first layer's attn_q of the stories model, 64 x 64: all of A and of B the same."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
@@ -21,7 +26,7 @@ def write_adapter(path):
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", real.STRING) + text(v) for k, v in meta.items())
     head += b"".join(text(n) + struct.pack("<IQQIQ", 2, *d, 0, at) for n, d, at in tensors)
     with open(path, "wb") as f:
-        f.write(head + bytes(-len(head) % 32) + bytes(512))
+        f.write(head + bytes(-len(head) % 32) + struct.pack("<128f", *[a] * 64, *[b] * 64))
 
 
 class Folder(unittest.TestCase):
@@ -58,6 +63,59 @@ class Folder(unittest.TestCase):
         self.assertRegex(said.json["error"]["message"], "^adapter mine: .")
         self.assertNotIn(self.folder, said.body.decode())
         self.assertIn(os.path.join(self.inside, "a.gguf"), real.checked_stop(server))  # the log says it
+
+    def test_adapters_come_change_and_go_while_requests_run(self):
+        """Those that run finish with the content that they began with; a changed file is another adapter, once it is loaded again."""
+        style, other = os.path.join(self.inside, "style.gguf"), os.path.join(self.inside, "other")
+        server = real.serve("--adapter-dir", self.inside)
+        body = {"prompt": "Once upon a time", "max_tokens": 400, "temperature": 0, "ignore_eos": True}
+
+        def text(**more):
+            said = server.post(TEXT, {**body, **more})
+            self.assertEqual(said.status, 200, said.body)
+            return said.json["choices"][0]["text"]
+
+        def change(url, **more):
+            said = server.post(url, {"lora_name": "style", **more})
+            self.assertEqual(said.status, 200, said.body)
+
+        def begun():
+            """An answer under the adapter, four times, of which something is there."""
+            c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60 * SLOWER)
+            c.request("POST", TEXT, json.dumps({**body, "model": "style", "n": 4, "stream": True}))
+            answer = c.getresponse()
+            return c, answer, answer.readline()
+
+        def finished(c, answer, line):
+            """The four texts; it was running when this was asked for."""
+            self.assertGreater(server.metric("weft_running"), 0)
+            texts = [""] * 4
+            while line.strip() != b"data: [DONE]":
+                for choice in json.loads(line[6:])["choices"] if line.startswith(b"data: ") else []:
+                    texts[choice["index"]] += choice["text"]
+                line = answer.readline()
+            c.close()
+            return texts
+
+        plain = text()
+        write_adapter(style, 0.5, 4)
+        change(LOAD, lora_path="style.gguf")
+        loud = text(model="style")
+        self.assertNotEqual(loud, plain)
+        running = begun()
+        write_adapter(other)  # of zeros: the model alone
+        os.replace(other, style)
+        change(LOAD, lora_path="style.gguf", load_inplace=True)
+        self.assertEqual(finished(*running), [loud] * 4)
+        self.assertEqual(text(model="style"), plain)
+        write_adapter(other, 0.5, 4)
+        os.replace(other, style)
+        change(LOAD, lora_path="style.gguf", load_inplace=True)
+        running = begun()
+        change(UNLOAD)
+        self.assertEqual(finished(*running), [loud] * 4)
+        self.assertEqual((server.post(TEXT, {**body, "model": "style"}).status, text()), (404, plain))
+        real.checked_stop(server)
 
     def test_an_adapter_given_by_name_is_not_called_as_the_model(self):
         adapter = os.path.join(self.folder, "adapter.gguf")
