@@ -2,8 +2,8 @@
  * weights, and for how long each of their tokens is late while a file is read and packed.
  *
  * bench_adapter_load [--shape S] [--type T] [-t THREADS] [-r LOADS] [-s STREAMS] [--json] [--check]. --check: exit status 1 where the latest
- * token while adapters are loaded is later, by more than the limit, than the latest of as long a time without. A token comes with every step; its delay is
- * the time since the one before it, less the median of such times without loading. Loads and stretches of the same length without
+ * token of a load is later than the limit, in the median of the loads, or the latest of all is later, by more than the limit, than the latest
+ * of as long a time without loading. A token comes with every step; its delay is the time since the one before it, less the median of such times without loading. Loads and stretches of the same length without
  * alternate, so that what the machine's other guests do shows in both. Owner: the main thread loads; the engine's notes the times. */
 #include <math.h>
 #include <stdatomic.h>
@@ -215,12 +215,12 @@ static void print(const bench *b, const char *name, const times *t, double usual
     if (b->json)
         printf(
             "{\"case\":\"%s\",\"tokens\":%zu,\"usual_ms\":%.3f,\"delay_p50_ms\":%.3f,\"delay_p90_ms\":%.3f,\"delay_p99_ms\":%.3f,\"delay_max_ms\":%.3f,"
-            "\"median_of_maxima_ms\":%.3f}\n",
-            name, t->n, usual, q[0], q[1], q[2], q[3], most);
+            "\"median_of_maxima_ms\":%.3f,\"limit_ms\":%.0f}\n",
+            name, t->n, usual, q[0], q[1], q[2], q[3], most, LIMIT_MS);
     else
         printf(
-            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms\n",
-            name, t->n, q[0], q[1], q[2], q[3], most);
+            "%-26s %5zu tokens, late by: median %6.2f ms  p90 %6.2f  p99 %6.2f  max %6.2f; the latest of each load, median %6.2f ms (limit %.0f)\n",
+            name, t->n, q[0], q[1], q[2], q[3], most, LIMIT_MS);
 }
 
 /* By how much later the latest token was than the latest of as long a time without loading; each load's own difference shows what the
@@ -280,12 +280,13 @@ static int measure(bench *b)
     print(b, "without loading", &without, usual, quantile(most_without, n, 0.5) - usual);
     print(b, "while an adapter is loaded", &with, usual, quantile(most, n, 0.5) - usual);
     const double later = most[n - 1] - most_without[n - 1];
+    const int kept = later <= LIMIT_MS && quantile(most, n, 0.5) - usual <= LIMIT_MS;
     print_more(b, later, more, n);
     weft__free(s);
     weft__free(most);
     weft__free(with.ms);
     weft__free(without.ms);
-    return later <= LIMIT_MS;
+    return kept;
 }
 
 static void open_all(bench *b)

@@ -69,7 +69,7 @@ static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
     int ended = r->ended;
     size_t rest = r->out.len - r->out_at;
     pthread_mutex_unlock(&r->lock);
-    if (got > 0 && !ended) weft__http_set_deadline(r, rest ? weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS : 0);
+    if (got > 0 && !ended) weft__http_set_deadline(r, rest ? weft__http_read_by(r, 0) : 0);
     return got;
 }
 
@@ -160,7 +160,7 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
         weft__http_set_deadline(r, body_deadline(r));
         return MHD_YES;
     }
-    weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)r->http->config.slow_s * SECOND_NS);
+    weft__http_set_deadline(r, weft__http_read_by(r, 0));
     pthread_mutex_lock(&r->lock);
     if (message) weft__http_refuse(r, status, message);
     else {

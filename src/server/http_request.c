@@ -224,7 +224,7 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
     const weft__http_config *config = &r->http->config;
     int full = 0, gone;
     /* Before there is something to take: who takes all of it ends the deadline. */
-    if (n && is_drained(r)) weft__http_set_deadline(r, weft__clock_ns() + (uint64_t)config->slow_s * SECOND_NS);
+    if (n && is_drained(r)) weft__http_set_deadline(r, weft__http_read_by(r, 0));
     pthread_mutex_lock(&r->lock);
     if (takes_more(r) && n) {
         if (r->out_at == r->out.len) r->out.len = r->out_at = 0;

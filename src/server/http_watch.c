@@ -70,7 +70,7 @@ static void ping(weft__http *h, uint64_t now)
             r->out.len = r->out_at = 0;
             weft__text_puts(&r->out, ": ping\n\n");
             r->last_write_ns = now;
-            if (r->connection) r->connection->deadline_ns = now + (uint64_t)h->config.slow_s * SECOND_NS;
+            if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
             weft__http_wake(r);
         }
         pthread_mutex_unlock(&r->lock);

@@ -120,7 +120,8 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
 /* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to; NULL, for every
  * thread, where that is of no use. */
 weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread);
-/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. NULL: nothing. */
+/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. NULL: nothing, or
+ * the matrix's kernel asks for nothing. */
 weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,

@@ -305,13 +305,12 @@ static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset
 {
     for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
 }
-/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: what to ask for meanwhile, or NULL. */
+/* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of weft__cpu_ahead_of, or NULL. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
                                       const size_t *offset, int64_t n, float *out, int64_t ldo, weft__ahead *ahead)
 {
     const uint8_t *panels = m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
-    if (ahead && m->mm->run_ahead)
-        m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
+    if (ahead) m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
     else m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */

@@ -6,9 +6,9 @@
 #include "backend/cpu/adapter.h"
 
 enum {
-    BLOCK = 128, /* outputs are claimed by so many together: a multiple of WEFT__CPU_UNIT and of every panel; */
+    BLOCK = 128, /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
     BLOCK_ROWS =
-        256,  /* or, where B's are asked for early, by as many more as there are fewer rows: B's are read in long runs then */
+        256,  /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
     AHEAD = 4 /* rows for which residuals are fetched in advance */
 };
 
