@@ -6,6 +6,7 @@
 
 #include "adapt/parts.h"
 #include "base/alloc.h"
+#include "base/background.h"
 #include "quant/quant.h"
 
 /* ---- what was found ---- */
@@ -94,28 +95,34 @@ static weft_status decode(const weft__tensor_desc *t, float *out, weft_error *er
     weft__show_name(shown, t->name, strlen(t->name));
     if (!weft__quant_decoder(t->dtype))
         return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s has type %s", shown, weft_dtype_describe(t->dtype).name);
-    for (uint64_t r = 0; r < n_rows; r++)
+    for (uint64_t r = 0, i = 0; r < n_rows; r++) {
         weft__quant_decode_row(t->dtype, data + r * row_bytes, out + r * t->d[0], (int64_t)t->d[0]);
-    for (uint64_t i = 0; i < t->n_elems; i++)
-        if (!isfinite(out[i]))
-            return weft_fail(err, WEFT_FORMAT, "tensor %s holds %s at element %llu", shown, isnan(out[i]) ? "NaN" : "infinity",
-                             (unsigned long long)i);
+        for (; i < (r + 1) * t->d[0]; i++)
+            if (!isfinite(out[i]))
+                return weft_fail(err, WEFT_FORMAT, "tensor %s holds %s at element %llu", shown,
+                                 isnan(out[i]) ? "NaN" : "infinity", (unsigned long long)i);
+        weft__background_did(t->d[0] * sizeof *out);
+    }
     return WEFT_OK;
 }
 
 /* [rows][columns] to [columns][stride]. */
 static void transpose(const float *in, int64_t rows, int64_t columns, float *out, int64_t stride)
 {
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
         for (int64_t c = 0; c < columns; c++) out[c * stride + r] = in[r * columns + c];
+        weft__background_did((uint64_t)columns * sizeof *out);
+    }
 }
 
 /* Rows of a folder in GGUF's order, each `width` floats. */
 static void pair_rows(const float *in, float *out, int64_t n, int64_t width, int64_t out_width, int32_t heads)
 {
-    for (int64_t r = 0; r < n; r++)
+    for (int64_t r = 0; r < n; r++) {
         memcpy(out + r * out_width, in + (heads > 0 ? weft__adapt_folder_row(r, n / heads) : r) * width,
                (size_t)width * sizeof *out);
+        weft__background_did((uint64_t)width * sizeof *out);
+    }
 }
 
 /* One expert's halves (all, where the file has them stacked) into those of the pair, whose rank may be larger. */

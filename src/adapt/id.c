@@ -3,7 +3,21 @@
 #include <string.h>
 
 #include "adapt/parts.h"
+#include "base/background.h"
 #include "hub/sha256.h"
+
+/* In pieces, since it takes a while. */
+static weft_status add_values(weft__sha256 *h, const float *x, size_t n_bytes, weft_error *err)
+{
+    enum { AT_ONCE = 65536 };
+    weft_status st = WEFT_OK;
+    for (size_t at = 0; at < n_bytes && !st; at += AT_ONCE) {
+        size_t some = n_bytes - at < AT_ONCE ? n_bytes - at : AT_ONCE;
+        st = weft__sha256_add(h, (const char *)x + at, some, err);
+        weft__background_did(some);
+    }
+    return st;
+}
 
 static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t *n_bytes, weft_error *err)
 {
@@ -13,11 +27,11 @@ static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t
     size_t n_m = p->magnitude ? (size_t)p->n * sizeof(float) : 0;
     weft_status st;
     if ((st = weft__sha256_add(h, p->name, strlen(p->name) + 1, err)) || (st = weft__sha256_add(h, shape, sizeof shape, err)) ||
-        (st = weft__sha256_add(h, &p->scale, sizeof p->scale, err)) || (st = weft__sha256_add(h, p->a, n_a, err)) ||
-        (st = weft__sha256_add(h, p->b, n_b, err)))
+        (st = weft__sha256_add(h, &p->scale, sizeof p->scale, err)) || (st = add_values(h, p->a, n_a, err)) ||
+        (st = add_values(h, p->b, n_b, err)))
         return st;
     *n_bytes += n_a + n_b + n_m;
-    return n_m ? weft__sha256_add(h, p->magnitude, n_m, err) : WEFT_OK;
+    return n_m ? add_values(h, p->magnitude, n_m, err) : WEFT_OK;
 }
 
 weft_status weft__adapt_identify(weft__adapt *a, weft_error *err)

@@ -11,12 +11,14 @@
 
 #include "adapt/parts.h"
 #include "base/alloc.h"
+#include "base/background.h"
 #include "format/safetensors.h"
 
 #define MAX_BYTES ((uint64_t)16 << 30)
 #define MAX_CONFIG_BYTES ((uint64_t)16 << 20)
 #define MAX_HEADER_BYTES ((uint64_t)64 << 20) /* of GGUF; also what a file may have beside its values */
 #define FIRST_BYTES ((uint64_t)64 << 10)
+#define READ_BYTES ((uint64_t)128 << 10) /* at once: some ten microseconds */
 
 /* A regular file, of which the first n_read bytes are there. */
 typedef struct input {
@@ -59,11 +61,12 @@ static weft_status read_to(input *in, uint64_t n, weft_error *err)
     if (n > in->n) n = in->n;
     while (in->n_read < n) {
         uint64_t left = n - in->n_read;
-        ssize_t got = read(in->fd, in->bytes + in->n_read, left < (1u << 30) ? (size_t)left : 1u << 30);
+        ssize_t got = read(in->fd, in->bytes + in->n_read, left < READ_BYTES ? (size_t)left : READ_BYTES);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return weft_fail(err, WEFT_IO, "%s: %s", in->shown, strerror(errno));
         if (got == 0) return weft_fail(err, WEFT_IO, "%s: it became shorter while it was read", in->shown);
         in->n_read += (uint64_t)got;
+        weft__background_did((uint64_t)got);
     }
     return WEFT_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "adapt/adapt.h"
 #include "base/alloc.h"
+#include "base/background.h"
 #include "base/hash.h"
 #include "format/names.h"
 #include "quant/half.h"
@@ -196,6 +197,7 @@ static float row_factor(const weft__adapt_pair *p, int64_t row, float *w)
     for (int32_t j = 0; j < p->rank; j++) {
         const float f = p->scale * b[j], *a = p->a + j * p->k;
         for (int64_t i = 0; i < p->k; i++) w[i] += f * a[i];
+        weft__background_did((uint64_t)p->k * sizeof *w);
     }
     for (int64_t i = 0; i < p->k; i++) sum += (double)w[i] * (double)w[i];
     return (float)((double)p->magnitude[row] / sqrt(sum));
@@ -235,11 +237,15 @@ static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, f
     const weft__adapt_pair *p = s->pair;
     float scale = s->weight * p->scale;
     for (int64_t e = 0; e < t->n_experts; e++) {
-        memcpy(a + (e * rank + at) * t->k, p->a + e * p->rank * t->k, (size_t)(p->rank * t->k) * sizeof *a);
+        for (int32_t j = 0; j < p->rank; j++) {
+            memcpy(a + (e * rank + at + j) * t->k, p->a + (e * p->rank + j) * t->k, (size_t)t->k * sizeof *a);
+            weft__background_did((uint64_t)t->k * sizeof *a);
+        }
         for (int64_t r = 0; r < t->n; r++) {
             const float *from = p->b + (e * p->n + pair_row(t, r)) * p->rank;
             float *to = b + (e * t->n + r) * rank + at, f = s->g ? scale * s->g[r] : scale;
             for (int32_t j = 0; j < p->rank; j++) to[j] = f * from[j];
+            weft__background_did((uint64_t)p->rank * sizeof *b);
         }
     }
 }

@@ -4,8 +4,62 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/pool.h"
+
+#define WORK_NS 400000 /* between rests, of the thread's own time */
+#define RESTS_PER_WORK 5
+#define LOOK_BYTES 65536 /* some ten microseconds of most work */
+
+/* Of a thread in the background. */
+static _Thread_local struct {
+    int is_one;
+    uint64_t n_bytes; /* worked on since it looked at the clock */
+    uint64_t next_ns; /* when it has worked long enough, at the earliest */
+    uint64_t own_ns;  /* its own time at the end of its last rest */
+} self;
+
+static uint64_t own_ns(void)
+{
+    struct timespec t;
+    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void sleep_for(uint64_t ns)
+{
+    nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
+}
+
+/* Work goes on for WORK_NS from now, of which `did` are over. */
+static void go_on(uint64_t did)
+{
+    self.next_ns = weft__clock_ns() + (WORK_NS - did);
+}
+
+static void rest(void)
+{
+    if (weft__clock_ns() < self.next_ns) return;
+    uint64_t own = own_ns(), did = own - self.own_ns;
+    if (did < WORK_NS) { /* the time was others' */
+        go_on(did);
+        return;
+    }
+    if (weft__pool_crowded()) sleep_for(did * RESTS_PER_WORK);
+    self.own_ns = own;
+    go_on(0);
+}
+
+void weft__background_did(uint64_t n_bytes)
+{
+    if (!self.is_one || (self.n_bytes += n_bytes) < LOOK_BYTES) return;
+    self.n_bytes = 0;
+    rest();
+}
 
 typedef struct job {
     void (*fn)(void *arg);
@@ -27,6 +81,9 @@ static void *run(void *arg)
 {
     const job *j = arg;
     give_way();
+    self.is_one = 1;
+    self.own_ns = own_ns();
+    go_on(0);
     j->fn(j->arg);
     return NULL;
 }

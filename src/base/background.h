@@ -1,16 +1,21 @@
 /* background.h: work that others are not to notice: it has a thread of its own, which gives way to every other one.
  *
- * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served. A thread
- * may give up its own precedence, but not take it back: so the work gets a thread that ends with it. What runs there must hold no
- * lock that others wait for: while cores are scarce, it may stand still for long. Thread-safe. */
+ * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served; and what the
+ * system takes away for work of low precedence, it takes in whole time slices of several milliseconds. So such work rests by itself: where
+ * the pools' threads have every core, it works for half a millisecond and sleeps for five times as long. It has to
+ * say how far it has come. What runs there must hold no lock that others wait for: while cores are scarce,
+ * it may stand still for long. Thread-safe. */
 #ifndef WEFT_BASE_BACKGROUND_H
 #define WEFT_BASE_BACKGROUND_H
 
-/* Its nice value over the caller's: with a core that others want, too, it gets about a tenth of that. Not less, since a request waits for
- * the end. */
+#include <stdint.h>
+
+/* Its nice value over the caller's, for the stretches of work in which it cannot rest. */
 enum { WEFT__BACKGROUND_NICE = 10 };
 
 /* Calls fn(arg) and returns after it: on a thread of low precedence, or, where the system refuses one, here. */
 void weft__background_run(void (*fn)(void *arg), void *arg);
+/* Says that n_bytes were worked on since the last call, and may rest; nothing in any other thread. Costs an addition for most calls. */
+void weft__background_did(uint64_t n_bytes);
 
 #endif

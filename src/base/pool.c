@@ -91,6 +91,7 @@ static void wake_sleepers(event *e)
 #endif
 }
 
+static atomic_int at_work; /* threads of all pools that have a job */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned spin_rounds;
 
@@ -269,8 +270,15 @@ static void run(weft__pool *pool, int n, weft__pool_fn fn, void *arg)
             wake_sleepers(&pool->workers[i].job);
         }
     }
+    atomic_fetch_add_explicit(&at_work, n, memory_order_relaxed);
     fn(arg, 0, n);
     weft__pool_barrier(pool, 0);
+    atomic_fetch_sub_explicit(&at_work, n, memory_order_relaxed);
+}
+
+int weft__pool_crowded(void)
+{
+    return atomic_load_explicit(&at_work, memory_order_relaxed) >= weft__cpu_usable();
 }
 
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)

@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/background.h"
+#include "base/cpu.h"
+#include "base/pool.h"
 #include "unit/own_nice.h"
 
 static int refuse;
@@ -66,11 +70,72 @@ static void without_threads_the_caller_does_it(void **state)
     assert_false(sigismember(&mask, SIGTERM));
 }
 
+enum { WORK_MS = 5 };
+
+typedef struct effort {
+    int in_steps; /* says how far it is */
+    long n_rests;
+} effort;
+
+static long own_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void toil(void *arg)
+{
+    effort *e = arg;
+    struct rusage before, after;
+    getrusage(RUSAGE_THREAD, &before);
+    for (long end = own_ms() + WORK_MS; own_ms() < end;)
+        if (e->in_steps) weft__background_did(1 << 20);
+    getrusage(RUSAGE_THREAD, &after);
+    e->n_rests = after.ru_nvcsw - before.ru_nvcsw;
+}
+
+static void toil_in_background(void *arg, int thread, int n_threads)
+{
+    (void)n_threads;
+    if (thread == 0) weft__background_run(toil, arg);
+}
+
+/* Each rest comes after less than a millisecond of work. */
+static void it_rests_where_cores_are_taken_and_only_there(void **state)
+{
+    (void)state;
+    weft__pool *pool;
+    weft_error err = {0};
+    effort alone = {1, 0}, crowded = {1, 0}, silent = {0, 0};
+    if (weft__cpu_usable() > WEFT__MAX_THREADS) skip();
+    assert_int_equal(weft__pool_create(weft__cpu_usable(), &pool, &err), WEFT_OK);
+    assert_false(weft__pool_crowded());
+    weft__background_run(toil, &alone);
+    weft__pool_run(pool, toil_in_background, &crowded);
+    weft__pool_run(pool, toil_in_background, &silent);
+    assert_false(weft__pool_crowded());
+    weft__pool_destroy(&pool);
+    assert_int_equal(alone.n_rests, 0);
+    assert_in_range(crowded.n_rests, WORK_MS, 1000);
+    assert_int_equal(silent.n_rests, 0);
+}
+
+static void others_never_rest(void **state)
+{
+    (void)state;
+    effort e = {1, 0};
+    toil(&e);
+    assert_int_equal(e.n_rests, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_gives_way_and_the_caller_does_not),
         cmocka_unit_test(without_threads_the_caller_does_it),
+        cmocka_unit_test(it_rests_where_cores_are_taken_and_only_there),
+        cmocka_unit_test(others_never_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,11 @@
 
 #include "backend/cpu/adapter.h"
 #include "base/alloc.h"
+#include "base/background.h"
 #include "mem/mem.h"
 #include "quant/encode.h"
+
+#define AT_ONCE 16384 /* values looked at before work in the background may rest */
 
 /* ---- types ---- */
 
@@ -116,7 +119,11 @@ static int exponent_of(const weft_weight *w, const weft_lora *lora, const weft__
     float most = 0;
     int exponent = 1;
     if (!pair->mm || (pair->mm->dtype != WEFT_Q8_0 && pair->mm->dtype != WEFT_Q4_0)) return 0;
-    for (int64_t i = 0; i < w->shape.d[2] * w->shape.d[0] * lora->rank; i++) most = fabsf(a[i]) > most ? fabsf(a[i]) : most;
+    for (int64_t i = 0, n = w->shape.d[2] * w->shape.d[0] * lora->rank; i < n;) {
+        const int64_t end = n - i < AT_ONCE ? n : i + AT_ONCE;
+        weft__background_did((uint64_t)(end - i) * sizeof *a);
+        for (; i < end; i++) most = fabsf(a[i]) > most ? fabsf(a[i]) : most;
+    }
     if (most > 0) frexpf(most, &exponent);
     return exponent < 1 ? 1 - exponent : 0;
 }
@@ -126,6 +133,7 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
                           weft_error *err)
 {
     float *scaled = (float *)scratch;
+    const float half = ldexpf(1, exponent / 2), other_half = ldexpf(1, exponent - exponent / 2); /* 2^149 is no float */
     const weft__matmul *mm = pair->mm;
     int64_t k = w->shape.d[0], rank = pair->rank;
     weft_dtype_info info = weft_dtype_describe(mm->dtype);
@@ -136,10 +144,11 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
             uint8_t *to = (uint8_t *)pair->a + (size_t)e * pair->a_expert + (size_t)(r / mm->panel_rows) * pair->a_stride;
             uint8_t *coded = mm->panel_bytes ? (uint8_t *)(scaled + mm->panel_rows * k) : to;
             const float *a = (const float *)lora->a + (e * rank + r) * k;
-            for (int64_t i = 0; exponent && i < n * k; i++) scaled[i] = ldexpf(a[i], exponent);
+            for (int64_t i = 0; exponent && i < n * k; i++) scaled[i] = a[i] * half * other_half;
             weft_status st = encode(mm->dtype, exponent ? scaled : a, coded, n, k, err);
             if (st) return weft_fail_within(err, st, "A of the adapter for %s", w->name);
             if (mm->panel_bytes) mm->pack(coded, row_bytes, (int)n, k, to);
+            weft__background_did((uint64_t)(n * k) * sizeof *a);
         }
     }
     return WEFT_OK;
@@ -150,6 +159,7 @@ static void fill_b(const weft__expand *x, const float *b, int64_t n, int64_t ran
     for (int64_t j = 0; j < n; j += WEFT__EXPAND_ROWS, to += x->panel_bytes(rank)) {
         int64_t rows = n - j < WEFT__EXPAND_ROWS ? n - j : WEFT__EXPAND_ROWS;
         x->pack(b + j * rank, rank, scale, (int)rows, rank, to);
+        weft__background_did((uint64_t)(rows * rank) * sizeof *b);
     }
 }
 
@@ -163,12 +173,14 @@ static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, c
     for (int64_t t = 0; t < w->shape.d[1] && !st; t++) {
         for (int64_t i = 0; i < rank; i++) rows[i] = lora->scale * ((const float *)lora->b)[t * rank + i];
         st = weft__quant_encode_rows(a->row_dtype, rows, (uint8_t *)pair->rows + (size_t)t * pair->row_bytes, 1, rank, NULL, err);
+        weft__background_did((uint64_t)rank * sizeof *rows);
     }
     for (int64_t j = 0; j < d && !st; j += WEFT__EXPAND_ROWS, to += a->expand->panel_bytes(rank)) {
         int n = d - j < WEFT__EXPAND_ROWS ? (int)(d - j) : WEFT__EXPAND_ROWS;
         for (int r = 0; r < n; r++)
             for (int64_t i = 0; i < rank; i++) rows[r * rank + i] = ((const float *)lora->a)[i * d + j + r];
         a->expand->pack(rows, rank, 1, n, rank, to);
+        weft__background_did((uint64_t)(n * rank) * sizeof *rows);
     }
     return st ? weft_fail_within(err, st, "B of the adapter for %s", w->name) : WEFT_OK;
 }
@@ -176,7 +188,11 @@ static weft_status fill_embedding(const weft_adapter *a, const weft_weight *w, c
 static int all_within(const float *x, int64_t n, float factor, float most)
 {
     int ok = 1;
-    for (int64_t i = 0; i < n; i++) ok &= fabsf(x[i] * factor) <= most;
+    for (int64_t i = 0; i < n;) {
+        const int64_t end = n - i < AT_ONCE ? n : i + AT_ONCE;
+        weft__background_did((uint64_t)(end - i) * sizeof *x);
+        for (; i < end; i++) ok &= fabsf(x[i] * factor) <= most;
+    }
     return ok;
 }
 
