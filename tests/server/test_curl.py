@@ -25,7 +25,8 @@ class Curl(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.key = "curl-0123456789"
-        cls.server = real.serve("--store", os.path.join(cls.folder.name, "store"), "--slots", 4, "--api-key", cls.key)
+        cls.server = real.serve("--store", os.path.join(cls.folder.name, "store"), "--slots", 4, "--api-key", cls.key,
+                                "--chat-template", real.write_template(cls.folder.name))
 
     @classmethod
     def tearDownClass(cls):
@@ -89,30 +90,29 @@ class Curl(unittest.TestCase):
     def test_tokenize_and_back(self):
         tokens = self.json("/tokenize", {"content": "Lily liked her ball."})["tokens"]
         self.assertEqual(self.json("/detokenize", {"tokens": tokens})["content"].strip(), "Lily liked her ball.")
-        self.assertEqual(self.json("/tokenize", {"content": "Lily liked her ball.", "add_special": True})["tokens"], [1] + tokens)
+        self.assertEqual(self.json("/tokenize", {"content": "Lily liked her ball.", "add_special": True})["tokens"], [real.BOS] + tokens)
         pieces = self.json("/tokenize", {"content": "Lily", "with_pieces": True})["tokens"]
         self.assertEqual("".join(p["piece"] for p in pieces).strip(), "Lily")
         parts = self.json("/tokenize", {"content": ["Lily liked", " her ball."], "add_special": True})["tokens"]  # one text, as with ids among them
-        self.assertEqual(parts.count(1), 1)
+        self.assertEqual(parts.count(real.BOS), 1)
         self.assertEqual(len(self.json("/tokenize", {"content": ["a"] * 200})["tokens"]), 200 * len(self.json("/tokenize", {"content": ["a"]})["tokens"]))
         self.curl("/tokenize", {"content": ["a", ["b"]]}, status=400)
 
     def test_offsets_of_a_prompt_of_ids(self):
-        """The text of [BOS, " Lily", ...] has no blank before Lily; what follows keeps its place all the same."""
         text = "Lily liked her ball."
         ids = self.json("/tokenize", {"content": text, "add_special": True})["tokens"]
         a = self.json("/v1/completions", {"prompt": ids, "echo": True, "logprobs": 0, "max_tokens": 1, "temperature": 0})["choices"][0]
-        self.assertTrue(a["text"].startswith("<s>" + text), a["text"])
+        self.assertTrue(a["text"].startswith(real.BOS_TEXT + text), a["text"])
         pieces = [p["piece"] for p in self.json("/tokenize", {"content": text, "with_pieces": True})["tokens"]]
-        at, wanted = 3 - 1, []  # behind <s>, and less the blank
+        at, wanted = len(real.BOS_TEXT), []
         for piece in pieces:
-            wanted.append(max(at, 3))
+            wanted.append(at)
             at += len(piece)
         self.assertEqual(a["logprobs"]["text_offset"][:len(ids)], [0, *wanted])
 
     def test_apply_template(self):
         messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Tell of Lily."}]
-        self.assertEqual(self.json("/apply-template", {"messages": messages}), {"prompt": "<s>Be brief.\nTell of Lily.\nOnce"})
+        self.assertEqual(self.json("/apply-template", {"messages": messages}), {"prompt": real.BOS_TEXT + "Be brief.\nTell of Lily.\nOnce"})
 
     def test_embedding(self):
         a = self.json("/embedding", {"content": "Lily"})[0]["embedding"][0]
@@ -155,6 +155,30 @@ class Curl(unittest.TestCase):
         for name in ("..", "a/b", "/etc/passwd"):
             self.curl("/slots/1?action=save", {"filename": name}, status=400)
         self.curl("/slots/1?action=restore", {"filename": "never"}, status=404)
+
+
+class OfSentencePiece(unittest.TestCase):
+    """The reference model, whose tokenizer puts a blank in front of a text."""
+    MODEL = os.path.join(os.environ.get("WEFT_SHARED") or "../shared", "models", "stories260K.gguf")
+
+    @unittest.skipUnless(os.path.exists(MODEL), "no reference models; set WEFT_SHARED")
+    def test_offsets_of_a_prompt_of_ids(self):
+        """The text of [BOS, " Lily", ...] has no blank before Lily; what follows keeps its place all the same."""
+        server = real.serve(model=self.MODEL)
+        text = "Lily liked her ball."
+
+        def ask(path, **body):
+            return server.post(path, body).json
+
+        ids = ask("/tokenize", content=text, add_special=True)["tokens"]
+        a = ask("/v1/completions", prompt=ids, echo=True, logprobs=0, max_tokens=1, temperature=0)["choices"][0]
+        self.assertTrue(a["text"].startswith("<s>" + text), a["text"])
+        at, wanted = 3 - 1, []  # behind <s>, and less the blank
+        for piece in ask("/tokenize", content=text, with_pieces=True)["tokens"]:
+            wanted.append(max(at, 3))
+            at += len(piece["piece"])
+        self.assertEqual(a["logprobs"]["text_offset"][:len(ids)], [0, *wanted])
+        real.checked_stop(server)
 
 
 if __name__ == "__main__":

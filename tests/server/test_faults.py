@@ -19,7 +19,7 @@ import unittest
 
 import real
 from bad_requests import Facts, bad_requests
-from servers import CHAT, LLAMA, SANITIZED, SLOWER, TEXT, Server, request, user
+from servers import CHAT, LLAMA, SANITIZED, SLOWER, TEXT, request, user
 
 STORY = "Once upon a time there was a little girl named Lily. " * 5
 ASK = {"prompt": STORY, "seed": 3, "temperature": 0.8, "max_tokens": 40}
@@ -43,10 +43,11 @@ class Faults(unittest.TestCase):
         self.assertFalse(any(s["is_processing"] for s in server.get("/slots").json))
 
     def test_bad_requests(self):
-        server = self.serve("--max-body", 4)
+        with tempfile.TemporaryDirectory() as folder:
+            server = self.serve("--max-body", 4, "--chat-template", real.write_template(folder))
         before = self.answer(server)
         props = server.get("/props").json
-        facts = Facts(server.get("/v1/models").json["data"][0]["id"], 512, props["default_generation_settings"]["n_ctx"], props["total_slots"])
+        facts = Facts(server.get("/v1/models").json["data"][0]["id"], real.N_VOCAB, props["default_generation_settings"]["n_ctx"], props["total_slots"])
         cases = bad_requests(facts)
         self.assertGreaterEqual(len(cases), 120)
         for path, body, status, words, field in cases:
@@ -63,9 +64,11 @@ class Faults(unittest.TestCase):
 
     def test_without_a_chat_template(self):
         """What is said is what helps, and names no path; with a template that is given the model chats, and one that is none is told at the start."""
-        command = [*real.EMULATOR, real.PROGRAM, "serve", real.STORIES, "--port", -1, "--threads", 2]
-        server = Server(command)
-        self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        model = os.path.join(folder, "model.gguf")
+        real.without_template(model)
+        server = self.serve(model=model)
         said = server.post(CHAT, {"messages": user("hi")})
         self.assertEqual(said.status, 400)
         self.assertEqual(said.json["error"]["message"], "the model has no chat template; the server's operator can give one (--chat-template)")
@@ -73,8 +76,7 @@ class Faults(unittest.TestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
             f.write("{% for m in messages %}[{{ m.content }}]{% endfor %}")
             f.flush()
-            server = Server([*command, "--chat-template", f.name])
-            self.addCleanup(lambda: server.process.stdout.closed or server.kill())
+            server = self.serve("--chat-template", f.name, model=model)
             self.assertEqual(server.post("/apply-template", {"messages": user("hi")}).json["prompt"], "[hi]")
             self.assertEqual(server.post(CHAT, {"messages": user("hi"), "max_tokens": 4}).status, 200)
             self.assertIn("[{{ m.content }}]", server.get("/props").json["chat_template"])
@@ -82,15 +84,15 @@ class Faults(unittest.TestCase):
             f.write("{% for m in")
             f.flush()
             with self.assertRaisesRegex(RuntimeError, "chat template"):
-                Server([*command, "--chat-template", f.name])
+                self.serve("--chat-template", f.name, model=model)
         with self.assertRaisesRegex(RuntimeError, "/nowhere.jinja"):
-            Server([*command, "--chat-template", "/nowhere.jinja"])
+            self.serve("--chat-template", "/nowhere.jinja", model=model)
 
     def test_special_tokens_in_messages_stay_text(self):
         server = self.serve()
         def count(text):
             return server.post(CHAT, {"messages": user(text), "max_tokens": 1}).json["usage"]["prompt_tokens"]
-        spelled = [count("a " + text) for text in ("</s>", "<s>", "<unk>")]
+        spelled = [count("a " + text) for text in ("<|im_end|>", "<|startoftext|>", "<|pad|>")]
         self.assertTrue(all(n >= count("a ") + 3 for n in spelled), spelled)
         real.checked_stop(server)
 

@@ -13,20 +13,21 @@ import unittest
 import real
 from servers import SLOWER, TEXT
 
+STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
 def write_adapter(path, a=0.0, b=0.0):
-    """Rank 1 for the first layer's attn_q of the stories model, 64 x 64: all of A and of B the same."""
+    """Rank 1 for the first layer's attn_q of the model: all of A and of B the same."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
     meta = {"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora"}
-    tensors = (("blk.0.attn_q.weight.lora_a", (64, 1), 0), ("blk.0.attn_q.weight.lora_b", (1, 64), 256))
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", real.STRING) + text(v) for k, v in meta.items())
+    tensors = (("blk.0.attn_q.weight.lora_a", (real.WIDTH, 1), 0), ("blk.0.attn_q.weight.lora_b", (1, real.WIDTH), 4 * real.WIDTH))
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", STRING) + text(v) for k, v in meta.items())
     head += b"".join(text(n) + struct.pack("<IQQIQ", 2, *d, 0, at) for n, d, at in tensors)
     with open(path, "wb") as f:
-        f.write(head + bytes(-len(head) % 32) + struct.pack("<128f", *[a] * 64, *[b] * 64))
+        f.write(head + bytes(-len(head) % 32) + struct.pack("<%df" % (2 * real.WIDTH), *[a] * real.WIDTH, *[b] * real.WIDTH))
 
 
 class Folder(unittest.TestCase):

@@ -112,7 +112,7 @@ class Conformance(unittest.TestCase):
             return
         tokens = {i: first(logit_bias={str(i): 100}).tokens[0] for i in (300, 301, 302)}
         self.assertEqual(len(set(tokens.values())), 3)
-        banned = next(i for i in range(3, 512) if first(logit_bias={str(i): -100}).tokens != best.tokens)
+        banned = next(i for i in range(3, real.N_VOCAB) if first(logit_bias={str(i): -100}).tokens != best.tokens)
         self.assertEqual(first(logit_bias={str(banned): 100}).tokens, best.tokens)
         forced = first(logit_bias={"300": 100})
         self.assertEqual(list(forced.top_logprobs[0].items()), [(best.tokens[0], best.token_logprobs[0]), (forced.tokens[0], forced.token_logprobs[0])])  # the model's own
@@ -157,18 +157,23 @@ class Conformance(unittest.TestCase):
         """They change what is said, and as much as /completion's over all of the text."""
         if not REAL:  # a script heeds none
             return
-        plain = self.text(temperature=0, max_tokens=60).choices[0].text
+        n = 250  # as many as it takes until two words are that close
+        plain = self.text(temperature=0, max_tokens=n).choices[0].text
         for name, llama, value in (("presence_penalty", None, 2), ("frequency_penalty", None, 2), ("repetition_penalty", "repeat_penalty", 2)):
             penalty = {"extra_body": {name: value}}
-            said = self.text(temperature=0, max_tokens=60, **penalty).choices[0].text
+            said = self.text(temperature=0, max_tokens=n, **penalty).choices[0].text
             self.assertNotEqual(said, plain, name)
-            body = {"prompt": "Once upon a time", "temperature": 0, "n_predict": 60, "repeat_last_n": -1, llama or name: value}
+            body = {"prompt": "Once upon a time", "temperature": 0, "n_predict": n, "repeat_last_n": -1, llama or name: value}
             self.assertEqual(self.server.post("/completion", body, headers={"X-Api-Key": KEY}).json["content"], said, name)
-            chat = [self.chat(temperature=0, max_tokens=60, **more).choices[0].message.content for more in ({}, penalty)]
+            chat = [self.chat(temperature=0, max_tokens=n, **more).choices[0].message.content for more in ({}, penalty)]
             self.assertNotEqual(*chat, name)
 
+    def token(self, c):
+        [token] = self.server.post("/tokenize", {"content": c}, headers={"X-Api-Key": KEY}).json["tokens"]
+        return token
+
     def test_json_object(self):
-        braces = {str(3 + ord(c)): 100 for c in "{}"} if REAL else {}  # the bytes' tokens: such a small model likes white space best
+        braces = {str(self.token(c)): 100 for c in "{}"} if REAL else {}
         a = self.chat(response_format={"type": "json_object"}, max_tokens=60, logit_bias=braces).choices[0]
         if REAL:
             self.assertEqual((json.loads(a.message.content), a.finish_reason), ({}, "stop"))
@@ -178,7 +183,7 @@ class Conformance(unittest.TestCase):
         if not REAL:
             return
         def ask(path, bias, **more):
-            body = {"prompt": "Once", "n_predict": 60, "logit_bias": [[2, 50], *([3 + ord(c), 100 * (1 + i)] for i, c in enumerate(bias))], "temperature": 0, **more}
+            body = {"prompt": "Once", "n_predict": 60, "logit_bias": [[real.EOS, 50], *([self.token(c), 100 * (1 + i)] for i, c in enumerate(bias))], "temperature": 0, **more}
             return self.server.post(path, body, headers={"X-Api-Key": KEY}).json
         for bias, want in (("[]", []), ("{}", {}), ('"', ""), ("1", 11111111111111111111)):
             a = ask("/completion", bias, json_schema={})

@@ -1,6 +1,6 @@
 """Same answer, always, over HTTP against the real program: requests of mixed prompts, lengths, seeds and temperatures give the same
 bytes alone and many at once, with chunks of 16 and 512, from a warm prefix tree, where pages are so few that requests give way to
-each other, and from the disk store of a server that has ended.
+each other, and from the disk store of a server that has ended. A third of them name an adapter, or two: the same openings under others.
 
 usage: test_same.py build/weft"""
 import concurrent.futures
@@ -14,6 +14,7 @@ import real
 from servers import LLAMA, SANITIZED, SLOWER, TEXT
 
 N = 40 if SANITIZED else 200
+OF_OPENINGS = (1, 5, 7)  # requests that begin with one, under two adapters and none
 WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()
 
 
@@ -35,6 +36,10 @@ def make_requests():
             body["logit_bias"] = {"300": 5, "301": -100}
         if i % 10 == 3:
             body = {"prompt": prompt, "seed": i, "n_predict": 30, "temperature": 0.8, "n_probs": 2, "return_tokens": True}
+            if i % 20 == 3:
+                body["lora"] = [{"id": 0, "scale": 0.75}, {"id": i // 20 % 2 + 1, "scale": -0.5}]
+        elif i % 3 == 1:
+            body["model"] = real.STYLES[i // 3 % 3]
         requests.append((LLAMA if "n_predict" in body else TEXT, body))
     return requests
 
@@ -58,7 +63,7 @@ class SameAnswer(unittest.TestCase):
             self.assertEqual(got, want, "%s: request %d: %s" % (what, i, self.requests[i]))
 
     def serve(self, *options):
-        server = real.serve("--ctx", 384, *options)
+        server = real.serve("--ctx", 384, *(x for name in real.STYLES for x in ("--adapter", name + "=" + real.style(name))), *options)
         self.addCleanup(lambda: server.process.stdout.closed or server.kill())
         return server
 
@@ -88,8 +93,11 @@ class SameAnswer(unittest.TestCase):
             real.checked_stop(first)
             self.assertTrue([name for name in os.listdir(store) if name.startswith("p-")])
             again = self.serve("--store", store)
-            self.assertEqual(self.ask(again, *self.requests[1]), wanted[1])
-            self.assertGreater(again.metric("weft_prefix_hit_tokens_total"), 0)  # the first request of this process
+            hits = 0
+            for i in OF_OPENINGS:  # the first requests of this process, with an adapter and without
+                self.assertEqual(self.ask(again, *self.requests[i]), wanted[i])
+                self.assertGreater(again.metric("weft_prefix_hit_tokens_total"), hits)
+                hits = again.metric("weft_prefix_hit_tokens_total")
             self.check("after a restart", again, wanted, 4)
             real.checked_stop(again)
 
