@@ -182,6 +182,16 @@ static weft_status read_charsmap(const weft__gguf *g, weft__vocab_spec *spec, we
     return WEFT_OK;
 }
 
+static weft_status read_strips(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
+{
+    const weft__gguf_list *list;
+    weft_status status = list_of(g, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, &list, err);
+    if (status) return status;
+    spec->strips = list->data; /* weft__tokenizer_create checks how many; two bits of each are looked at */
+    spec->n_strips = list->n;
+    return WEFT_OK;
+}
+
 static int is_phi3(const weft__gguf *g)
 {
     weft__gguf_str name;
@@ -193,7 +203,7 @@ static int is_phi3(const weft__gguf *g)
     return 0;
 }
 
-/* Phi-3's special tokens swallow the whitespace behind them, which its tokenizer.json says and GGUF has no key for. */
+/* Phi-3's special tokens swallow the whitespace behind them: known of files that others made. */
 static weft_status mark_strips(weft__vocab_spec *spec, arrays *a, weft_error *err)
 {
     static const char *const kept[] = {"<unk>", "<s>", "<|endoftext|>"};
@@ -225,7 +235,8 @@ static weft_status read_spec(const weft__gguf *g, weft__vocab_spec *spec, arrays
     if (!status) status = read_ids(g, spec, err);
     if (!status) status = read_flags(g, spec, err);
     if (!status) status = read_charsmap(g, spec, err);
-    if (!status && is_phi3(g)) status = mark_strips(spec, a, err);
+    if (!status && has(g, WEFT__VOCAB_STRIPS)) status = read_strips(g, spec, err);
+    else if (!status && is_phi3(g)) status = mark_strips(spec, a, err);
     return status;
 }
 

@@ -5,6 +5,10 @@
 #include "format/gguf_write.h"
 #include "text/tokenizer.h"
 
+/* GGUF has no key for tokens that swallow the whitespace beside them, as a tokenizer.json may say. This one is the engine's own: [tokens] of
+ * WEFT__STRIP_LEFT | WEFT__STRIP_RIGHT, where any has one. */
+#define WEFT__VOCAB_STRIPS "weft.token_strips"
+
 /* Builds the file's tokenizer, which does not need the file afterwards. Fails with WEFT_NOT_FOUND when the file carries none,
  * with WEFT_FORMAT when a key has the wrong type or length (the message names it), and as weft__tokenizer_create does. */
 weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tokenizer **out, weft_error *err);

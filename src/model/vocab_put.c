@@ -229,6 +229,21 @@ static weft_status put_tokens(writing *v, int byte_level)
     return status;
 }
 
+static weft_status put_strips(const writing *v)
+{
+    const weft__vocab_spec *s = v->spec;
+    const size_t n = s->n_strips < v->n ? s->n_strips : v->n;
+    size_t first = 0;
+    while (first < n && !s->strips[first]) first++;
+    if (first == n) return WEFT_OK;
+    uint8_t *strips = weft__alloc_zero(v->n, 1);
+    if (!strips) return no_memory(v);
+    memcpy(strips, s->strips, n);
+    weft_status status = weft__gguf_put_array(v->w, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, strips, v->n, v->err);
+    weft__free(strips);
+    return status;
+}
+
 /* ---- roles ---- */
 
 static weft_status put_roles(const writing *v)
@@ -274,6 +289,7 @@ weft_status weft__vocab_put(const weft__vocab_spec *spec, size_t n, const char *
     if (is(spec->model, "bert")) status = no_counterpart(&v, "WordPiece for a model of this kind");
     else status = byte_level ? put_byte_level(&v, pre) : put_sentencepiece(&v);
     if (!status) status = put_tokens(&v, byte_level);
+    if (!status) status = put_strips(&v);
     if (!status) status = put_roles(&v);
     if (!status) status = put_surroundings(&v);
     weft__arena_free(&v.arena);

@@ -322,6 +322,32 @@ class Features(Folder):
         self.assertEqual(len(json.loads(weft("info", "--json", self.convert()).stdout)["metadata"]["tokenizer.ggml.tokens"]), hf.V)
         self.logits(self.folder, [1, 2])
 
+    def check_tokens_that_swallow_whitespace(self, case):
+        """They do so in a file as in the folder that it is made from, and in a file made of that."""
+        text, ids = "hello </s>  world <s>  hello", []
+        NAMED[case].write(self.folder)
+        path = os.path.join(self.folder, "tokenizer.json")
+        for strips in ({}, {"</s>": "rstrip", "<s>": "lstrip"}):
+            with open(path) as f:
+                t = json.load(f)
+            for a in t["added_tokens"]:
+                a.update({strips[a["content"]]: True} if a["content"] in strips else {})
+            with open(path, "w") as f:
+                json.dump(t, f)
+            ids.append(self.tokenize(self.folder, text))
+            gguf, again = self.convert("--type", "f32"), self.path("again.gguf")
+            p = weft("quantize", gguf, again, "f16")
+            self.assertEqual(p.returncode, 0, p.stderr.decode())
+            for file in (gguf, again):
+                self.assertEqual(self.tokenize(file, text), ids[-1], strips)
+        self.assertNotEqual(*ids)
+
+    def test_tokens_of_bytes_that_swallow_whitespace(self):
+        self.check_tokens_that_swallow_whitespace("llama")
+
+    def test_tokens_of_sentencepiece_that_swallow_whitespace(self):
+        self.check_tokens_that_swallow_whitespace("llama-unaligned")
+
     def test_unknown_pre_tokenizer(self):
         NAMED["qwen2"].write(self.folder)
         path = os.path.join(self.folder, "tokenizer.json")
