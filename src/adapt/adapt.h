@@ -140,6 +140,8 @@ typedef struct weft__adapt_target {
  * values), which training moves, and which no quantization and no adapter that is merged in changes. They are rounded to bfloat16 first, as
  * some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or BF16. */
 uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n);
+/* That of a file's tensors; 0 where the norm is not among them. */
+uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set);
 /* That of a graph's weights; 0 where their bytes are not there (a compiled plan). */
 uint64_t weft__adapt_mark_of_graph(const weft_graph *graph);
 

@@ -14,6 +14,8 @@
 
 /* ---- the base ---- */
 
+#define LAST_NORM "output_norm.weight"
+
 static int ends(const char *name, const char *tail)
 {
     size_t n = strlen(name), t = strlen(tail);
@@ -38,11 +40,17 @@ uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n)
     return state[0] ? state[0] : 1;
 }
 
+uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set)
+{
+    const weft__tensor_desc *norm = weft__tensor_find(set, LAST_NORM);
+    return norm ? weft__adapt_mark(weft__tensor_data(norm), norm->dtype, (int64_t)norm->n_elems) : 0;
+}
+
 uint64_t weft__adapt_mark_of_graph(const weft_graph *g)
 {
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
-        if (!strcmp(w->name, "output_norm.weight") && w->buffer && w->buffer->data)
+        if (!strcmp(w->name, LAST_NORM) && w->buffer && w->buffer->data)
             return weft__adapt_mark((const uint8_t *)w->buffer->data + w->offset, w->dtype, w->shape.d[0]);
     }
     return 0;
