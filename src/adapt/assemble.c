@@ -106,12 +106,34 @@ static weft_status decode(const weft__tensor_desc *t, float *out, weft_error *er
     return WEFT_OK;
 }
 
+enum { AT_ONCE = 16384 /* values, before work in the background may rest */ };
+
+static void clear(float *x, size_t n)
+{
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        memset(x + i, 0, some * sizeof *x);
+        weft__background_did(some * sizeof *x);
+    }
+}
+
+static void copy(float *to, const float *from, size_t n)
+{
+    for (size_t i = 0, some; i < n; i += some) {
+        some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        memcpy(to + i, from + i, some * sizeof *to);
+        weft__background_did(some * sizeof *to);
+    }
+}
+
 /* [rows][columns] to [columns][stride]. */
 static void transpose(const float *in, int64_t rows, int64_t columns, float *out, int64_t stride)
 {
     for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < columns; c++) out[c * stride + r] = in[r * columns + c];
-        weft__background_did((uint64_t)columns * sizeof *out);
+        for (int64_t c = 0; c < columns; c++) {
+            out[c * stride + r] = in[r * columns + c];
+            if (c % 1024 == 0) weft__background_did(1024 * 64); /* each touches a line of its own */
+        }
     }
 }
 
@@ -131,12 +153,12 @@ static weft_status fill(const weft__adapt_found *f, const shape *s, float *scrat
 {
     weft_status st;
     if ((st = decode(f->a, scratch, err))) return st;
-    if (f->embedding == 1) memcpy(b, scratch, (size_t)f->a->n_elems * sizeof *b);
+    if (f->embedding == 1) copy(b, scratch, (size_t)f->a->n_elems);
     else if (f->embedding == 2) transpose(scratch, s->rank, s->n, b, rank);
-    else memcpy(a, scratch, (size_t)f->a->n_elems * sizeof *a);
+    else copy(a, scratch, (size_t)f->a->n_elems);
     if ((st = decode(f->b, scratch, err))) return st;
     if (f->embedding) transpose(scratch, s->k, s->rank, a, s->k);
-    else if (f->place.expert < 0 && s->n_experts > 1) memcpy(b, scratch, (size_t)f->b->n_elems * sizeof *b);
+    else if (f->place.expert < 0 && s->n_experts > 1) copy(b, scratch, (size_t)f->b->n_elems);
     else pair_rows(scratch, b, s->n, s->rank, rank, f->place.heads);
     return WEFT_OK;
 }
@@ -171,6 +193,7 @@ static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, f
     for (int64_t i = 0; i < n; i++) {
         b[i] *= f->scale / to;
         ok &= isfinite(b[i]) != 0;
+        if (i % AT_ONCE == 0) weft__background_did(AT_ONCE * sizeof *b);
     }
     return ok ? WEFT_OK
               : weft_fail(err, WEFT_FORMAT, "%s: its scale is %g, another expert's %g: B would not be finite", f->module,
@@ -218,8 +241,8 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         weft__free(scratch);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", first->module);
     }
-    memset(pa, 0, n_a * e * sizeof *pa);
-    memset(pb, 0, n_b * e * sizeof *pb);
+    clear(pa, n_a * e);
+    clear(pb, n_b * e);
     for (size_t i = 0; i < n && !st; i++) {
         size_t at = items[i].place.expert >= 0 ? (size_t)items[i].place.expert : 0;
         measure(&items[i], &s, NULL);

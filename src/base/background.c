@@ -10,15 +10,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/pool.h"
 
-#define WORK_NS 400000 /* between rests, of the thread's own time */
-#define RESTS_PER_WORK 5
+#define WORK_NS 400000   /* between rests, of the thread's own time */
+#define REST_NS 2000000  /* also where there was no chance to rest for longer: what that did is done */
 #define LOOK_BYTES 65536 /* some ten microseconds of most work */
 
 /* Of a thread in the background. */
 static _Thread_local struct {
-    int is_one;
+    int is_one, n_cores;
     uint64_t n_bytes; /* worked on since it looked at the clock */
     uint64_t next_ns; /* when it has worked long enough, at the earliest */
     uint64_t own_ns;  /* its own time at the end of its last rest */
@@ -28,11 +29,6 @@ static uint64_t own_ns(void)
 {
     struct timespec t;
     return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) ? 0 : (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-static void sleep_for(uint64_t ns)
-{
-    nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
 }
 
 /* Work goes on for WORK_NS from now, of which `did` are over. */
@@ -49,7 +45,7 @@ static void rest(void)
         go_on(did);
         return;
     }
-    if (weft__pool_crowded()) sleep_for(did * RESTS_PER_WORK);
+    if (weft__pool_at_work() >= self.n_cores) nanosleep(&(struct timespec){0, REST_NS}, NULL);
     self.own_ns = own;
     go_on(0);
 }
@@ -82,6 +78,7 @@ static void *run(void *arg)
     const job *j = arg;
     give_way();
     self.is_one = 1;
+    self.n_cores = weft__cpu_cores();
     self.own_ns = own_ns();
     go_on(0);
     j->fn(j->arg);

@@ -2,9 +2,8 @@
  *
  * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served; and what the
  * system takes away for work of low precedence, it takes in whole time slices of several milliseconds. So such work rests by itself: where
- * the pools' threads have every core, it works for half a millisecond and sleeps for five times as long. It has to
- * say how far it has come. What runs there must hold no lock that others wait for: while cores are scarce,
- * it may stand still for long. Thread-safe. */
+ * pools have as many threads at work as there are cores, it works for 0.4 ms and sleeps for 2. It has to say how far it has come. What runs
+ * there must hold no lock that others wait for: while cores are scarce, it may stand still for long. Thread-safe. */
 #ifndef WEFT_BASE_BACKGROUND_H
 #define WEFT_BASE_BACKGROUND_H
 

@@ -45,6 +45,8 @@ const char *weft__cpu_name(void);
 int weft__cpu_default_threads(void);
 /* Logical CPUs that the calling thread may run on; >= 1. */
 int weft__cpu_usable(void);
+/* Cores that it may run on, slower ones included, but no more than the cgroup's CPU quota, rounded up; >= 1. Asks the system: ask once. */
+int weft__cpu_cores(void);
 /* Bytes of physical memory, or of the cgroup's limit where that is lower; 0 when unknown. */
 uint64_t weft__cpu_memory_bytes(void);
 

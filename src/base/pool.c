@@ -276,9 +276,9 @@ static void run(weft__pool *pool, int n, weft__pool_fn fn, void *arg)
     atomic_fetch_sub_explicit(&at_work, n, memory_order_relaxed);
 }
 
-int weft__pool_crowded(void)
+int weft__pool_at_work(void)
 {
-    return atomic_load_explicit(&at_work, memory_order_relaxed) >= weft__cpu_usable();
+    return atomic_load_explicit(&at_work, memory_order_relaxed);
 }
 
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)

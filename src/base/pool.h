@@ -33,7 +33,7 @@ void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn
 /* Waits until every thread of the running job has arrived; to be called by all of them, inside the job, equally often. What
  * any thread wrote before it is visible to all after it. */
 void weft__pool_barrier(weft__pool *pool, int thread);
-/* Have the threads of all pools that have a job now, together, every CPU that the caller may run on? Any thread may ask. */
-int weft__pool_crowded(void);
+/* Threads of all pools of the process that have a job now. Any thread may ask; the answer may be old at once. */
+int weft__pool_at_work(void);
 
 #endif

@@ -187,7 +187,10 @@ static weft_status read_strips(const weft__gguf *g, weft__vocab_spec *spec, weft
     const weft__gguf_list *list;
     weft_status status = list_of(g, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, &list, err);
     if (status) return status;
-    spec->strips = list->data; /* weft__tokenizer_create checks how many; two bits of each are looked at */
+    if (list->n != spec->n_tokens)
+        return weft_fail(err, WEFT_FORMAT, WEFT__VOCAB_STRIPS " has %llu entries for %llu tokens", (unsigned long long)list->n,
+                         (unsigned long long)spec->n_tokens);
+    spec->strips = list->data; /* two bits of each are looked at */
     spec->n_strips = list->n;
     return WEFT_OK;
 }

@@ -6,8 +6,8 @@
 #include "text/tokenizer.h"
 
 /* GGUF has no key for tokens that swallow the whitespace beside them, as a tokenizer.json may say. This one is the engine's own: [tokens] of
- * WEFT__STRIP_LEFT | WEFT__STRIP_RIGHT, where any has one. */
-#define WEFT__VOCAB_STRIPS "weft.token_strips"
+ * WEFT__STRIP_LEFT | WEFT__STRIP_RIGHT. Without it nothing is known of that, unless by the model's name. */
+#define WEFT__VOCAB_STRIPS "tokenizer.weft.strips"
 
 /* Builds the file's tokenizer, which does not need the file afterwards. Fails with WEFT_NOT_FOUND when the file carries none,
  * with WEFT_FORMAT when a key has the wrong type or length (the message names it), and as weft__tokenizer_create does. */

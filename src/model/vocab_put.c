@@ -233,9 +233,7 @@ static weft_status put_strips(const writing *v)
 {
     const weft__vocab_spec *s = v->spec;
     const size_t n = s->n_strips < v->n ? s->n_strips : v->n;
-    size_t first = 0;
-    while (first < n && !s->strips[first]) first++;
-    if (first == n) return WEFT_OK;
+    if (n == 0) return WEFT_OK;
     uint8_t *strips = weft__alloc_zero(v->n, 1);
     if (!strips) return no_memory(v);
     memcpy(strips, s->strips, n);

@@ -348,6 +348,12 @@ class Features(Folder):
     def test_tokens_of_sentencepiece_that_swallow_whitespace(self):
         self.check_tokens_that_swallow_whitespace("llama-unaligned")
 
+    def test_a_name_says_nothing_of_whitespace_where_the_folder_does(self):
+        """Of a file without the key, one with Phi-3 in its name is taken to swallow it."""
+        self.folder = self.path("Phi-3-of-my-own")
+        os.mkdir(self.folder)
+        self.check_tokens_that_swallow_whitespace("llama-unaligned")
+
     def test_unknown_pre_tokenizer(self):
         NAMED["qwen2"].write(self.folder)
         path = os.path.join(self.folder, "tokenizer.json")

@@ -157,29 +157,5 @@ class Curl(unittest.TestCase):
         self.curl("/slots/1?action=restore", {"filename": "never"}, status=404)
 
 
-class OfSentencePiece(unittest.TestCase):
-    """The reference model, whose tokenizer puts a blank in front of a text."""
-    MODEL = os.path.join(os.environ.get("WEFT_SHARED") or "../shared", "models", "stories260K.gguf")
-
-    @unittest.skipUnless(os.path.exists(MODEL), "no reference models; set WEFT_SHARED")
-    def test_offsets_of_a_prompt_of_ids(self):
-        """The text of [BOS, " Lily", ...] has no blank before Lily; what follows keeps its place all the same."""
-        server = real.serve(model=self.MODEL)
-        text = "Lily liked her ball."
-
-        def ask(path, **body):
-            return server.post(path, body).json
-
-        ids = ask("/tokenize", content=text, add_special=True)["tokens"]
-        a = ask("/v1/completions", prompt=ids, echo=True, logprobs=0, max_tokens=1, temperature=0)["choices"][0]
-        self.assertTrue(a["text"].startswith("<s>" + text), a["text"])
-        at, wanted = 3 - 1, []  # behind <s>, and less the blank
-        for piece in ask("/tokenize", content=text, with_pieces=True)["tokens"]:
-            wanted.append(max(at, 3))
-            at += len(piece["piece"])
-        self.assertEqual(a["logprobs"]["text_offset"][:len(ids)], [0, *wanted])
-        real.checked_stop(server)
-
-
 if __name__ == "__main__":
     unittest.main(verbosity=1)

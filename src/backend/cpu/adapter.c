@@ -10,7 +10,10 @@
 #include "mem/mem.h"
 #include "quant/encode.h"
 
-#define AT_ONCE 16384 /* values looked at before work in the background may rest */
+enum {
+    AT_ONCE = 16384, /* values looked at before work in the background may rest */
+    SEARCHED = 32    /* how often the search for a scale goes through a block */
+};
 
 /* ---- types ---- */
 
@@ -145,7 +148,11 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
             uint8_t *coded = mm->panel_bytes ? (uint8_t *)(scaled + mm->panel_rows * k) : to;
             const float *a = (const float *)lora->a + (e * rank + r) * k;
             for (int64_t i = 0; exponent && i < n * k; i++) scaled[i] = a[i] * half * other_half;
-            weft_status st = encode(mm->dtype, exponent ? scaled : a, coded, n, k, err);
+            weft_status st = WEFT_OK;
+            for (int64_t i = 0; i < n && !st; i++) {
+                st = encode(mm->dtype, (exponent ? scaled : a) + i * k, coded + (size_t)i * row_bytes, 1, k, err);
+                weft__background_did((uint64_t)k * sizeof *a * (mm->dtype == WEFT_Q4_0 ? SEARCHED : 1));
+            }
             if (st) return weft_fail_within(err, st, "A of the adapter for %s", w->name);
             if (mm->panel_bytes) mm->pack(coded, row_bytes, (int)n, k, to);
             weft__background_did((uint64_t)(n * k) * sizeof *a);
