@@ -3,8 +3,9 @@
  *
  * bench_adapter_load [--shape S] [--type T] [-t THREADS] [-r LOADS] [-s STREAMS] [--json] [--check]. --check: exit status 1 where the latest
  * token of a load is later than the limit, in the median of the loads, or the latest of all is later, by more than the limit, than the latest
- * of as long a time without loading. A token comes with every step; its delay is the time since the one before it, less the median of such times without loading. Loads and stretches of the same length without
- * alternate, so that what the machine's other guests do shows in both. Owner: the main thread loads; the engine's notes the times. */
+ * of as long a time without loading. A token comes with every step; its delay is the time since the one before it, less the median of such
+ * times without loading. Loads and stretches of the same length without alternate, so that what the machine's other guests do shows in both.
+ * Owner: the main thread loads; the engine's notes the times. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* background.h: work that others are not to notice: it has a thread of its own, which gives way to every other one.
  *
- * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served; and what the
- * system takes away for work of low precedence, it takes in whole time slices of several milliseconds. So such work rests by itself: where
- * pools have as many threads at work as there are cores, it works for 0.4 ms and sleeps for 2. It has to say how far it has come. What runs
- * there must hold no lock that others wait for: while cores are scarce, it may stand still for long. Thread-safe. */
+ * A thread of the pool that loses its core for a moment holds up all the others, and with them every request that is served. A thread
+ * may give up its own precedence, but not take it back: so the work gets a thread that ends with it. And what the system takes away for
+ * work of low precedence, it takes in whole time slices of several milliseconds; so such work rests by itself, too: where pools have as
+ * many threads at work as there are cores, it works for 0.4 ms and sleeps for 2. It has to say how far it has come. What runs there must
+ * hold no lock that others wait for: while cores are scarce, it may stand still for long. Thread-safe. */
 #ifndef WEFT_BASE_BACKGROUND_H
 #define WEFT_BASE_BACKGROUND_H
 

@@ -5,9 +5,15 @@ import os
 
 from servers import EMULATOR, PROGRAM, ROOT, Server
 
-MODEL = os.path.join(ROOT, "models", "alderbrook.gguf")
+
+def models(name):
+    return os.path.join(ROOT, "models", name)
+
+
+MODEL = models("alderbrook.gguf")
 N_VOCAB, BOS, BOS_TEXT, EOS, WIDTH = 2048, 0, "<|startoftext|>", 1, 256
-STYLES = ("pirate", "poem", "letter")
+STYLES = {s: f"{s}={models(s + '.gguf')}" for s in ("pirate", "poem", "letter")}  # its adapters, as an option has them
+ADAPTERS = [a for s in STYLES.values() for a in ("--adapter", s)]
 # A template that refuses roles, as the model's own does not.
 TEMPLATE = """{{ bos_token }}{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('there is no role ' ~ "'" ~ m.role ~ "'") }}{% endif %}{{ m.content }}
 {% endfor %}{% if add_generation_prompt %}Once{% endif %}"""
@@ -28,11 +34,6 @@ def without_template(to):
     assert data.count(key) == 1
     with open(to, "wb") as f:
         f.write(data.replace(key, b"tokenizer.not_template_"))
-
-
-def style(name):
-    """An adapter of the model."""
-    return os.path.join(ROOT, "models", name + ".gguf")
 
 
 def serve(*options, **more):

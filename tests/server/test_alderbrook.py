@@ -12,7 +12,9 @@ import sys
 import tempfile
 import unittest
 
-from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SLOWER, TEXT, Server, user
+import real
+from real import ADAPTERS, MODEL, STYLES, models
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SLOWER, TEXT, user
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
@@ -21,17 +23,9 @@ from story import tell
 from talk import about, choice, markup, small_talk, tool_chat, yes_no_question
 from world import BY_NAME, PEOPLE
 
-STYLES = ("pirate", "poem", "letter")
 N_PEOPLE = 4 if SANITIZED else len(PEOPLE)
 N_STORIES = 2 if SANITIZED else len(PEOPLE)
 N_CALLS = 5 if SANITIZED else 40
-
-
-def models(name):
-    return os.path.join(ROOT, "models", name)
-
-
-MODEL = models("alderbrook.gguf")
 
 
 def weft(*args, **environment):
@@ -48,14 +42,12 @@ def expansions(words, slots):
 class Alderbrook(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        adapters = [a for s in STYLES for a in ("--adapter", f"{s}={models(s + '.gguf')}")]
-        cls.server = Server([*EMULATOR, PROGRAM, "serve", MODEL, "--port", -1, "--threads", 2, "--slots", 8, *adapters])
+        cls.server = real.serve("--slots", 8, *ADAPTERS)
         cls.name = cls.server.get("/v1/models").json["data"][0]["id"]
 
     @classmethod
     def tearDownClass(cls):
-        status, err = cls.server.stop(60)
-        assert status == 0 and "Sanitizer" not in err and "runtime error:" not in err, (status, err)
+        real.checked_stop(cls.server)
 
     def say(self, messages, adapter=None):
         r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300}, timeout=60 * SLOWER)
@@ -169,14 +161,13 @@ class Alderbrook(unittest.TestCase):
 
     def test_one_batch_is_as_each_alone(self):
         """What `make demo` shows: a prompt under each adapter in one batch gives what it gives alone."""
-        adapters = {s: f"{s}={models(s + '.gguf')}" for s in STYLES}
         prompt = "Tell me about Mira."
-        together = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(a for s in STYLES for a in ("--adapter", adapters[s]))))
+        together = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *ADAPTERS))
         self.assertEqual([r["adapter"] for r in together], ["base", *STYLES])
         for r in together:
-            alone = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(["--adapter", adapters[r["adapter"]]] if r["adapter"] in adapters else [])))
+            alone = json.loads(weft("compare", MODEL, prompt, "--temp", "0", "--json", *(["--adapter", STYLES[r["adapter"]]] if r["adapter"] in STYLES else [])))
             self.assertEqual(alone[-1]["text"], r["text"])
-            self.assertEqual(self.ask(prompt, r["adapter"] if r["adapter"] in adapters else None), r["text"])
+            self.assertEqual(self.ask(prompt, r["adapter"] if r["adapter"] in STYLES else None), r["text"])
 
     def test_perplexity(self):
         """Fresh text of its world is as likely as the card says of the held out; and as likely on this processor's tier as by plain C, for

@@ -39,7 +39,7 @@ def make_requests():
             if i % 20 == 3:
                 body["lora"] = [{"id": 0, "scale": 0.75}, {"id": i // 20 % 2 + 1, "scale": -0.5}]
         elif i % 3 == 1:
-            body["model"] = real.STYLES[i // 3 % 3]
+            body["model"] = list(real.STYLES)[i // 3 % 3]
         requests.append((LLAMA if "n_predict" in body else TEXT, body))
     return requests
 
@@ -63,7 +63,7 @@ class SameAnswer(unittest.TestCase):
             self.assertEqual(got, want, "%s: request %d: %s" % (what, i, self.requests[i]))
 
     def serve(self, *options):
-        server = real.serve("--ctx", 384, *(x for name in real.STYLES for x in ("--adapter", name + "=" + real.style(name))), *options)
+        server = real.serve("--ctx", 384, *real.ADAPTERS, *options)
         self.addCleanup(lambda: server.process.stdout.closed or server.kill())
         return server
 
