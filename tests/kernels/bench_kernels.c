@@ -266,8 +266,8 @@ static void expand_run(void *arg, int thread, int n_threads)
     float *y[4];
     for (int i = 0; i < j->m; i++) y[i] = j->y + (thread * 4 + i) * BLOCK;
     for (int64_t n = from; n < to; n++)
-        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m,
-                  y);
+        j->e->run(j->panels + (size_t)(n * BLOCK / WEFT__EXPAND_ROWS) * j->e->panel_bytes(j->rank), BLOCK, j->rank, j->h, j->m, y,
+                  NULL);
 }
 
 static void bench_expand(bench *b)

@@ -57,7 +57,7 @@ static void add(check *c, const struct expansion *x, const weft__expand *e, cons
         if (e->h_bytes(x->rank) > 16 + 4 * (size_t)x->rank)
             check_fail(c, "h of rank %d needs %zu bytes", (int)x->rank, e->h_bytes(x->rank));
     }
-    e->run(panels + (size_t)skip * e->panel_bytes(x->rank), n, x->rank, hp, m, yp);
+    e->run(panels + (size_t)skip * e->panel_bytes(x->rank), n, x->rank, hp, m, yp, m % 2 ? panels : NULL);
     for (int t = 0; t < m; t++) {
         memcpy(out + t * n, y[t].p, (size_t)n * 4);
         for (int j = 0; j < GAP; j++)

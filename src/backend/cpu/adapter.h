@@ -86,9 +86,9 @@ typedef struct weft__cpu_prepared {
 } weft__cpu_prepared;
 
 /* h of the rows [first, last), which lie within `at`, for the matrices of a linear node. split: this thread's part of the matrices
- * and groups, instead of all. */
+ * and groups, instead of all. then: what the thread reads behind the last A, or NULL. */
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
-                             int64_t last, int split);
+                             int64_t last, int split, const uint8_t *then);
 /* Asks for what weft__cpu_shrink_linear will read first of its part. */
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
@@ -120,12 +120,16 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
 /* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to; NULL, for every
  * thread, where that is of no use. */
 weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread);
-/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. NULL: nothing, or
- * the matrix's kernel asks for nothing. */
-weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last);
-/* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. */
+/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read before any B, or
+ * NULL. NULL: nothing, or the matrix's kernel asks for nothing. */
+weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                                const uint8_t *next);
+/* The B that is read first for outputs of matrix m from `first` on, or NULL. */
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first);
+/* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. then: what is read
+ * behind the last B, or NULL. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
-                      int64_t last, float *out, int64_t ldo);
+                      int64_t last, float *out, int64_t ldo, const uint8_t *then);
 /* y [D] += what the row's adapter changes about row `token` of embedding w. */
 void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter *a, weft_weight_id w, int64_t token, int64_t d,
                                 float *y);

@@ -162,7 +162,7 @@ typedef struct weft__cpu_ahead {
     size_t n_bytes; /* of theirs that are left */
     int n_products;
     weft__ahead list;
-    weft__range range[2 * WEFT__CPU_AHEAD];
+    weft__range range[1 + 2 * WEFT__CPU_AHEAD];
 } weft__cpu_ahead;
 
 /* One thread's scratch; each pointer has the room that the largest step needs. */
@@ -305,11 +305,16 @@ static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset
 {
     for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
 }
+/* Where the weights of outputs from `first` on lie. */
+static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t expert, int64_t first)
+{
+    return m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
+}
 /* Outputs [first, last) of matrix m (of `expert`) for n rows: out[i * ldo + j - first]. ahead: of weft__cpu_ahead_of, or NULL. */
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
                                       const size_t *offset, int64_t n, float *out, int64_t ldo, weft__ahead *ahead)
 {
-    const uint8_t *panels = m->panels + (size_t)expert * m->expert_stride + (size_t)(first / m->mm->panel_rows) * m->stride;
+    const uint8_t *panels = weft__cpu_panels(m, expert, first);
     if (ahead) m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
     else m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }

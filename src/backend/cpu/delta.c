@@ -95,27 +95,53 @@ weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err)
 
 /* ---- asking early: a stream from memory takes long to begin ---- */
 
-enum { AHEAD_A = 4096, AHEAD_B = 2048 };
-
-static void fetch(const uint8_t *p, size_t n)
+static void fetch(const uint8_t *p)
 {
-    for (size_t i = 0; i < n; i += 64) __builtin_prefetch(p + i, 0, 2);
+    enum { BYTES = 4096 };
+    for (int i = 0; p && i < BYTES; i += 64) __builtin_prefetch(p + i, 0, 2);
 }
 
-/* The A that is read first of those of matrices [from, ...) of a node. */
-static void fetch_a(const weft_adapter *a, const weft__cpu_linear *l, int from)
+/* The first A of items [item, end) of a node, which are its matrices for one group after the other; `then` where there is none. */
+static const uint8_t *first_a(const weft__cpu_linear *l, const weft__cpu_groups *groups, int64_t item, int64_t end,
+                              const uint8_t *then)
 {
-    while (from < l->n_mat && a->pair[l->m[from].id].rank == 0) from++;
-    if (from < l->n_mat) fetch(a->pair[l->m[from].id].a, AHEAD_A);
+    for (; item < end; item++) {
+        const weft__cpu_pair *pair = &groups->list[item / l->n_mat].adapter->pair[l->m[item % l->n_mat].id];
+        if (pair->rank) return pair->a;
+    }
+    return then;
+}
+
+/* The same of B's of groups [g, ...). */
+static const uint8_t *first_b(const weft__cpu_delta *d, int32_t g, weft_weight_id w, int64_t first, const uint8_t *then)
+{
+    for (; g < d->n_groups; g++) {
+        const weft_adapter *a = d->group[g].adapter;
+        if (a->pair[w].rank) return weft__cpu_b(a, &a->pair[w], d->expert, first);
+    }
+    return then;
+}
+
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first)
+{
+    return first_b(d, 0, m->id, first, NULL);
 }
 
 /* ---- A ---- */
 
-/* h of n prepared rows of one adapter; h_rows: whose. */
+/* h of n prepared rows of one adapter; h_rows: whose; next: what is read then, or NULL. */
 static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k,
-                   int32_t expert, const void *acts, int64_t n, const int32_t *h_rows, int mat)
+                   int32_t expert, const void *acts, int64_t n, const int32_t *h_rows, int mat, const uint8_t *next)
 {
-    pair->mm->run(pair->a + (size_t)expert * pair->a_expert, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
+    const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
+    if (next && pair->mm->run_ahead) {
+        const weft__range range = {next, 1};
+        weft__ahead ahead = {.range = &range, .n = 1};
+        pair->mm->run_ahead(panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, &ahead);
+    } else {
+        fetch(next);
+        pair->mm->run(panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
+    }
     for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
 }
 
@@ -133,10 +159,18 @@ static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__c
     return th->taken;
 }
 
-/* Matrices [from, to) for n rows of one group. */
-static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft_adapter *a, int from, int to,
-                        const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
+/* A thread's part of a node's items (first_a), and what it reads behind them. */
+typedef struct items {
+    int64_t begin, end;
+    const uint8_t *then;
+} items;
+
+/* Matrices [from, to) for n rows of group g. */
+static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__cpu_groups *groups,
+                        int32_t g, int from, int to, const items *part, const weft__cpu_prepared *at, const int32_t *rows,
+                        int64_t n)
 {
+    const weft_adapter *a = groups->list[g].adapter;
     const weft__act *form = NULL;
     const void *acts = NULL;
     for (int i = from; i < to; i++) {
@@ -144,7 +178,8 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
         if (pair->rank == 0) continue;
         if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
         form = pair->mm->act;
-        shrink(p, th, a, pair, l->input.k, 0, acts, n, rows, i);
+        shrink(p, th, a, pair, l->input.k, 0, acts, n, rows, i,
+               first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then));
     }
 }
 
@@ -152,31 +187,31 @@ void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int 
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
-    int64_t begin = weft__cpu_share((int64_t)groups->n * l->n_mat, thread, p->n_threads);
-    if (groups->n) fetch_a(groups->list[begin / l->n_mat].adapter, l, (int)(begin % l->n_mat));
+    const int64_t n_items = (int64_t)groups->n * l->n_mat;
+    fetch(first_a(l, groups, weft__cpu_share(n_items, thread, p->n_threads), n_items, NULL));
 }
 
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
-                             int64_t last, int split)
+                             int64_t last, int split, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
-    int64_t n_items = (int64_t)groups->n * l->n_mat;
-    int64_t begin = split ? weft__cpu_share(n_items, thread, p->n_threads) : 0;
-    int64_t end = split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items;
+    const int64_t n_items = (int64_t)groups->n * l->n_mat;
+    const items part = {split ? weft__cpu_share(n_items, thread, p->n_threads) : 0,
+                        split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items, then};
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
-        int from = begin > item ? (int)(begin - item) : 0, to = end < item + l->n_mat ? (int)(end - item) : l->n_mat;
+        int from = part.begin > item ? (int)(part.begin - item) : 0;
+        int to = part.end < item + l->n_mat ? (int)(part.end - item) : l->n_mat;
         if (from >= to) continue;
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
-        if (item + l->n_mat < end) fetch_a(groups->list[g + 1].adapter, l, 0);
         int32_t i = 0, n = group->n;
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
             few = n - i < WEFT__CPU_FEW ? n - i : WEFT__CPU_FEW;
-            shrink_rows(p, l, &p->threads[thread], group->adapter, from, to, &at, rows + i, few);
+            shrink_rows(p, l, &p->threads[thread], groups, g, from, to, &part, &at, rows + i, few);
         }
     }
 }
@@ -189,7 +224,7 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
     pair->mm->act->put(x, m->k, 0, 1, th->taken);
-    shrink(p, th, a, pair, m->k, expert, th->taken, 1, &row, mat);
+    shrink(p, th, a, pair, m->k, expert, th->taken, 1, &row, mat, NULL);
 }
 
 /* ---- B ---- */
@@ -213,19 +248,19 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-/* n rows of one group. */
+/* n rows of one group. next: what is read then, or NULL. */
 static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat,
-                        int64_t first, int64_t last, const int64_t *rows, int n, float *const *y)
+                        int64_t first, int64_t last, const int64_t *rows, int n, float *const *y, const uint8_t *next)
 {
     const void *h[WEFT__CPU_FEW];
     for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
     if (pair->rank == 0) return;
     for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
-    a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y);
+    a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
 }
 
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
-                      int64_t last, float *out, int64_t ldo)
+                      int64_t last, float *out, int64_t ldo, const uint8_t *then)
 {
     if (d->n_groups) await(p, d->after);
     for (int32_t g = 0; g < d->n_groups; g++) {
@@ -233,11 +268,8 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         const weft__cpu_pair *pair = &group->adapter->pair[m->id];
         int64_t rows[WEFT__CPU_FEW];
         float *y[WEFT__CPU_FEW];
+        const uint8_t *next = first_b(d, g + 1, m->id, first, then);
         int n = 0;
-        if (g + 1 < d->n_groups) {
-            const weft_adapter *next = d->group[g + 1].adapter;
-            if (next->pair[m->id].rank) fetch(weft__cpu_b(next, &next->pair[m->id], d->expert, first), AHEAD_B);
-        }
         if (pair->rank == 0 && !pair->gain) continue;
         for (int32_t i = 0; i < group->n; i++) {
             int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;
@@ -245,10 +277,10 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y);
+            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, next);
             n = 0;
         }
-        if (n) expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y);
+        if (n) expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, next);
     }
 }
 
@@ -262,5 +294,5 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
     a->expand->h_put(th->h, pair->rank, th->taken);
     const void *h = th->taken;
-    a->expand->run(pair->columns, d, pair->rank, &h, 1, &y);
+    a->expand->run(pair->columns, d, pair->rank, &h, 1, &y, NULL);
 }

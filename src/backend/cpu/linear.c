@@ -56,7 +56,8 @@ typedef struct outputs {
     int64_t first, last;
 } outputs;
 
-static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, outputs o, rows_at r)
+/* next: what the thread reads then, or NULL. */
+static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, outputs o, rows_at r, const uint8_t *next)
 {
     int64_t width = l->m[o.i].n;
     float *y = p->data[l->out[o.i]] + r.row * width + o.first;
@@ -66,8 +67,9 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
-    weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, weft__cpu_ahead_of(&r.delta, m, o.first, o.last));
-    weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width);
+    weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width,
+                       weft__cpu_ahead_of(&r.delta, m, o.first, o.last, NULL));
+    weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }
 
@@ -83,11 +85,21 @@ static outputs share_of(const weft__cpu_linear *l, int thread, int i)
     return (outputs){i, split[0], split[n_columns(l)]};
 }
 
+/* Where the weights of a thread's share begin, from column i on; NULL where there are none. */
+static const uint8_t *share_begins(const weft__cpu_linear *l, int thread, int i)
+{
+    for (; i < n_columns(l); i++) {
+        outputs o = share_of(l, thread, i);
+        if (o.first < o.last) return weft__cpu_panels(&l->m[i], 0, o.first);
+    }
+    return NULL;
+}
+
 static void multiply_share(weft_program *p, const weft__cpu_linear *l, int thread, rows_at r)
 {
     for (int i = 0; i < n_columns(l); i++) {
         outputs o = share_of(l, thread, i);
-        if (o.first < o.last) multiply(p, l, thread, o, r);
+        if (o.first < o.last) multiply(p, l, thread, o, r, share_begins(l, thread, i + 1));
     }
 }
 
@@ -120,7 +132,7 @@ static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thre
         atomic_int *next = &claims[owner].next;
         outputs o;
         while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), size, &o))
-            multiply(p, l, thread, o, r);
+            multiply(p, l, thread, o, r, NULL);
     }
 }
 
@@ -151,8 +163,9 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, offset, r, r, n, th->act);
     weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
     if (has_delta(p, s, l)) {
-        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1);
+        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1, share_begins(l, thread, 0));
         delta.after = weft__cpu_arrive(p, thread);
+        delta.ahead = weft__cpu_ahead_begin(p, s, thread);
     }
     multiply_share(p, l, thread, (rows_at){th->act, offset, 0, n, delta});
 }
@@ -176,7 +189,8 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         uint8_t *to = acts + (size_t)c * in->chunk_bytes;
         end = begin + rows < last ? begin + rows : last;
         for (int64_t i = r; i < end; i++) prepare_row(p, l, th, in->chunk_offset, i, i - begin, rows, to);
-        if (delta) weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){to, in->chunk_offset, begin, rows}, r, end, 0);
+        if (delta)
+            weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){to, in->chunk_offset, begin, rows}, r, end, 0, NULL);
     }
     weft__cpu_claim *claims = p->claims;
     for (int64_t c = 0; c * in->chunk < n; c++)

@@ -242,7 +242,7 @@ static void run_moe(weft_program *p, const weft__cpu_step *s, int thread)
         weft__cpu_multiply(&m->down, k->expert, first, last, act_h + (size_t)k->tile_h * m->tile_h, m->in_h.chunk_offset, k->n,
                            y + k->slot * d + first, d, NULL);
         weft__cpu_delta delta = delta_of_block(p, s, k, th);
-        weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d);
+        weft__cpu_expand(p, &delta, &m->down, 2, first, last, y + k->slot * d + first, d, NULL);
     }
     sum_experts(p, m, th, y, n_rows, first, last);
 }

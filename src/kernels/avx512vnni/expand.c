@@ -106,13 +106,14 @@ MM_INLINE void one_panel(uint32_t f, int n_rows, const uint8_t *panel, int64_t n
 }
 
 MM_INLINE void rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel, int64_t n_out, const void *const *h,
-                    float *const *y)
+                    float *const *y, const void *next)
 {
     const size_t bytes = EX_SCALES + (size_t)n_regs * REG;
-    const uint8_t *const last = panel + (size_t)(ex_groups(n_out, WEFT__EXPAND_ROWS) - 1) * bytes;
+    const uintptr_t end = (uintptr_t)panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
     int64_t at = 0;
     for (; at + WEFT__EXPAND_ROWS <= n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        const uint8_t *ahead = panel + AHEAD < last ? panel + AHEAD : last; /* what lies behind is others' */
+        uintptr_t ahead = (uintptr_t)panel + AHEAD;
+        if (ahead >= end) ahead = next ? (uintptr_t)next + (ahead - end) : (uintptr_t)panel; /* what lies behind is others' */
         for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
         one_panel(f, n_rows, panel, n_regs, h, y, at, WEFT__EXPAND_ROWS);
     }
@@ -121,25 +122,26 @@ MM_INLINE void rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel
 
 /* For usual ranks, 8, 16 and (4 bits) 32, the number of registers is a constant, and loops over it are unrolled. */
 MM_INLINE void some_rows(uint32_t f, int n_rows, int64_t rank, const uint8_t *panel, int64_t n_out, const void *const *h,
-                         float *const *y)
+                         float *const *y, const void *next)
 {
     const int64_t n_regs = ex_groups(rank, reg_ranks(f));
     switch (n_regs) {
-    case 1: rows(f, n_rows, 1, panel, n_out, h, y); break; /* 4 bits */
-    case 2: rows(f, n_rows, 2, panel, n_out, h, y); break;
-    case 4: rows(f, n_rows, 4, panel, n_out, h, y); break;
-    default: rows(f, n_rows, n_regs, panel, n_out, h, y); break;
+    case 1: rows(f, n_rows, 1, panel, n_out, h, y, next); break; /* 4 bits */
+    case 2: rows(f, n_rows, 2, panel, n_out, h, y, next); break;
+    case 4: rows(f, n_rows, 4, panel, n_out, h, y, next); break;
+    default: rows(f, n_rows, n_regs, panel, n_out, h, y, next); break;
     }
 }
 
-MM_INLINE void run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)
+MM_INLINE void run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
+                   const void *next)
 {
     for (; m > 0; m -= TOGETHER, h += TOGETHER, y += TOGETHER) {
         switch (m) {
-        case 1: some_rows(f, 1, rank, panels, n_out, h, y); break;
-        case 2: some_rows(f, 2, rank, panels, n_out, h, y); break;
-        case 3: some_rows(f, 3, rank, panels, n_out, h, y); break;
-        default: some_rows(f, 4, rank, panels, n_out, h, y); break;
+        case 1: some_rows(f, 1, rank, panels, n_out, h, y, next); break;
+        case 2: some_rows(f, 2, rank, panels, n_out, h, y, next); break;
+        case 3: some_rows(f, 3, rank, panels, n_out, h, y, next); break;
+        default: some_rows(f, 4, rank, panels, n_out, h, y, next); break;
         }
     }
 }
@@ -157,9 +159,10 @@ MM_INLINE void run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, 
     {                                                                                                                            \
         h_put(WEFT_##format, h, rank, to);                                                                                       \
     }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)          \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
+                         const void *next)                                                                                       \
     {                                                                                                                            \
-        run(WEFT_##format, panels, n_out, rank, h, m, y);                                                                        \
+        run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                                  \
     }                                                                                                                            \
     const weft__expand weft__expand_##id##_avx512vnni = {                                                                        \
         "expand_" #id "_avx512vnni", WEFT_##format, WEFT__TIER_AVX512VNNI, id##_bytes, id##_pack, h_bytes, id##_put, id##_run};

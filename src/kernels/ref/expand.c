@@ -51,8 +51,10 @@ static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, c
     {                                                                                                                            \
         ex_h_put(WEFT_##type, h, rank, to);                                                                                      \
     }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)          \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
+                         const void *next)                                                                                       \
     {                                                                                                                            \
+        (void)next;                                                                                                              \
         add(WEFT_##type, panels, n_out, rank, h, m, y);                                                                          \
     }                                                                                                                            \
     const weft__expand weft__expand_##id##_ref = {"expand_" #id "_ref", WEFT_##type, WEFT__TIER_REF, id##_bytes, id##_pack,      \

@@ -54,12 +54,13 @@ MM_INLINE int ex_offset(uint32_t f, int r)
 }
 
 MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h,
-                       float *const *y)
+                       float *const *y, const void *next)
 {
     const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
-    const uint8_t *const last = panel + (size_t)(ex_groups(n_out, WEFT__EXPAND_ROWS) - 1) * bytes;
+    const uintptr_t end = (uintptr_t)panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        const uint8_t *ahead = panel + EX_AHEAD < last ? panel + EX_AHEAD : last; /* what lies behind is others' */
+        uintptr_t ahead = (uintptr_t)panel + EX_AHEAD;
+        if (ahead >= end) ahead = next ? (uintptr_t)next + (ahead - end) : (uintptr_t)panel; /* what lies behind is others' */
         for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
@@ -69,14 +70,15 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
 }
 
 /* weft__expand.run */
-MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)
+MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
+                      const void *next)
 {
     for (; m > 0; m -= EX_TOGETHER, h += EX_TOGETHER, y += EX_TOGETHER) {
         switch (m) {
-        case 1: ex_rows(f, 1, panels, n_out, rank, h, y); break;
-        case 2: ex_rows(f, 2, panels, n_out, rank, h, y); break;
-        case 3: ex_rows(f, 3, panels, n_out, rank, h, y); break;
-        default: ex_rows(f, 4, panels, n_out, rank, h, y); break;
+        case 1: ex_rows(f, 1, panels, n_out, rank, h, y, next); break;
+        case 2: ex_rows(f, 2, panels, n_out, rank, h, y, next); break;
+        case 3: ex_rows(f, 3, panels, n_out, rank, h, y, next); break;
+        default: ex_rows(f, 4, panels, n_out, rank, h, y, next); break;
         }
     }
 }
@@ -95,9 +97,10 @@ MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t ran
     {                                                                                                                            \
         ex_h_put(WEFT_##format, h, rank, to);                                                                                    \
     }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)          \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
+                         const void *next)                                                                                       \
     {                                                                                                                            \
-        ex_run(WEFT_##format, panels, n_out, rank, h, m, y);                                                                     \
+        ex_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                               \
     }                                                                                                                            \
     const weft__expand weft__expand_##id##_##tier_name = {                                                                       \
         "expand_" #id "_" #tier_name, WEFT_##format, WEFT__TIER_##TIER, id##_bytes, id##_pack, ex_h_bytes, id##_put, id##_run};

@@ -285,9 +285,14 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
         for (int i = 0; i < n_out; i += 16) __asm__ volatile("prefetchw %0" : : "m"(out[i]));
 }
 
-/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. `fetch`: the panel comes from memory. */
-MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out,
-                       int64_t ldo)
+/* What is read behind the panels: in place of lines at `end` and beyond, those `jump` bytes farther on are asked for. */
+typedef struct mm_next {
+    uintptr_t end, jump;
+} mm_next;
+
+/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. fetch: NULL, or the panel comes from memory. */
+MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out,
+                       float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     vf acc[MM_TILE];
@@ -301,6 +306,7 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
             if (fetch) {
                 const int lines = (span_bytes / steps + 63) / 64;
                 const char *ahead = (const char *)w + mm_ahead(n_rows) + s * lines * 64;
+                if (MM_DOT32 && (uintptr_t)ahead >= fetch->end) ahead = (const char *)((uintptr_t)ahead + fetch->jump);
                 UNROLL for (int l = 0; l < lines; l++) _mm_prefetch(ahead + 64 * l, _MM_HINT_T1);
             }
             UNROLL for (int h = 0; h < 2; h++)
@@ -388,7 +394,8 @@ MM_INLINE int mm_in_pairs(int f)
 #endif
 
 typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
-typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out, int64_t ldo);
+typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out, float *out,
+                           int64_t ldo);
 
 /* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
 MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
@@ -432,6 +439,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     enum { ENOUGH = 2 * MM_TILE };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
+    mm_next next = {(uintptr_t)panels + (size_t)((n_out + MM_R - 1) / MM_R) * stride, 0};
+    if (ahead && ahead->n && m < ENOUGH) next.jump = (uintptr_t)ahead->range->at - next.end;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
@@ -441,8 +450,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
             for (int64_t i = n < paired ? full : c; i < end; i += MM_TILE) {
-                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == c, outs, out + i * ldo + n,
-                                              ldo);
+                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == c ? &next : NULL, outs,
+                                              out + i * ldo + n, ldo);
             }
         }
     }
@@ -451,8 +460,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
 /* ---- kernels: what a tier's file expands for each format ------------------------------------------------------------------------ */
 
 #define MM_TILE_FN(f, name, n_rows)                                                                                              \
-    static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, int fetch, int n_out, float *out,           \
-                                int64_t ldo)                                                                                     \
+    static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out,            \
+                                float *out, int64_t ldo)                                                                         \
     {                                                                                                                            \
         mm_tile(f, n_rows, w, n_spans, a, fetch, n_out, out, ldo);                                                               \
     }
