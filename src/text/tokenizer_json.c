@@ -389,6 +389,28 @@ static weft__slice config_template(const weft__json *value)
     return s;
 }
 
+/* Does the class put add_bos_token and add_eos_token in the place of the file's post-processor? Those with an update_post_processor in
+ * transformers do so whenever they are loaded; PreTrainedTokenizerFast takes the file as it is. */
+static int class_has_flags(const weft__json *config)
+{
+    static const char *const classes[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"};
+    const weft__slice name = config_text(weft__json_get(config, "tokenizer_class"));
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        const size_t n = strlen(classes[i]);
+        if (name.len < n || memcmp(name.data, classes[i], n) != 0) continue;
+        if (name.len == n || weft__slice_is((weft__slice){name.data + n, name.len - n}, "Fast")) return 1;
+    }
+    return 0;
+}
+
+/* Whether a token is put around the text, as a flag of the configuration says. slot: of the token, at one end. */
+static void read_flag(const weft__json *flag, int id, int *add, int32_t *slot)
+{
+    if (!weft__json_bool(flag, add)) return;
+    if (id < 0) *add = 0;
+    *slot = *add ? id : -1;
+}
+
 static void read_config(weft__json_vocab *v, const weft__json *config)
 {
     const struct {
@@ -399,10 +421,13 @@ static void read_config(weft__json_vocab *v, const weft__json *config)
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         *roles[i].id = weft__json_find(v, config_text(weft__json_get(config, roles[i].key)));
     }
+    const weft__json *add_bos = weft__json_get(config, "add_bos_token");
     int add = 0;
-    if (weft__json_bool(weft__json_get(config, "add_bos_token"), &add) && add && v->spec.add_bos != 1 && v->spec.bos >= 0) {
-        v->spec.add_bos = 1;
-        v->spec.first = v->spec.bos;
+    if (class_has_flags(config)) {
+        read_flag(add_bos, v->spec.bos, &v->spec.add_bos, &v->spec.first);
+        read_flag(weft__json_get(config, "add_eos_token"), v->spec.eos, &v->spec.add_eos, &v->spec.last);
+    } else if (weft__json_bool(add_bos, &add) && add && v->spec.add_bos != 1 && v->spec.bos >= 0) {
+        read_flag(add_bos, v->spec.bos, &v->spec.add_bos, &v->spec.first);
     }
     v->spec.chat_template = config_template(weft__json_get(config, "chat_template"));
 }

@@ -132,6 +132,38 @@ static void added_tokens_and_roles(void **state)
     weft__tokenizer_destroy(&tok);
 }
 
+/* A file whose template puts <s> in front, and what the configuration makes of it. */
+static void flags_of_the_configuration(void **state)
+{
+    (void)state;
+    const struct {
+        const char *config; /* the rest of it */
+        int32_t want[5];
+    } cases[] = {
+        {"", {19, 1, -1}},
+        {",\"tokenizer_class\":\"LlamaTokenizerFast\"", {19, 1, -1}},
+        {",\"tokenizer_class\":\"LlamaTokenizerFast\",\"add_bos_token\":false", {1, -1}},
+        {",\"tokenizer_class\":\"GemmaTokenizer\",\"add_bos_token\":true,\"add_eos_token\":true", {19, 1, 20, -1}},
+        {",\"tokenizer_class\":\"CodeLlamaTokenizer\",\"add_bos_token\":false,\"add_eos_token\":true", {1, 20, -1}},
+        {",\"tokenizer_class\":\"CohereTokenizerFast\",\"add_bos_token\":null,\"add_eos_token\":false", {19, 1, -1}},
+        {",\"tokenizer_class\":\"LlamaTokenizerFaster\",\"add_bos_token\":false", {19, 1, -1}},
+        {",\"tokenizer_class\":\"PreTrainedTokenizerFast\",\"add_bos_token\":false,\"add_eos_token\":true", {19, 1, -1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char config[512];
+        snprintf(config, sizeof config, "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"%s}", cases[i].config);
+        weft__tokenizer *tok =
+            load(FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
+                                  "{\"id\":20,\"content\":\"</s>\",\"special\":true}],"
+                                  "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
+                                  "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"
+                                  "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[19],\"tokens\":[\"<s>\"]}}}"),
+                 config);
+        expect(tok, "a", WEFT__ENCODE_SPECIAL, cases[i].want);
+        weft__tokenizer_destroy(&tok);
+    }
+}
+
 static void unigram_and_bytes(void **state)
 {
     (void)state;
@@ -278,8 +310,12 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps),           cmocka_unit_test(added_tokens_and_roles), cmocka_unit_test(unigram_and_bytes),
-        cmocka_unit_test(malformed_files), cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(steps),
+        cmocka_unit_test(added_tokens_and_roles),
+        cmocka_unit_test(unigram_and_bytes),
+        cmocka_unit_test(flags_of_the_configuration),
+        cmocka_unit_test(malformed_files),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
