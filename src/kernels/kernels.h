@@ -64,8 +64,8 @@ typedef struct weft__matmul {
     /* Computes n_out outputs of m rows: out[i * ldo + j] for j < n_out (exactly these floats are written), from
      * ceil(n_out / panel_rows) consecutive panels, `stride` bytes apart (panel_bytes(k), or the source's row_bytes). */
     void (*run)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo);
-    /* The same, asking for `ahead` meanwhile, as far as it gets; with too few rows to leave memory idle, only for what the first range
-     * begins with, once the panels come to their end. NULL: run is all there is. */
+    /* The same, asking for `ahead` meanwhile, as far as it gets. With too few rows to leave memory idle (fewer than 16), only for
+     * what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL: run is all there is. */
     void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
                       int64_t ldo, weft__ahead *ahead);
 } weft__matmul;
@@ -91,7 +91,8 @@ typedef struct weft__expand {
     /* h in the form that run reads; 4-byte aligned, at most 16 + 4 * rank bytes. Non-finite input gives non-finite output. */
     size_t (*h_bytes)(int64_t rank);
     void (*h_put)(const float *h, int64_t rank, void *to);
-    /* y[i][j] += ... for j < n_out of m rows, from consecutive panels. next: what is read after them, to ask for it early; or NULL. */
+    /* y[i][j] += ... for j < n_out of m rows, from consecutive panels. next: what is read after them, to be asked for early; or
+     * NULL. */
     void (*run)(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y, const void *next);
 } weft__expand;
 

@@ -89,8 +89,8 @@ typedef struct weft__cpu_prepared {
  * and groups, instead of all. then: what the thread reads behind the last A, or NULL. */
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
                              int64_t last, int split, const uint8_t *then);
-/* Asks for what weft__cpu_shrink_linear will read first of its part. */
-void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread);
+/* Where adapters act in the step, asks for what weft__cpu_shrink_linear will read first of its part, else what is read then. */
+void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
 void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
                           const float *x, int64_t h_row, int mat);
@@ -117,17 +117,17 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
     return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
 }
 
-/* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to; NULL, for every
- * thread, where that is of no use. */
+/* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to (0: no A is
+ * asked for). NULL, for every thread, where that is of no use. */
 weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread);
-/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read before any B, or
- * NULL. NULL: nothing, or the matrix's kernel asks for nothing. */
+/* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read right behind
+ * the matrix, or NULL. NULL: nothing, or the matrix's kernel asks for nothing. */
 weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
                                 const uint8_t *next);
-/* The B that is read first for outputs of matrix m from `first` on, or NULL. */
-const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first);
-/* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. then: what is read
- * behind the last B, or NULL. */
+/* The B that is read first for outputs of matrix m from `first` on; `then` where there is none. */
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, const uint8_t *then);
+/* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. then: what is
+ * read behind the last B, or NULL. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,
                       int64_t last, float *out, int64_t ldo, const uint8_t *then);
 /* y [D] += what the row's adapter changes about row `token` of embedding w. */

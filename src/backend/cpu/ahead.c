@@ -1,10 +1,10 @@
 /* ahead.c: what a thread asks for while it multiplies (adapter.h).
  *
- * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product: each kernel asks, as
- * its panels come to their end, for what is read next. With many rows A and B hardly count. In between, multiplying takes most of the
- * time and leaves memory half idle, while each row may have an adapter of its own. So the kernel asks, a line at a time, for the B of
- * the outputs at hand, and for a share of the A that the thread reads when it is done. Kernels of pairs of panels do so, which full
- * tiles of 16 rows or more have. */
+ * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product: kernels of
+ * VPDPBUSD ask, as their panels come to their end, for what is read next. With many rows A and B hardly count. In between,
+ * multiplying takes most of the time and leaves memory half idle, while each row may have an adapter of its own. So the kernel asks,
+ * a line at a time, for the B of the outputs at hand, and for a share of the A that the thread reads when it is done. Kernels of
+ * pairs of panels do so, which full tiles of 16 rows or more have. */
 #include "backend/cpu/adapter.h"
 
 enum { MANY = 64 /* rows */ };
@@ -79,7 +79,7 @@ weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix
     int n = 0;
     if (!a || !m->mm->run_ahead) return NULL;
     if (next) a->range[n++] = (weft__range){next, 1};
-    for (int32_t g = 0; g < d->n_groups && n < WEFT__CPU_AHEAD; g++) {
+    for (int32_t g = 0; g < d->n_groups && n <= WEFT__CPU_AHEAD; g++) {
         const weft_adapter *adapter = d->group[g].adapter;
         const weft__cpu_pair *pair = &adapter->pair[m->id];
         if (pair->rank == 0) continue;

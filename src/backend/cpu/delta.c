@@ -122,9 +122,9 @@ static const uint8_t *first_b(const weft__cpu_delta *d, int32_t g, weft_weight_i
     return then;
 }
 
-const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first)
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, const uint8_t *then)
 {
-    return first_b(d, 0, m->id, first, NULL);
+    return first_b(d, 0, m->id, first, then);
 }
 
 /* ---- A ---- */
@@ -159,8 +159,10 @@ static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__c
     return th->taken;
 }
 
-/* A thread's part of a node's items (first_a), and what it reads behind them. */
+/* The items of a node (first_a) that a thread reads, and what it reads behind them. split: they are a part, for few rows, and read
+ * one after the other; else all of them, group by group, and a group's as often as it has rows for. */
 typedef struct items {
+    int split;
     int64_t begin, end;
     const uint8_t *then;
 } items;
@@ -179,16 +181,18 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
         if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
         form = pair->mm->act;
         shrink(p, th, a, pair, l->input.k, 0, acts, n, rows, i,
-               first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then));
+               part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL);
     }
 }
 
-void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread)
+void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then)
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
     const int64_t n_items = (int64_t)groups->n * l->n_mat;
-    fetch(first_a(l, groups, weft__cpu_share(n_items, thread, p->n_threads), n_items, NULL));
+    if (groups->n)
+        fetch(first_a(l, groups, weft__cpu_share(n_items, thread, p->n_threads),
+                      weft__cpu_share(n_items, thread + 1, p->n_threads), then));
 }
 
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
@@ -197,7 +201,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
     const int64_t n_items = (int64_t)groups->n * l->n_mat;
-    const items part = {split ? weft__cpu_share(n_items, thread, p->n_threads) : 0,
+    const items part = {split, split ? weft__cpu_share(n_items, thread, p->n_threads) : 0,
                         split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items, then};
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
@@ -207,6 +211,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
         int32_t i = 0, n = group->n;
+        if (!split) fetch(first_a(l, groups, item + l->n_mat, n_items, NULL));
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
@@ -277,7 +282,7 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, next);
+            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, NULL);
             n = 0;
         }
         if (n) expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, next);

@@ -68,7 +68,7 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
     }
     const weft__cpu_matrix *m = &l->m[o.i];
     weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width,
-                       weft__cpu_ahead_of(&r.delta, m, o.first, o.last, NULL));
+                       weft__cpu_ahead_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, m, o.first, next)));
     weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }
@@ -159,11 +159,12 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    weft__cpu_fetch_linear(p, s, thread);
+    const uint8_t *share = share_begins(l, thread, 0);
+    weft__cpu_fetch_linear(p, s, thread, share);
     for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, offset, r, r, n, th->act);
     weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
     if (has_delta(p, s, l)) {
-        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1, share_begins(l, thread, 0));
+        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
         delta.ahead = weft__cpu_ahead_begin(p, s, thread);
     }

@@ -4,6 +4,7 @@
 
 #include "kernels/list.h"
 #include "kernels/simd/expand_layout.h"
+#include "kernels/simd/next.h"
 #include "kernels/simd/unroll.h"
 
 enum {
@@ -109,12 +110,11 @@ MM_INLINE void rows(uint32_t f, int n_rows, int64_t n_regs, const uint8_t *panel
                     float *const *y, const void *next)
 {
     const size_t bytes = EX_SCALES + (size_t)n_regs * REG;
-    const uintptr_t end = (uintptr_t)panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
+    const simd_next ahead = simd_next_of(panel, (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes, bytes, AHEAD, next);
     int64_t at = 0;
     for (; at + WEFT__EXPAND_ROWS <= n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        uintptr_t ahead = (uintptr_t)panel + AHEAD;
-        if (ahead >= end) ahead = next ? (uintptr_t)next + (ahead - end) : (uintptr_t)panel; /* what lies behind is others' */
-        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        const uintptr_t ask = simd_ask(&ahead, (uintptr_t)panel);
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)(ask + l), _MM_HINT_T0);
         one_panel(f, n_rows, panel, n_regs, h, y, at, WEFT__EXPAND_ROWS);
     }
     if (at < n_out) one_panel(f, n_rows, panel, n_regs, h, y, at, (int)(n_out - at));
@@ -137,11 +137,12 @@ MM_INLINE void run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, 
                    const void *next)
 {
     for (; m > 0; m -= TOGETHER, h += TOGETHER, y += TOGETHER) {
+        const void *then = m <= TOGETHER ? next : panels; /* else they are read once more */
         switch (m) {
-        case 1: some_rows(f, 1, rank, panels, n_out, h, y, next); break;
-        case 2: some_rows(f, 2, rank, panels, n_out, h, y, next); break;
-        case 3: some_rows(f, 3, rank, panels, n_out, h, y, next); break;
-        default: some_rows(f, 4, rank, panels, n_out, h, y, next); break;
+        case 1: some_rows(f, 1, rank, panels, n_out, h, y, then); break;
+        case 2: some_rows(f, 2, rank, panels, n_out, h, y, then); break;
+        case 3: some_rows(f, 3, rank, panels, n_out, h, y, then); break;
+        default: some_rows(f, 4, rank, panels, n_out, h, y, then); break;
         }
     }
 }

@@ -6,6 +6,7 @@
 #define WEFT_KERNELS_SIMD_EXPAND_H
 
 #include "kernels/simd/expand_layout.h"
+#include "kernels/simd/next.h"
 #include "kernels/simd/unroll.h"
 
 enum { EX_TOGETHER = 4 /* rows that share what was decoded */, EX_AHEAD = 2048 /* bytes that are asked for early */ };
@@ -57,11 +58,10 @@ MM_INLINE void ex_rows(uint32_t f, int n_rows, const uint8_t *panel, int64_t n_o
                        float *const *y, const void *next)
 {
     const size_t bytes = ex_panel_bytes(f, rank), head = f == WEFT_F32 || f == WEFT_BF16 ? 0 : EX_SCALES;
-    const uintptr_t end = (uintptr_t)panel + (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes;
+    const simd_next ahead = simd_next_of(panel, (size_t)ex_groups(n_out, WEFT__EXPAND_ROWS) * bytes, bytes, EX_AHEAD, next);
     for (int64_t at = 0; at < n_out; at += WEFT__EXPAND_ROWS, panel += bytes) {
-        uintptr_t ahead = (uintptr_t)panel + EX_AHEAD;
-        if (ahead >= end) ahead = next ? (uintptr_t)next + (ahead - end) : (uintptr_t)panel; /* what lies behind is others' */
-        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)ahead + l, _MM_HINT_T0);
+        const uintptr_t ask = simd_ask(&ahead, (uintptr_t)panel);
+        for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)(ask + l), _MM_HINT_T0);
         for (int r = 0; r < WEFT__EXPAND_ROWS && at + r < n_out; r += MM_R) {
             int64_t left = n_out - at - r;
             ex_part(f, n_rows, panel + head + ex_offset(f, r), panel, r, rank, h, y, at + r, left < MM_R ? (int)left : MM_R);
@@ -74,11 +74,12 @@ MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t ran
                       const void *next)
 {
     for (; m > 0; m -= EX_TOGETHER, h += EX_TOGETHER, y += EX_TOGETHER) {
+        const void *then = m <= EX_TOGETHER ? next : panels; /* else they are read once more */
         switch (m) {
-        case 1: ex_rows(f, 1, panels, n_out, rank, h, y, next); break;
-        case 2: ex_rows(f, 2, panels, n_out, rank, h, y, next); break;
-        case 3: ex_rows(f, 3, panels, n_out, rank, h, y, next); break;
-        default: ex_rows(f, 4, panels, n_out, rank, h, y, next); break;
+        case 1: ex_rows(f, 1, panels, n_out, rank, h, y, then); break;
+        case 2: ex_rows(f, 2, panels, n_out, rank, h, y, then); break;
+        case 3: ex_rows(f, 3, panels, n_out, rank, h, y, then); break;
+        default: ex_rows(f, 4, panels, n_out, rank, h, y, then); break;
         }
     }
 }

@@ -25,6 +25,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/simd/matmul_layout.h"
+#include "kernels/simd/next.h"
 #include "kernels/simd/unroll.h"
 #include "quant/blocks.h"
 
@@ -263,10 +264,18 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
 /* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes nearly all of the time, lines that
  * come too early meet others that the processor fetches by itself (8192 costs 3 % there); where multiplying takes a part of it, its
  * own prefetching gives up and all must be fetched, from far (512 costs 20 % to half). Fetching into the first level helps nowhere. */
-MM_INLINE int mm_ahead(int n_rows)
+enum { MM_NEAR = 4096, MM_FAR = 8192 };
+
+MM_INLINE int mm_ahead(int64_t n_rows)
 {
-    enum { NEAR = 4096, FAR = 8192 };
-    return MM_R == 16 && n_rows == 1 ? NEAR : FAR;
+    return MM_R == 16 && n_rows == 1 ? MM_NEAR : MM_FAR;
+}
+
+/* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
+static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes, int64_t m, const uint8_t *next)
+{
+    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f, MM_R), MM_FAR, next);
+    return (simd_next){.distance = (size_t)mm_ahead(m), .end = UINTPTR_MAX};
 }
 
 MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
@@ -285,13 +294,9 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
         for (int i = 0; i < n_out; i += 16) __asm__ volatile("prefetchw %0" : : "m"(out[i]));
 }
 
-/* What is read behind the panels: in place of lines at `end` and beyond, those `jump` bytes farther on are asked for. */
-typedef struct mm_next {
-    uintptr_t end, jump;
-} mm_next;
-
-/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. fetch: NULL, or the panel comes from memory. */
-MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out,
+/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. next: how a panel that comes from memory is asked
+ * for; NULL where it does not. */
+MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out,
                        float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
@@ -302,12 +307,12 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
         mm_head hd;
         mm_load_head(f, w, &hd);
         const uint8_t *c = w + mm_head_row(f) * MM_R;
+        /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
+        const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(n_rows);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
-            if (fetch) {
+            if (next) {
                 const int lines = (span_bytes / steps + 63) / 64;
-                const char *ahead = (const char *)w + mm_ahead(n_rows) + s * lines * 64;
-                if (MM_DOT32 && (uintptr_t)ahead >= fetch->end) ahead = (const char *)((uintptr_t)ahead + fetch->jump);
-                UNROLL for (int l = 0; l < lines; l++) _mm_prefetch(ahead + 64 * l, _MM_HINT_T1);
+                UNROLL for (int l = 0; l < lines; l++) _mm_prefetch((const char *)ask + (s * lines + l) * 64, _MM_HINT_T1);
             }
             UNROLL for (int h = 0; h < 2; h++)
             {
@@ -394,7 +399,7 @@ MM_INLINE int mm_in_pairs(int f)
 #endif
 
 typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
-typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out, float *out,
+typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, float *out,
                            int64_t ldo);
 
 /* Rows whose activations stay in half of a second-level cache of 1 MB while panels pass by. */
@@ -439,8 +444,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     enum { ENOUGH = 2 * MM_TILE };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
-    mm_next next = {(uintptr_t)panels + (size_t)((n_out + MM_R - 1) / MM_R) * stride, 0};
-    if (ahead && ahead->n && m < ENOUGH) next.jump = (uintptr_t)ahead->range->at - next.end;
+    const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_R - 1) / MM_R) * stride, m,
+                                      ahead && ahead->n && m < ENOUGH ? ahead->range->at : NULL);
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
@@ -460,10 +465,10 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
 /* ---- kernels: what a tier's file expands for each format ------------------------------------------------------------------------ */
 
 #define MM_TILE_FN(f, name, n_rows)                                                                                              \
-    static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, const mm_next *fetch, int n_out,            \
+    static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out,           \
                                 float *out, int64_t ldo)                                                                         \
     {                                                                                                                            \
-        mm_tile(f, n_rows, w, n_spans, a, fetch, n_out, out, ldo);                                                               \
+        mm_tile(f, n_rows, w, n_spans, a, next, n_out, out, ldo);                                                                \
     }
 
 /* Defines weft__matmul_ID_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
