@@ -35,8 +35,8 @@ typedef struct weft__act {
     int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
 } weft__act;
 
-/* What is read soon after a product, where multiplying leaves memory time to spare: a kernel asks for a line of these bytes now and then.
- * (Many asked for at once hold each other up.) Nothing depends on it, and nothing may be asked for. */
+/* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these bytes now and
+ * then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked for. */
 typedef struct weft__range {
     const uint8_t *at;
     size_t n; /* bytes, not 0 */

@@ -200,9 +200,11 @@ class Limits(Case):
         for s in held:
             s.close()
         until = time.time() + 5 * SLOWER
-        while self.server.get("/health").status != 200 and time.time() < until:
+        answer = self.server.get("/health")
+        while answer.status != 200 and time.time() < until:
             time.sleep(0.05)
-        self.assertEqual(self.server.get("/health").status, 200)
+            answer = self.server.get("/health")
+        self.assertEqual(answer.status, 200)  # one more could come before the server has seen this one end, and the last of the four
 
     def test_one_address_leaves_room_for_others(self):
         """However many connections it opens, and says nothing on them."""
