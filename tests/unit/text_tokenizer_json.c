@@ -107,15 +107,18 @@ static void steps(void **state)
     }
 }
 
+/* A template that puts <s>, token 19, in front. */
+#define WITH_BOS                                                                                                                 \
+    "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"                                         \
+    "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"                                              \
+    "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[19],\"tokens\":[\"<s>\"]}}}"
+
 static void added_tokens_and_roles(void **state)
 {
     (void)state;
     const char *json = FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
                                         "{\"id\":20,\"content\":\"</s>\",\"special\":true,\"rstrip\":true},"
-                                        "{\"id\":22,\"content\":\"<tool>\",\"special\":false,\"lstrip\":true}],"
-                                        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
-                                        "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"
-                                        "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[19],\"tokens\":[\"<s>\"]}}}");
+                                        "{\"id\":22,\"content\":\"<tool>\",\"special\":false,\"lstrip\":true}]," WITH_BOS);
     weft__tokenizer *tok = load(json, "{\"bos_token\":\"<s>\",\"eos_token\":{\"content\":\"</s>\"},\"pad_token\":null,"
                                       "\"chat_template\":[{\"name\":\"rag\",\"template\":\"no\"},"
                                       "{\"name\":\"default\",\"template\":\"{{ yes }}\"}]}");
@@ -132,7 +135,7 @@ static void added_tokens_and_roles(void **state)
     weft__tokenizer_destroy(&tok);
 }
 
-/* A file whose template puts <s> in front, and what the configuration makes of it. */
+/* What the configuration makes of such a template. */
 static void flags_of_the_configuration(void **state)
 {
     (void)state;
@@ -152,13 +155,9 @@ static void flags_of_the_configuration(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char config[512];
         snprintf(config, sizeof config, "{\"bos_token\":\"<s>\",\"eos_token\":\"</s>\"%s}", cases[i].config);
-        weft__tokenizer *tok =
-            load(FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
-                                  "{\"id\":20,\"content\":\"</s>\",\"special\":true}],"
-                                  "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
-                                  "{\"id\":\"<s>\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],"
-                                  "\"special_tokens\":{\"<s>\":{\"id\":\"<s>\",\"ids\":[19],\"tokens\":[\"<s>\"]}}}"),
-                 config);
+        weft__tokenizer *tok = load(FILE_OF(LETTERS, ",\"added_tokens\":[{\"id\":19,\"content\":\"<s>\",\"special\":true},"
+                                                     "{\"id\":20,\"content\":\"</s>\",\"special\":true}]," WITH_BOS),
+                                    config);
         expect(tok, "a", WEFT__ENCODE_SPECIAL, cases[i].want);
         weft__tokenizer_destroy(&tok);
     }

@@ -124,8 +124,9 @@ weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s,
  * the matrix, or NULL. NULL: nothing, or the matrix's kernel asks for nothing. */
 weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
                                 const uint8_t *next);
-/* The B that is read first for outputs of matrix m from `first` on; `then` where there is none. */
-const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, const uint8_t *then);
+/* The B that is read first, of groups [g, ...), for outputs of matrix m from `first` on; `then` where there is none. */
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft__cpu_matrix *m, int64_t first,
+                                 const uint8_t *then);
 /* gain . y + B h for outputs [first, last) of matrix m, number `mat` of its node: out[(r - row) * ldo + j - first]. then: what is
  * read behind the last B, or NULL. */
 void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const weft__cpu_matrix *m, int mat, int64_t first,

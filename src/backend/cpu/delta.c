@@ -112,19 +112,14 @@ static const uint8_t *first_a(const weft__cpu_linear *l, const weft__cpu_groups 
     return then;
 }
 
-/* The same of B's of groups [g, ...). */
-static const uint8_t *first_b(const weft__cpu_delta *d, int32_t g, weft_weight_id w, int64_t first, const uint8_t *then)
+const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft__cpu_matrix *m, int64_t first,
+                                 const uint8_t *then)
 {
     for (; g < d->n_groups; g++) {
         const weft_adapter *a = d->group[g].adapter;
-        if (a->pair[w].rank) return weft__cpu_b(a, &a->pair[w], d->expert, first);
+        if (a->pair[m->id].rank) return weft__cpu_b(a, &a->pair[m->id], d->expert, first);
     }
     return then;
-}
-
-const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, const uint8_t *then)
-{
-    return first_b(d, 0, m->id, first, then);
 }
 
 /* ---- A ---- */
@@ -167,6 +162,14 @@ typedef struct items {
     const uint8_t *then;
 } items;
 
+static items items_of(const weft_program *p, const weft__cpu_linear *l, const weft__cpu_groups *groups, int thread, int split,
+                      const uint8_t *then)
+{
+    const int64_t n = (int64_t)groups->n * l->n_mat;
+    if (!split) return (items){0, 0, n, then};
+    return (items){1, weft__cpu_share(n, thread, p->n_threads), weft__cpu_share(n, thread + 1, p->n_threads), then};
+}
+
 /* Matrices [from, to) for n rows of group g. */
 static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__cpu_groups *groups,
                         int32_t g, int from, int to, const items *part, const weft__cpu_prepared *at, const int32_t *rows,
@@ -189,10 +192,8 @@ void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int 
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
-    const int64_t n_items = (int64_t)groups->n * l->n_mat;
-    if (groups->n)
-        fetch(first_a(l, groups, weft__cpu_share(n_items, thread, p->n_threads),
-                      weft__cpu_share(n_items, thread + 1, p->n_threads), then));
+    const items part = items_of(p, l, groups, thread, 1, then);
+    if (groups->n) fetch(first_a(l, groups, part.begin, part.end, part.then));
 }
 
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
@@ -200,9 +201,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
 {
     const weft__cpu_linear *l = s->data;
     const weft__cpu_groups *groups = weft__cpu_groups_of(p, s->rows);
-    const int64_t n_items = (int64_t)groups->n * l->n_mat;
-    const items part = {split, split ? weft__cpu_share(n_items, thread, p->n_threads) : 0,
-                        split ? weft__cpu_share(n_items, thread + 1, p->n_threads) : n_items, then};
+    const items part = items_of(p, l, groups, thread, split, then);
     for (int32_t g = 0; g < groups->n; g++) {
         int64_t item = (int64_t)g * l->n_mat;
         int from = part.begin > item ? (int)(part.begin - item) : 0;
@@ -211,7 +210,7 @@ void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int threa
         const weft__cpu_group *group = &groups->list[g];
         const int32_t *rows = groups->rows + group->first;
         int32_t i = 0, n = group->n;
-        if (!split) fetch(first_a(l, groups, item + l->n_mat, n_items, NULL));
+        if (!split) fetch(first_a(l, groups, item + l->n_mat, part.end, NULL));
         while (i < n && rows[i] < first) i++;
         while (n > i && rows[n - 1] >= last) n--;
         for (int32_t few; i < n; i += few) {
@@ -273,7 +272,7 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         const weft__cpu_pair *pair = &group->adapter->pair[m->id];
         int64_t rows[WEFT__CPU_FEW];
         float *y[WEFT__CPU_FEW];
-        const uint8_t *next = first_b(d, g + 1, m->id, first, then);
+        const uint8_t *next = weft__cpu_first_b(d, g + 1, m, first, then);
         int n = 0;
         if (pair->rank == 0 && !pair->gain) continue;
         for (int32_t i = 0; i < group->n; i++) {

@@ -68,7 +68,7 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
     }
     const weft__cpu_matrix *m = &l->m[o.i];
     weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width,
-                       weft__cpu_ahead_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, m, o.first, next)));
+                       weft__cpu_ahead_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next)));
     weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
 }

@@ -178,11 +178,11 @@ void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matr
         end = o + block < last ? o + block : last;
         int64_t width = end - o;
         const uint8_t *then = end < last ? weft__cpu_panels(gate, expert, end) : NULL,
-                      *b_up = weft__cpu_first_b(delta, up, o, then);
+                      *b_up = weft__cpu_first_b(delta, 0, up, o, then);
         weft__cpu_multiply(gate, expert, o, end, acts, offset, n, out + (o - first), ldo,
                            weft__cpu_ahead_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
         weft__cpu_multiply(up, expert, o, end, acts, offset, n, th->glu, width,
-                           weft__cpu_ahead_of(delta, up, o, end, weft__cpu_first_b(delta, gate, o, b_up)));
+                           weft__cpu_ahead_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
         weft__cpu_expand(p, delta, gate, 0, o, end, out + (o - first), ldo, b_up);
         weft__cpu_expand(p, delta, up, 1, o, end, th->glu, width, then);
         for (int64_t i = 0; i < n; i++) {
