@@ -253,7 +253,7 @@ void weft__serve_slot_done(void *arg, weft_status status, const char *message, w
 void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
 /* Copies a piece of a prefix that waits to be kept; after the last one the store has it. stopping: it is worth waiting for the disk. */
 void weft__serve_keep_some(weft_engine *e, int stopping);
-/* Is there one? Is one due though the engine is busy? */
+/* How many are there? Is one due though the engine is busy? */
 int weft__serve_keeping(const weft_engine *e);
 int weft__serve_keep_due(const weft_engine *e);
 /* Forgets what was copied so far. */
@@ -290,6 +290,7 @@ void weft__serve_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
 void weft__serve_count_pages(weft_engine *e);
+void weft__serve_count_keeping(weft_engine *e);
 void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish);
 
 /* ---- serve_trace.c ---- */

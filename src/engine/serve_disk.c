@@ -334,7 +334,7 @@ void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32
 
 int weft__serve_keeping(const weft_engine *e)
 {
-    return e->n_keeps > 0 || e->keeping.tokens;
+    return e->n_keeps + (e->keeping.tokens != NULL);
 }
 
 int weft__serve_keep_due(const weft_engine *e)

@@ -49,6 +49,11 @@ void weft__serve_count_pages(weft_engine *e)
     e->stats.prefix_evicted_pages = tree.n_evicted_pages;
 }
 
+void weft__serve_count_keeping(weft_engine *e)
+{
+    e->stats.store_waiting = weft__serve_keeping(e);
+}
+
 void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish)
 {
     e->stats.n_finished++;
@@ -70,10 +75,11 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
         return;
     }
     weft__adapt_store_get_stats(e->adapters, &a);
-    if (e->store) weft__store_get_stats(e->store, &d);
     pthread_mutex_lock(&e->lock);
     weft__sched_get_stats(e->sched, &s);
     *out = e->stats;
+    /* After what is to be kept was counted: on its way to the store it is seen at least once. */
+    if (e->store) weft__store_get_stats(e->store, &d);
     out->n_adapters = a.n_entries;
     out->n_adapters_ready = a.n_packed;
     out->adapter_bytes = a.n_bytes;
@@ -89,6 +95,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->store_read_tokens = d.tokens_read;
     out->store_damaged = d.n_damaged;
     out->store_removed = d.n_removed;
+    out->store_waiting += d.n_queued;
     out->size = sizeof *out;
     out->n_slots = e->params.n_slots;
     out->n_ctx = e->params.n_ctx;

@@ -72,6 +72,7 @@ static void tell_finished(weft_engine *e, serve_request *r)
     weft__serve_keep(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
     weft__serve_count_finished(e, r, event.finish);
+    weft__serve_count_keeping(e);
     e->n_leaving++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
@@ -176,6 +177,7 @@ void *weft__serve_thread(void *arg)
         if (busy) run(e, plan);
         if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
         pthread_mutex_lock(&e->lock);
+        weft__serve_count_keeping(e);
         if (!busy) wait_for_work(e);
         stop = e->stop && !e->n_live && !weft__serve_keeping(e) && !e->first_command;
         pthread_mutex_unlock(&e->lock);

@@ -230,6 +230,7 @@ static weft_status do_erase(weft__store *s, job *j, weft_error *err)
 static void note_put(weft__store *s, const job *j, weft_status st, const char *message)
 {
     pthread_mutex_lock(&s->lock);
+    s->stats.n_queued--;
     s->stats.queued_bytes -= j->snapshot->n_bytes;
     s->stats.n_write_failed += st != WEFT_OK;
     pthread_mutex_unlock(&s->lock);
@@ -388,6 +389,7 @@ weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const cha
     } else {
         j->snapshot = *snapshot;
         *snapshot = NULL;
+        s->stats.n_queued++;
         s->stats.queued_bytes += n_bytes;
         push(s, j);
     }

@@ -25,7 +25,8 @@ typedef struct weft__store weft__store;
 typedef struct weft__store_stats {
     int64_t n_prefixes, n_slots;        /* now */
     uint64_t n_bytes, cap_bytes;        /* now, of their files */
-    uint64_t queued_bytes;              /* now, waiting to be written */
+    int64_t n_queued;                   /* files, now: those to be written, and the one that is being written */
+    uint64_t queued_bytes;              /* of their snapshots */
     uint64_t n_written, n_write_failed; /* files */
     uint64_t n_read, tokens_read;       /* files that were handed out, and their tokens */
     uint64_t n_damaged;                 /* files dropped because they were not what they must be */

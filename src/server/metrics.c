@@ -149,6 +149,7 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
     gauge(out, "weft_store_slots", "Saved slots on the disk.", (double)e->store_slots);
     gauge(out, "weft_store_bytes", "Bytes of both.", (double)e->store_bytes);
     gauge(out, "weft_store_cap_bytes", "What they may take together.", (double)e->store_cap_bytes);
+    gauge(out, "weft_store_waiting", "Prefixes and slots that are yet to be written.", (double)e->store_waiting);
     counter(out, "weft_store_written_total", "Files written.", e->store_written);
     counter(out, "weft_store_write_failures_total", "Files that could not be written.", e->store_write_failed);
     counter(out, "weft_store_hits_total", "Files that were read for a request.", e->store_read);

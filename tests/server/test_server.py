@@ -446,7 +446,7 @@ class Llama(Case):
             self.assertRegex(line, r'^(# (HELP|TYPE) [a-z_:]+ .+|[a-z_:]+(\{[a-z]+="[^"\\]*"(,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$')
             names.add(re.match(r"(?:# \w+ )?([a-z_:]+)", line).group(1))
         for name in ("weft_time_to_first_token_seconds_bucket", "weft_time_between_tokens_seconds_sum", "weft_queue_seconds_count", "weft_kv_pages",
-                     "weft_store_bytes", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing",
+                     "weft_store_bytes", "weft_store_waiting", "weft_store_write_failures_total", "weft_step_rows_bucket", "weft_prefix_hit_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:requests_processing",
                      "llamacpp:n_busy_slots_per_decode"):
             self.assertIn(name, names)
         for name in ("prompt_tokens_total", "prompt_seconds_total", "tokens_predicted_total", "tokens_predicted_seconds_total", "n_decode_total", "n_tokens_max"):

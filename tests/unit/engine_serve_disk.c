@@ -182,6 +182,31 @@ static void slots_wait_for_a_hung_disk_only_so_long(void **state)
     assert_int_equal(weft__alloc_live(), s->without);
 }
 
+/* From the moment that a request has ended until its prefix is on the disk. */
+static void what_is_yet_to_be_written_is_counted(void **state)
+{
+    scene *s = *state;
+    weft_error err = {0};
+    ask q;
+    answer a;
+    int32_t n;
+    uint64_t bytes;
+    simple(&q, 300, 2);
+    q.tokens[0]++; /* nothing of it is on the disk */
+    while (stats_of(s->e).store_waiting) usleep(1000);
+    hang_the_disk(s->e);
+    run_alone(s->e, &q, &a, 1);
+    for (int i = 0; i < 50; i++, usleep(1000)) assert_true(stats_of(s->e).store_waiting >= 1);
+    while (stats_of(s->e).store_waiting > 1) usleep(1000); /* twice for a moment, when the store takes it */
+    set_disk_wait(s->e, HUNG_MS);
+    assert_int_equal(weft_engine_save(s->e, NULL, q.tokens, 300, "late", &n, &bytes, &err), WEFT_TIMEOUT);
+    assert_int_equal(stats_of(s->e).store_waiting, 2);
+    set_disk_wait(s->e, HEALTHY_MS);
+    atomic_store(&disk_hangs, 0);
+    while (stats_of(s->e).store_waiting) usleep(1000);
+    assert_int_equal(stats_of(s->e).store_written, 4);
+}
+
 /* With slots that were given up, and with a prefix to be kept: the end waits for the disk once, and what the disk lets go of later is
  * freed, all of it. */
 static void the_end_waits_for_a_hung_disk_once_and_leaks_nothing(void **state)
@@ -323,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         scene_test(who_waits_for_a_disk_that_hangs_can_end),
         scene_test(slots_wait_for_a_hung_disk_only_so_long),
+        scene_test(what_is_yet_to_be_written_is_counted),
         scene_test(the_end_waits_for_a_hung_disk_once_and_leaks_nothing),
         scene_test(a_disk_that_comes_back_during_the_end_leaks_nothing),
         scene_test(what_is_slow_is_no_hung_disk),

@@ -293,6 +293,7 @@ static void many_threads_ask_at_once(void **state)
     }
     for (int i = 0; i < 3; i++) pthread_join(thread[i], NULL);
     assert_int_equal(stats(e->store).queued_bytes, 0);
+    assert_int_equal(stats(e->store).n_queued, 0);
     assert_true(stats(e->store).n_bytes <= 12000);
 }
 
