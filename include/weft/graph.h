@@ -174,9 +174,13 @@ typedef struct weft_node {
     weft_tensor_id out[WEFT_NODE_OUT];
     weft_weight_id w[WEFT_NODE_W]; /* WEFT_NONE where an optional weight is absent */
     int32_t layer;                 /* for messages and profiles; -1 outside layers */
-    int32_t reserved;
+    uint32_t flags;                /* bits of weft_node_flag; the planner's */
     weft_attr attr;
 } weft_node;
+
+/* From 1.4. IF_WANTED: in a step of which no row has WEFT_WANT_OUTPUTS, those with WEFT_WANT_LOGITS are the only ones of use in its
+ * outputs, [..,R], and a provider may leave the others as they are: most of a prompt's last layer is there for its last row alone. */
+enum weft_node_flag { WEFT_NODE_IF_WANTED = 1u << 0 };
 
 /* What a page of state holds. Kinds to come: compressed latents, recurrent state snapshots. */
 enum weft_kv_kind { WEFT_KV_FULL = 0, WEFT_KV_WINDOW = 1 };
@@ -216,7 +220,8 @@ typedef struct weft_graph {
     const weft_tensor_id *outputs; /* tensors that the caller reads: logits first */
 } weft_graph;
 
-enum weft_want { WEFT_WANT_LOGITS = 1u << 0 };
+/* What is wanted of a row: its row of outputs [..,W]; its row of outputs [..,R], which without it may hold anything. */
+enum weft_want { WEFT_WANT_LOGITS = 1u << 0, WEFT_WANT_OUTPUTS = 1u << 1 };
 
 /* A sequence as a step sees it. Borrowed. */
 typedef struct weft_seq_view {

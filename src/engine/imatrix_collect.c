@@ -185,8 +185,9 @@ static void accumulate(struct collector *c, int32_t n_rows)
 static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t n, weft_error *err)
 {
     int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0};
-    uint8_t want[ROWS] = {0};
+    uint8_t want[ROWS];
     weft_status st = WEFT_OK;
+    memset(want, WEFT_WANT_OUTPUTS, sizeof want);
     weft__kv_seq_trim(c->seq, 0);
     for (int32_t at = 0, k; at < n && !st; at += k) {
         k = n - at < ROWS ? n - at : ROWS;

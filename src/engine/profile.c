@@ -17,7 +17,7 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
     weft__seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
     if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);
     for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows};
-    weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype};
+    weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype, 0};
     *out = (weft_step_cost){.size = out->size};
     for (int32_t i = 0; i < g->n_nodes; i++) {
         weft__cost c = weft__node_cost(g, i, &load);

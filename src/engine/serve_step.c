@@ -42,7 +42,7 @@ static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t fr
         m->pos[x->n] = position;
         m->seq[x->n] = e->n_parts;
         m->adapter[x->n] = adapter;
-        m->want[x->n] = wants ? WEFT_WANT_LOGITS : 0;
+        m->want[x->n] = (uint8_t)((wants ? WEFT_WANT_LOGITS : 0) | (r->embedding ? WEFT_WANT_OUTPUTS : 0));
         x->n++;
         x->n_wanted += wants;
     }

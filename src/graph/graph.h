@@ -100,6 +100,7 @@ typedef struct weft__load {
     int32_t n_rows, n_wanted, n_seqs;
     const weft__seq_rows *seqs;
     uint32_t kv_dtype;
+    int wants_outputs; /* a row has WEFT_WANT_OUTPUTS */
 } weft__load;
 
 /* What an op must move and multiply at least. */

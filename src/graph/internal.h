@@ -28,6 +28,9 @@ weft_status weft__graph_order(const weft_graph *g, const int32_t *place, int32_t
 /* Rearranges the nodes (and place, which may be NULL) accordingly. Fails only for lack of memory. */
 weft_status weft__graph_permute(weft_graph *g, const int32_t *order, int32_t *place, weft_error *err);
 
+/* Flags the nodes, which are in order, that are there for wanted rows alone. Fails only for lack of memory. */
+weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err);
+
 /* weft__graph_fuse, but only nodes of one place [n_nodes] are fused (NULL: all are). */
 weft_status weft__graph_fuse_placed(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
                                     weft_graph **out, weft_error *err);

@@ -54,6 +54,7 @@ static weft_status prepare(weft__plan *p, const weft_graph *graph, const weft__p
     for (int32_t i = 0; i < p->graph->n_nodes; i++) p->place[i] = tensor_place[p->graph->nodes[i].out[0]];
     if ((st = weft__graph_order(p->graph, p->place, order, err))) goto done;
     if ((st = weft__graph_permute(p->graph, order, p->place, err))) goto done;
+    if ((st = weft__graph_mark_wanted(p->graph, err))) goto done;
     for (int32_t t = 0; t < p->graph->n_tensors; t++) p->output_of[t] = WEFT_NONE;
     for (int32_t i = 0; i < p->graph->n_outputs; i++) p->output_of[p->graph->outputs[i]] = i;
 done:

@@ -2,7 +2,7 @@
  * tier and, in every way that must not matter, on the provider under test.
  *
  * Against ref: the outputs agree within a bound; with adapters, ref runs weights into which they were merged. Among themselves, bit
- * for bit: fused or not, rows alone or in chunks or mixed with other sequences, 1, 2 or 3 threads.
+ * for bit: fused or not, rows alone or in chunks or mixed with other sequences, all of them wanted or some, 1, 2 or 3 threads.
  * WEFT_TEST_PROVIDER names another provider (a plugin's path), WEFT_TEST_OPTIONS its options: then it is tested, beside the CPU for
  * what it cannot run. Otherwise every tier of this CPU is. */
 #include "waist.h"
@@ -305,6 +305,17 @@ static void run_chunks(store *t, weft__rng *rng, int most, float *out)
     }
 }
 
+/* As run_chunks, with some rows wanted, whose outputs alone are overwritten. */
+static void run_some(store *t, weft__rng *rng, int most, float *out)
+{
+    for (int s = 0; s < STAGE_SEQS; s++)
+        for (int32_t i = 0; i < lengths[s]; i++)
+            if (wanted_at(s, i)) memset(out + ((int64_t)s * N_CTX + i) * VOCAB, 0, VOCAB * sizeof *out);
+    t->wants_some = 1;
+    run_chunks(t, rng, most, out);
+    t->wants_some = 0;
+}
+
 static void same_bits(const float *a, const float *b, const char *how, const char *what, uint64_t seed)
 {
     if (memcmp(a, b, OUT * sizeof *a)) fail_msg("graph %llu: %s %s change the bits", (unsigned long long)seed, how, what);
@@ -335,6 +346,8 @@ static void run_all_ways(const stage *s, const weave *v, const char *provider, c
         memset(out, 0, OUT * sizeof *out);
         run_chunks(&t, &rng, ways[i].most, out);
         same_bits(out, first, text, ways[i].most == 1 ? "rows alone" : "chunks", seed);
+        run_some(&t, &rng, ways[i].most, out);
+        same_bits(out, first, text, "rows that are not wanted", seed);
         store_close(&t);
     }
     weft__free(out);

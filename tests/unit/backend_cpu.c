@@ -209,6 +209,71 @@ static void test_small_pages(void **state)
     stage_close(&s);
 }
 
+/* ---- rows that nobody wants ---- */
+
+enum { UNTOUCHED = 12345 };
+
+/* As model, with an output that has all rows: what the last linear makes. */
+static void model_of_two_outputs(stage *s)
+{
+    stage_open(s, 31);
+    weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F32, D, V, 0, "token_embd"), 30);
+    x = attention_layer(s, attention_layer(s, x, 0), 8);
+    weft__builder_output(s->b, weft__op_pick_rows(s->b, x));
+    weft__builder_output(s->b, x);
+    stage_finish(s);
+}
+
+/* A step of one sequence's first four rows. Returns how many rows of the second output were computed. */
+static int run_wanting(store *t, const uint8_t want[4], float *picked, float *all)
+{
+    float *outputs[] = {picked, all};
+    int computed = 0;
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = 4,
+                      .n_seqs = 1,
+                      .token = t->token,
+                      .pos = t->pos,
+                      .seq = t->seq,
+                      .want = want,
+                      .seqs = t->views};
+    for (int i = 0; i < 4; i++) {
+        t->token[i] = 3 * i + 1;
+        t->pos[i] = i;
+        t->seq[i] = 0;
+        rows.n_wanted += want[i] & WEFT_WANT_LOGITS;
+    }
+    for (int i = 0; i < 4 * D; i++) picked[i] = all[i] = UNTOUCHED;
+    assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
+    for (int i = 0; i < 4; i++) computed += all[i * D] != UNTOUCHED;
+    return computed;
+}
+
+static void test_rows_that_nobody_wants(void **state)
+{
+    enum { L = WEFT_WANT_LOGITS, O = WEFT_WANT_OUTPUTS };
+    (void)state;
+    stage s;
+    store t;
+    float picked[4 * D], all[4 * D], expected[4 * D];
+    model_of_two_outputs(&s);
+    store_open(&t, s.g, "cpu", "threads=2", 1, WEFT_F32, N_CTX, MAX_ROWS);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){L | O, L | O, L | O, L | O}, expected, all), 4);
+    assert_memory_equal(expected, all, sizeof all);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, 0, L}, picked, all), 2);
+    assert_memory_equal(picked, expected + D, D * sizeof *picked);
+    assert_memory_equal(picked + D, expected + 3 * D, D * sizeof *picked);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, 0, 0, 0}, picked, all), 0);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, O, 0}, picked, all),
+                     4); /* and after one that wanted less, all are there */
+    assert_memory_equal(picked, expected + D, D * sizeof *picked);
+    assert_memory_equal(all, expected, sizeof all);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){L, L, L, L}, picked, all), 4);
+    assert_memory_equal(picked, expected, sizeof picked);
+    store_close(&t);
+    stage_close(&s);
+}
+
 /* ---- ops by themselves ---- */
 
 /* Runs rows that enter as embeddings [n][D] at positions pos; returns the graph's output. */
@@ -219,7 +284,7 @@ static void run_embd(const stage *s, const float *embd, const int32_t *pos, int3
     store_open(&t, s->g, "cpu", options, 1, WEFT_F32, N_CTX, MAX_ROWS);
     for (int32_t i = 0; i < n; i++) {
         t.seq[i] = 0;
-        t.want[i] = 0;
+        t.want[i] = WEFT_WANT_OUTPUTS;
     }
     weft_rows rows = {
         .size = sizeof rows, .n_rows = n, .n_seqs = 1, .pos = pos, .seq = t.seq, .embd = embd, .want = t.want, .seqs = t.views};
@@ -406,9 +471,11 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),           cmocka_unit_test(test_measure),
-        cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings),        cmocka_unit_test(test_rope_formula),
-        cmocka_unit_test(test_route),        cmocka_unit_test(test_layer_norm),        cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_options),      cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_measure),      cmocka_unit_test(test_rows_that_nobody_wants),
+        cmocka_unit_test(test_refused_rows), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_rope_formula), cmocka_unit_test(test_route),
+        cmocka_unit_test(test_layer_norm),   cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

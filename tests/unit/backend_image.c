@@ -62,7 +62,7 @@ static void run(job *j, float *out)
     static const int32_t token[ROWS] = {3, 9, 27, 31, 43}, pos[ROWS] = {0, 1, 2, 3, 4}, seq[ROWS];
     uint8_t want[ROWS];
     weft_seq_view view = {NULL, NULL, NULL};
-    memset(want, WEFT_WANT_LOGITS, sizeof want);
+    memset(want, WEFT_WANT_LOGITS | WEFT_WANT_OUTPUTS, sizeof want);
     weft_rows rows = {.size = sizeof rows,
                       .n_rows = ROWS,
                       .n_wanted = ROWS,

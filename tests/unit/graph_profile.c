@@ -56,7 +56,7 @@ static void test_costs(void **state)
     build(&s);
     /* One row behind 10 tokens, and five at the beginning of another sequence. */
     const weft__seq_rows seqs[] = {{10, 1}, {0, 5}};
-    const weft__load load = {6, 1, 2, seqs, WEFT_F16}, silent = {6, 0, 2, seqs, WEFT_F32};
+    const weft__load load = {6, 1, 2, seqs, WEFT_F16, 0}, silent = {6, 0, 2, seqs, WEFT_F32, 0};
     weft__cost q = cost_of(s.g, WEFT_OP_LINEAR, 0, &load), k = cost_of(s.g, WEFT_OP_LINEAR, 1, &load),
                v = cost_of(s.g, WEFT_OP_LINEAR, 2, &load);
     assert_true(q.int8_ops == 2.0 * 6 * D * HEADS * DIM && k.bf16_ops == 2.0 * 6 * D * KV_HEADS * DIM && v.f32_ops == k.bf16_ops);
@@ -71,11 +71,38 @@ static void test_costs(void **state)
     const double expert = 2 * F * row_bytes(WEFT_Q8_0, D) + D * row_bytes(WEFT_Q8_0, F);
     weft__cost moe = cost_of(s.g, WEFT_OP_MOE_FFN, 0, &load);
     assert_true(moe.weight_bytes == EXPERTS * expert && moe.int8_ops == 2.0 * 6 * USED * 3 * D * F);
-    const weft__load one = {1, 1, 1, seqs, WEFT_F16};
+    const weft__load one = {1, 1, 1, seqs, WEFT_F16, 0};
     assert_true(cost_of(s.g, WEFT_OP_MOE_FFN, 0, &one).weight_bytes == USED * expert);
     int head = 7; /* after q, k, v of two layers and the router */
     assert_true(cost_of(s.g, WEFT_OP_LINEAR, head, &load).int8_ops == 2.0 * D * V);
     assert_true(cost_of(s.g, WEFT_OP_LINEAR, head, &silent).bytes == 0);
+    stage_close(&s);
+}
+
+/* What is there for wanted rows alone: the last attention and what comes behind it, and queries that nothing rotates. */
+static void test_costs_of_rows_that_are_wanted(void **state)
+{
+    stage s;
+    store t;
+    (void)state;
+    build(&s);
+    store_open(&t, s.g, "cpu", "threads=1", 0, WEFT_F16, N_CTX, MAX_ROWS);
+    const weft_graph *g = weft__plan_graph(t.plan);
+    int n_flags = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++) n_flags += (g->nodes[i].flags & WEFT_NODE_IF_WANTED) != 0;
+    assert_int_equal(n_flags, 5); /* q, attention, router, route, experts */
+    const weft__seq_rows seqs[] = {{10, 1}, {0, 5}};
+    weft__load two = {6, 2, 2, seqs, WEFT_F16, 0}, none = {6, 0, 2, seqs, WEFT_F16, 0};
+    const double token = 2.0 * KV_HEADS * (DIM + DIM), pair = 2.0 * HEADS * (DIM + DIM);
+    assert_true(cost_of(g, WEFT_OP_ATTENTION, 0, &two).attention_ops == (11 + 15) * pair);
+    weft__cost last = cost_of(g, WEFT_OP_ATTENTION, 1, &two); /* the last row of each */
+    assert_true(last.attention_ops == (4 + 4) * pair && last.kv_bytes == (4 + 4) * token);
+    assert_true(cost_of(g, WEFT_OP_MOE_FFN, 0, &two).int8_ops == 2.0 * 2 * USED * 3 * D * F);
+    assert_true(cost_of(g, WEFT_OP_ATTENTION, 1, &none).bytes == 0 && cost_of(g, WEFT_OP_MOE_FFN, 0, &none).bytes == 0);
+    two.wants_outputs = 1;
+    assert_true(cost_of(g, WEFT_OP_ATTENTION, 1, &two).attention_ops == (4 + 1 + 2 + 3 + 4 + 4) * pair);
+    assert_true(cost_of(g, WEFT_OP_MOE_FFN, 0, &two).int8_ops == 2.0 * 6 * USED * 3 * D * F);
+    store_close(&t);
     stage_close(&s);
 }
 
@@ -217,6 +244,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_costs_of_rows_that_are_wanted),
         cmocka_unit_test(test_record),
         cmocka_unit_test(test_a_failed_step_leaves_no_trace),
         cmocka_unit_test(test_a_provider_that_cannot),

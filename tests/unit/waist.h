@@ -117,6 +117,7 @@ typedef struct store {
     weft_adapter *adapters[STAGE_SEQS];
     int32_t n_adapters;             /* 0: steps have none */
     int32_t adapter_of[STAGE_SEQS]; /* of each sequence, or -1 */
+    int wants_some;                 /* steps want some of their rows, and of those the logits alone; 0: all of all rows */
 } store;
 
 /* Pages for STAGE_SEQS sequences of n_ctx positions each, handed out in a scattered order; filled with noise, which must not be
@@ -195,10 +196,16 @@ static inline int32_t token_at(int32_t seq, int32_t pos, int64_t vocab)
     return (int32_t)((x >> 8) % (uint32_t)vocab);
 }
 
-/* Runs the spans as one step, all rows wanted, and stores every row's output at out[seq][pos]: out [STAGE_SEQS][n_ctx][width]. */
+/* Is the row at a position one of some? Any function of the two does; in steps of a few rows it may be none. */
+static inline int wanted_at(int32_t seq, int32_t pos)
+{
+    return token_at(seq + 1, pos, 4) == 0;
+}
+
+/* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out [STAGE_SEQS][n_ctx][width]. */
 static inline void store_step(store *t, const span *spans, int n_spans, int64_t vocab, int32_t n_ctx, float *out)
 {
-    int32_t n = 0;
+    int32_t n = 0, n_wanted = 0;
     int64_t width = t->g->tensors[t->g->outputs[0]].shape.d[0];
     for (int i = 0; i < n_spans; i++) {
         for (int32_t j = 0; j < spans[i].n; j++, n++) {
@@ -206,12 +213,15 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
             t->pos[n] = spans[i].from + j;
             t->seq[n] = spans[i].seq;
             if (t->n_adapters) t->adapter[n] = t->adapter_of[spans[i].seq];
-            t->want[n] = WEFT_WANT_LOGITS;
+            t->want[n] = !t->wants_some                    ? WEFT_WANT_LOGITS | WEFT_WANT_OUTPUTS
+                         : wanted_at(t->seq[n], t->pos[n]) ? WEFT_WANT_LOGITS
+                                                           : 0;
+            n_wanted += t->want[n] != 0;
         }
     }
     weft_rows rows = {.size = sizeof rows,
                       .n_rows = n,
-                      .n_wanted = n,
+                      .n_wanted = n_wanted,
                       .n_seqs = STAGE_SEQS,
                       .token = t->token,
                       .pos = t->pos,
@@ -221,10 +231,13 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
                       .adapter = t->n_adapters ? t->adapter : NULL,
                       .n_adapters = t->n_adapters,
                       .adapters = t->adapters};
-    float *y = weft__alloc_array((size_t)(n * width), sizeof *y);
+    float *y = weft__alloc_array((size_t)(n * width), sizeof *y), *from = y;
     assert_ok(weft__plan_run(t->plan, &rows, t->kv, &y, err));
-    for (int32_t r = 0; r < n; r++)
-        memcpy(out + ((int64_t)t->seq[r] * n_ctx + t->pos[r]) * width, y + r * width, (size_t)width * sizeof *y);
+    for (int32_t r = 0; r < n; r++) {
+        if (!t->want[r]) continue;
+        memcpy(out + ((int64_t)t->seq[r] * n_ctx + t->pos[r]) * width, from, (size_t)width * sizeof *y);
+        from += width;
+    }
     weft__free(y);
 }
 

@@ -136,5 +136,6 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
         return st;
     p->rows = rows;
     p->kv = b->kv;
+    weft__cpu_choose_rows(p, rows);
     return WEFT_OK;
 }

@@ -70,7 +70,7 @@ static weft_status make_tables(weft_program *p, weft_error *err)
 {
     const weft_graph *g = p->graph;
     size_t nodes = (size_t)p->segment->n_nodes, weights = (size_t)g->n_weights, groups = (size_t)g->n_kv_groups;
-    p->steps = weft__cpu_own(p, nodes + 1, sizeof *p->steps);
+    p->steps = weft__cpu_own(p, nodes + 2, sizeof *p->steps); /* the angles, the moving of wanted rows */
     p->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->data);
     p->weight_panels = weft__cpu_own(p, weights, sizeof *p->weight_panels);
     p->vector = weft__cpu_own(p, weights, sizeof *p->vector);
@@ -152,20 +152,23 @@ static weft_status build_steps(weft_program *p, weft_error *err)
 {
     const weft_node *nodes = p->graph->nodes;
     const weft_segment *segment = p->segment;
+    const int32_t end = weft__cpu_end_begins(p);
+    weft_status st = WEFT_OK;
     int any = 0;
     for (int32_t i = 0; i < segment->n_nodes; i++) any |= rotates(nodes[segment->nodes[i]].op);
     if (any)
         p->steps[p->n_steps++] =
             (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
-    for (int32_t i = 0; i < segment->n_nodes; i++) {
+    for (int32_t i = 0; i < segment->n_nodes && !st; i++) {
+        if (i == end && (st = weft__cpu_build_gather(p, &p->steps[p->gather = p->n_steps++], i, err))) break;
         weft__cpu_step *s = &p->steps[p->n_steps++];
         s->node = &nodes[segment->nodes[i]];
         s->rows = p->graph->tensors[s->node->out[0]].shape.d[1];
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
-        weft_status st = build_step(p, s, err);
-        if (st) return st;
+        st = build_step(p, s, err);
     }
-    return WEFT_OK;
+    if (end == segment->n_nodes) p->gather = p->n_steps;
+    return st;
 }
 
 /* ---- scratch ---- */

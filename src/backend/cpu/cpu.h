@@ -110,6 +110,7 @@ typedef struct weft__cpu_tile {
 /* How the rows of a step are tiled, for all layers with the same window and number of heads per key/value head. */
 typedef struct weft__cpu_tiling {
     int32_t window, tile_rows, heads, n_kv_heads; /* heads per key/value head */
+    int32_t if_wanted;                            /* rows that are not wanted are left out, where p->moved */
     int32_t n_tiles, n_pairs;
     weft__cpu_tile *tiles; /* [max_rows + 1]; one behind the last holds the sums */
     int32_t shared;        /* this step: splits are shared between threads, and combined behind a barrier */
@@ -196,11 +197,13 @@ typedef struct weft__cpu_needs {
 typedef struct weft__cpu_step weft__cpu_step;
 typedef void (*weft__cpu_step_fn)(weft_program *p, const weft__cpu_step *s, int thread);
 
+enum { WEFT__CPU_NO_ROWS = 0 /* as a step's rows: nothing is to be done */ };
+
 struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
     const void *data; /* the step's own: weft__cpu_linear ... */
-    int64_t rows;     /* WEFT_ROWS or WEFT_WANTED */
+    int64_t rows;     /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; at the program's end as wanted.c chooses */
     int barrier;      /* others read what this step wrote */
 };
 
@@ -211,8 +214,8 @@ struct weft_program {
     const weft_segment *segment;
     int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
     weft__cpu_step *steps;
-    int32_t n_steps;
-    float **data; /* [n_tensors] */
+    int32_t n_steps, gather; /* gather: the step that moves wanted rows together; n_steps: there is none */
+    float **data;            /* [n_tensors] */
     weft_buffer *arena, *packed, *shared, *h_buffer;
     uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
     const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
@@ -235,6 +238,7 @@ struct weft_program {
     const weft_rows *rows;
     const weft_kv_binding *kv;
     int32_t *wanted;    /* [max_wanted] */
+    int moved;          /* wanted row i is row i of the program's end */
     uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
@@ -251,7 +255,7 @@ const float *weft__cpu_vector(weft_program *p, weft_weight_id w, int *failed);
 /* Rows of this step for a step of the program. */
 static inline int64_t weft__cpu_rows(const weft_program *p, const weft__cpu_step *s)
 {
-    return s->rows == WEFT_WANTED ? p->rows->n_wanted : p->rows->n_rows;
+    return s->rows == WEFT_WANTED ? p->rows->n_wanted : s->rows == WEFT_ROWS ? p->rows->n_rows : 0;
 }
 /* The first of n items that thread t of n_threads owns; its last one is before the first of t + 1. */
 static inline int64_t weft__cpu_share(int64_t n, int t, int n_threads)
@@ -277,6 +281,14 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
 /* Divide the outputs of the step's matrices over p->n_threads. */
 void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
+
+/* The program's end is what is there for wanted rows alone (wanted.c): the first of the segment's nodes that belongs to it; n_nodes when
+ * there is none, or when another segment would see it. */
+int32_t weft__cpu_end_begins(const weft_program *p);
+/* The step in front of that end, which begins with node `first` of the segment. WEFT_NO_MEMORY. */
+weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t first, weft_error *err);
+/* Which rows the end has in this step. */
+void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows);
 
 /* The first step of a program that rotates: cos and sin of this step's positions. */
 void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread);
