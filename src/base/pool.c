@@ -294,10 +294,11 @@ int weft__pool_team(const weft__pool *pool)
 void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
 {
     uint64_t start = weft__clock_ns();
+    /* Other jobs may be as uneven as they like. What a worker adds at the end of this one, after it was read, is lost. */
+    atomic_store_explicit(&pool->lost_ns, 0, memory_order_relaxed);
     run(pool, n, fn, arg);
     if (pool->fixed || n != pool->team.n) return;
-    /* What a worker adds after this, at the end of the job, counts for the next one. */
-    uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);
+    uint64_t lost = atomic_load_explicit(&pool->lost_ns, memory_order_relaxed);
     weft__team_job(&pool->team, kind, weft__clock_ns() - start, lost);
     int calm = weft__team_calm(&pool->team);
     if (pool->may_bind && calm != pool->bound) bind_workers(pool, calm);

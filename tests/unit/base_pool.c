@@ -187,6 +187,32 @@ static void laggards_are_left_out(void **state)
     weft__pool_destroy(&b.pool);
 }
 
+static void one_is_late(void *arg, int thread, int n_threads)
+{
+    (void)arg;
+    if (thread == n_threads - 1) usleep(300000);
+}
+
+static void all_take_as_long(void *arg, int thread, int n_threads)
+{
+    (void)arg;
+    (void)thread;
+    (void)n_threads;
+    usleep(200000);
+}
+
+/* As packing weights is, before the first step: that step has all threads, and so has the next. */
+static void what_other_jobs_wait_for_does_not_count(void **state)
+{
+    (void)state;
+    weft__pool *pool = NULL;
+    assert_int_equal(weft__pool_create(2, &pool, NULL), WEFT_OK);
+    weft__pool_run(pool, one_is_late, NULL);
+    weft__pool_run_team(pool, 2, 1, all_take_as_long, NULL);
+    assert_int_equal(weft__pool_team(pool), 2);
+    weft__pool_destroy(&pool);
+}
+
 static void bad_sizes_are_refused(void **state)
 {
     (void)state;
@@ -239,7 +265,7 @@ int main(void)
         cmocka_unit_test(teams_start_and_stop),           cmocka_unit_test(sleepers_wake),
         cmocka_unit_test(waiting_threads_sleep_and_wake), cmocka_unit_test(laggards_are_left_out),
         cmocka_unit_test(bad_sizes_are_refused),          cmocka_unit_test(refused_threads_are_an_error),
-        cmocka_unit_test(refused_memory_is_an_error),
+        cmocka_unit_test(refused_memory_is_an_error),     cmocka_unit_test(what_other_jobs_wait_for_does_not_count),
     };
     return cmocka_run_group_tests_name("base_pool", tests, NULL, NULL);
 }
