@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Major in the upper 16 bits: must match. Minor in the lower 16: functions appended. */
+/* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
 #define WEFT_ABI_VERSION 0x00010004u
 
 typedef struct weft_backend weft_backend; /* the provider's own */

@@ -255,10 +255,18 @@ typedef struct weft_rows {
     const int32_t *token, *pos, *seq; /* each [n_rows]; seq indexes seqs */
     const int32_t *adapter;           /* [n_rows], -1 none; NULL: none at all */
     const float *embd;                /* [n_rows, D] or NULL: rows with token -1 (all, when token is NULL) enter as these */
-    const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS */
+    const uint8_t *want;              /* [n_rows] bits of weft_want; n_wanted rows have WEFT_WANT_LOGITS. NULL: none has any */
     const weft_seq_view *seqs;
     weft_adapter *const *adapters; /* [n_adapters], at most max_rows; NULL: it changes nothing */
 } weft_rows;
+
+/* Has a row of the step WEFT_WANT_OUTPUTS? */
+static inline int weft_rows_want_outputs(const weft_rows *rows)
+{
+    unsigned any = 0;
+    for (int32_t r = 0; rows->want && r < rows->n_rows; r++) any |= rows->want[r];
+    return (any & WEFT_WANT_OUTPUTS) != 0;
+}
 
 /* The pages of one group: page p begins at data + p * page_bytes. */
 typedef struct weft_kv_binding {

@@ -584,7 +584,7 @@ typedef struct weft_engine_stats {
         store_removed;                            /* files, and tokens of those that were read */
     uint64_t prefix_tokens, prefix_evicted_pages; /* that the prefix tree knows now; that it has given up */
     uint64_t n_put_off;    /* rows that were computed again, because a step had no time left for the masks of their grammars */
-    int64_t store_waiting; /* prefixes and slots that are yet to be written to the disk; their copies take memory until then */
+    int64_t store_waiting; /* prefixes and slots that are yet to be written to the disk, and take memory until then */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

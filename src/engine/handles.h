@@ -58,7 +58,8 @@ struct weft_model {
     weft_seq_view *views;
     int32_t *adapter;        /* index into adapters, or -1 */
     weft_adapter **adapters; /* of the step's sequences */
-    float *hidden;           /* [max_rows, D], the graph's second output: of each row before the final norm */
+    float *
+        hidden; /* [max_rows, D], the graph's second output: before the final norm, in steps of which a row has WEFT_WANT_OUTPUTS */
 };
 
 /* The pages of a group of sessions; freed with the last of them. */

@@ -11,12 +11,13 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
     if (out->size != sizeof *out)
         return weft_fail(err, WEFT_ABI, "weft_step_cost has %u bytes; this build has %zu", out->size, sizeof *out);
     if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX ||
-        n_past > INT32_MAX - n_rows)
-        return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens", n_seqs, n_rows, n_past);
+        n_wanted > n_seqs * n_rows || n_past > INT32_MAX - n_rows)
+        return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens, %d of all rows wanted",
+                         n_seqs, n_rows, n_past, n_wanted);
     const weft_graph *g = weft__plan_graph(m->plan);
     weft__seq_rows *seqs = weft__alloc_array((size_t)n_seqs, sizeof *seqs);
     if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);
-    for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows};
+    for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows, n_wanted / n_seqs + (i < n_wanted % n_seqs)};
     weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype, 0};
     *out = (weft_step_cost){.size = out->size};
     for (int32_t i = 0; i < g->n_nodes; i++) {

@@ -1,18 +1,20 @@
 /* cost.c: what an op must move and multiply at least, from the graph and the shape of a step alone. Reentrant; no state. */
 #include "graph/graph.h"
 
-/* Positions that n_rows of the step's rows see, and positions that at least one of each sequence sees. Where those are not all rows, they
- * count as the last ones of each sequence. */
-static void attended(const weft__load *load, int32_t n_rows, int32_t window, double *seen, double *distinct)
+/* Is node n there for the wanted rows alone? */
+static int is_for_wanted(const weft_node *n, const weft__load *load)
+{
+    return n->flags & WEFT_NODE_IF_WANTED && !load->wants_outputs;
+}
+
+/* Positions that all rows of the step, or those that are wanted, see, and positions that at least one of each sequence sees. */
+static void attended(const weft__load *load, int if_wanted, int32_t window, double *seen, double *distinct)
 {
     *seen = *distinct = 0;
-    for (int32_t s = 0, left = n_rows; s < load->n_seqs && left > 0; s++) {
-        int32_t first = load->seqs[s].first, n = load->seqs[s].n, even = (left + load->n_seqs - s - 1) / (load->n_seqs - s);
-        if (n_rows < load->n_rows && even < n) {
-            first += n - even;
-            n = even;
-        }
-        left -= n;
+    for (int32_t s = 0; s < load->n_seqs; s++) {
+        const weft__seq_rows *rows = &load->seqs[s];
+        int32_t n = if_wanted ? rows->n_wanted : rows->n, first = rows->first + rows->n - n;
+        if (n == 0) continue;
         int32_t from = window > 0 && first + 1 > window ? first + 1 - window : 0;
         *distinct += first + n - from;
         if (window <= 0) {
@@ -28,11 +30,10 @@ static double tensor_bytes(const weft_graph *g, weft_tensor_id t, int32_t rows)
     return 4.0 * (double)g->tensors[t].shape.d[0] * rows;
 }
 
-/* How many rows a node must make or read of a tensor. */
+/* How many rows of a tensor node n makes or reads. */
 static int32_t rows_of(const weft_graph *g, const weft_node *n, weft_tensor_id t, const weft__load *load)
 {
-    int if_wanted = n->flags & WEFT_NODE_IF_WANTED && !load->wants_outputs;
-    return if_wanted || g->tensors[t].shape.d[1] == WEFT_WANTED ? load->n_wanted : load->n_rows;
+    return is_for_wanted(n, load) || g->tensors[t].shape.d[1] == WEFT_WANTED ? load->n_wanted : load->n_rows;
 }
 
 static double activation_bytes(const weft_graph *g, const weft_node *n, const weft__load *load)
@@ -62,10 +63,11 @@ static double kv_token_bytes(const weft_graph *g, const weft_attr_kv *kv, const 
     return (load->kv_dtype == WEFT_F32 ? 4.0 : 2.0) * group->n_kv_heads * (group->head_dim_k + group->head_dim_v);
 }
 
-static void attention_cost(const weft_graph *g, const weft_attr_attention *a, const weft__load *load, int32_t rows, weft__cost *c)
+static void attention_cost(const weft_graph *g, const weft_node *n, const weft__load *load, weft__cost *c)
 {
+    const weft_attr_attention *a = &n->attr.attention;
     double seen, distinct;
-    attended(load, rows, a->window, &seen, &distinct);
+    attended(load, is_for_wanted(n, load), a->window, &seen, &distinct);
     c->kv_bytes = distinct * kv_token_bytes(g, &a->kv, load);
     c->attention_ops = 2 * seen * a->n_heads * (a->head_dim_k + a->head_dim_v);
 }
@@ -85,7 +87,7 @@ weft__cost weft__node_cost(const weft_graph *g, int32_t node, const weft__load *
         for (int i = 0; i < n->n_w; i++) add_matrix(&c, &g->weights[n->w[i]], used, routed);
         break;
     }
-    case WEFT_OP_ATTENTION: attention_cost(g, &n->attr.attention, load, rows, &c); break;
+    case WEFT_OP_ATTENTION: attention_cost(g, n, load, &c); break;
     case WEFT_OP_KV_WRITE: c.bytes = rows * kv_token_bytes(g, &n->attr.kv, load); break;
     case WEFT_OP_ROPE_KV: c.bytes = rows * kv_token_bytes(g, &n->attr.rope_kv.kv, load); break;
     case WEFT_OP_EMBED: c.bytes = rows * (double)g->weights[n->w[0]].row_bytes; break;

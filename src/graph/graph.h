@@ -67,7 +67,8 @@ typedef struct weft__plan_options {
  * each. `graph` is borrowed and outlives the plan. A node that no provider supports is an error that names it. */
 weft_status weft__plan_create(const weft_graph *graph, const weft__plan_options *options, weft__plan **out, weft_error *err);
 void weft__plan_destroy(weft__plan **plan);
-/* outputs[i]: [W, d0] floats for graph output i. kv: one per group. Allocates nothing, sorts nothing. */
+/* outputs[i]: [W, d0] or [R, d0] floats for graph output i; what the latter hold is defined in steps of which a row has
+ * WEFT_WANT_OUTPUTS. kv: one per group. Allocates nothing, sorts nothing. */
 weft_status weft__plan_run(weft__plan *plan, const weft_rows *rows, const weft_kv_binding *kv, float *const *outputs,
                            weft_error *err);
 
@@ -91,9 +92,9 @@ const weft_graph *weft__plan_graph(const weft__plan *plan);
 
 /* ---- costs and profiles ---- */
 
-/* The rows of one sequence in a step: positions first .. first + n - 1. */
+/* The rows of one sequence in a step: positions first .. first + n - 1; n_wanted of them have WEFT_WANT_LOGITS, and count as the last. */
 typedef struct weft__seq_rows {
-    int32_t first, n;
+    int32_t first, n, n_wanted;
 } weft__seq_rows;
 
 typedef struct weft__load {

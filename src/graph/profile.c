@@ -101,18 +101,17 @@ void weft__profile_segment(weft__plan *p)
 static weft__load describe_rows(weft__profile *f, const weft_rows *rows, const weft_kv_binding *kv)
 {
     int32_t n = 0;
-    int wanted = 0;
     for (int32_t r = 0; r < rows->n_rows; r++) {
-        wanted |= rows->want ? rows->want[r] : 0;
-        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__seq_rows){rows->pos[r], 0};
+        if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__seq_rows){rows->pos[r], 0, 0};
         f->seqs[n - 1].n++;
+        f->seqs[n - 1].n_wanted += rows->want && rows->want[r] & WEFT_WANT_LOGITS;
     }
     return (weft__load){.n_rows = rows->n_rows,
                         .n_wanted = rows->n_wanted,
                         .n_seqs = n,
                         .seqs = f->seqs,
                         .kv_dtype = kv ? kv[0].dtype : WEFT_F16,
-                        .wants_outputs = wanted & WEFT_WANT_OUTPUTS};
+                        .wants_outputs = weft_rows_want_outputs(rows)};
 }
 
 void weft__profile_end(weft__plan *p, const weft_rows *rows, const weft_kv_binding *kv)

@@ -30,9 +30,8 @@ weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err)
         int all = !is_by_row(n);
         if (g->tensors[n->out[0]].shape.d[1] == WEFT_WANTED) continue;
         for (int32_t j = 0; j < n->n_out; j++) all |= all_rows[n->out[j]];
+        for (int32_t j = 0; all && j < n->n_in; j++) all_rows[n->in[j]] = 1;
         if (!all) n->flags |= WEFT_NODE_IF_WANTED;
-        else
-            for (int32_t j = 0; j < n->n_in; j++) all_rows[n->in[j]] = 1;
     }
     weft__free(all_rows);
     return WEFT_OK;

@@ -548,11 +548,13 @@ static void long_graph(stage *s)
     stage_finish(s);
 }
 
-/* Chunks of `chunk` positions; then, when `tail`, the last positions row by row together with a second, short sequence. */
-static void run_long(const stage *s, const char *options, int chunk, int tail, float *out)
+/* Chunks of `chunk` positions; then, when `tail`, the last positions row by row together with a second, short sequence. some: of some rows;
+ * the others' outputs are zeros. */
+static void run_long(const stage *s, const char *options, int chunk, int tail, int some, float *out)
 {
     store t;
     store_open(&t, s->g, "cpu", options, 1, WEFT_F32, LONG_CTX, LONG_CHUNK * 2);
+    t.wants_some = some;
     memset(out, 0, (size_t)STAGE_SEQS * LONG_CTX * LONG_D * sizeof *out);
     int32_t end = tail ? LONG_CTX - 12 : LONG_CTX;
     for (int32_t at = 0; at < end; at += chunk)
@@ -572,16 +574,23 @@ static void test_long(void **state)
     float *expected = weft__alloc_array(n, sizeof *expected), *first = weft__alloc_array(n, sizeof *first),
           *got = weft__alloc_array(n, sizeof *got);
     long_graph(&s);
-    run_long(&s, "threads=1,cpu=ref", LONG_CHUNK, 0, expected);
-    run_long(&s, "threads=1", LONG_CHUNK, 0, first);
+    run_long(&s, "threads=1,cpu=ref", LONG_CHUNK, 0, 0, expected);
+    run_long(&s, "threads=1", LONG_CHUNK, 0, 0, first);
     double error = nmse(first, expected, n);
     print_message("  %d positions: NMSE %.2g\n", LONG_CTX, error);
     assert_true(error < 1e-9);
     for (int threads = 1; threads <= 4; threads += CLAIMS_REPEATED(1, 1, 2)) {
         char text[32];
         snprintf(text, sizeof text, "threads=%d", threads);
-        run_long(&s, text, 97, 1, got);
+        run_long(&s, text, 97, 1, 0, got);
         if (memcmp(got, first, n * sizeof *got)) fail_msg("%d threads and single rows change the bits", threads);
+        run_long(&s, text, 97, 1, 1, got);
+        for (int q = 0; q < STAGE_SEQS; q++)
+            for (int32_t i = 0; i < LONG_CTX; i++) {
+                const size_t at = ((size_t)q * LONG_CTX + (size_t)i) * LONG_D;
+                if (wanted_at(q, i) && memcmp(got + at, first + at, LONG_D * sizeof *got))
+                    fail_msg("%d threads and rows that are not wanted change the bits of position %d", threads, i);
+            }
     }
     weft__free(got);
     weft__free(first);

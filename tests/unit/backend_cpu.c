@@ -213,21 +213,24 @@ static void test_small_pages(void **state)
 
 enum { UNTOUCHED = 12345 };
 
-/* As model, with an output that has all rows: what the last linear makes. */
-static void model_of_two_outputs(stage *s)
+/* As model, and two more outputs: what the last linear makes, of all rows, and what the first layer makes of those that are wanted, which
+ * are picked before the last layer's end. */
+static void model_of_three_outputs(stage *s)
 {
     stage_open(s, 31);
     weft_tensor_id x = weft__op_embed(s->b, stage_weight(s, WEFT_F32, D, V, 0, "token_embd"), 30);
-    x = attention_layer(s, attention_layer(s, x, 0), 8);
+    weft_tensor_id early = attention_layer(s, x, 0), first = weft__op_pick_rows(s->b, early);
+    x = attention_layer(s, early, 8);
     weft__builder_output(s->b, weft__op_pick_rows(s->b, x));
     weft__builder_output(s->b, x);
+    weft__builder_output(s->b, first);
     stage_finish(s);
 }
 
 /* A step of one sequence's first four rows. Returns how many rows of the second output were computed. */
-static int run_wanting(store *t, const uint8_t want[4], float *picked, float *all)
+static int run_wanting(store *t, const uint8_t want[4], float *picked, float *all, float *early)
 {
-    float *outputs[] = {picked, all};
+    float *outputs[] = {picked, all, early};
     int computed = 0;
     weft_rows rows = {.size = sizeof rows,
                       .n_rows = 4,
@@ -251,24 +254,28 @@ static int run_wanting(store *t, const uint8_t want[4], float *picked, float *al
 
 static void test_rows_that_nobody_wants(void **state)
 {
-    enum { L = WEFT_WANT_LOGITS, O = WEFT_WANT_OUTPUTS };
+    enum { L = WEFT_WANT_LOGITS, O = WEFT_WANT_OUTPUTS, ROW = D * sizeof(float) };
     (void)state;
     stage s;
     store t;
-    float picked[4 * D], all[4 * D], expected[4 * D];
-    model_of_two_outputs(&s);
+    float picked[4 * D], all[4 * D], early[4 * D], expected[4 * D], expected_early[4 * D];
+    model_of_three_outputs(&s);
     store_open(&t, s.g, "cpu", "threads=2", 1, WEFT_F32, N_CTX, MAX_ROWS);
-    assert_int_equal(run_wanting(&t, (uint8_t[]){L | O, L | O, L | O, L | O}, expected, all), 4);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){L | O, L | O, L | O, L | O}, expected, all, expected_early), 4);
     assert_memory_equal(expected, all, sizeof all);
-    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, 0, L}, picked, all), 2);
-    assert_memory_equal(picked, expected + D, D * sizeof *picked);
-    assert_memory_equal(picked + D, expected + 3 * D, D * sizeof *picked);
-    assert_int_equal(run_wanting(&t, (uint8_t[]){0, 0, 0, 0}, picked, all), 0);
-    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, O, 0}, picked, all),
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, 0, L}, picked, all, early), 2);
+    assert_memory_equal(picked, expected + D, ROW);
+    assert_memory_equal(picked + D, expected + 3 * D, ROW);
+    assert_memory_equal(early, expected_early + D, ROW);
+    assert_memory_equal(early + D, expected_early + 3 * D, ROW);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, 0, 0, 0}, picked, all, early), 0);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){0, L, O, 0}, picked, all, early),
                      4); /* and after one that wanted less, all are there */
-    assert_memory_equal(picked, expected + D, D * sizeof *picked);
+    assert_memory_equal(picked, expected + D, ROW);
     assert_memory_equal(all, expected, sizeof all);
-    assert_int_equal(run_wanting(&t, (uint8_t[]){L, L, L, L}, picked, all), 4);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){L, L, 0, 0}, picked, all, early), 2); /* in their places already */
+    assert_memory_equal(picked, expected, 2 * ROW);
+    assert_int_equal(run_wanting(&t, (uint8_t[]){L, L, L, L}, picked, all, early), 4);
     assert_memory_equal(picked, expected, sizeof picked);
     store_close(&t);
     stage_close(&s);

@@ -55,7 +55,7 @@ static void test_costs(void **state)
     (void)state;
     build(&s);
     /* One row behind 10 tokens, and five at the beginning of another sequence. */
-    const weft__seq_rows seqs[] = {{10, 1}, {0, 5}};
+    const weft__seq_rows seqs[] = {{10, 1, 1}, {0, 5, 0}};
     const weft__load load = {6, 1, 2, seqs, WEFT_F16, 0}, silent = {6, 0, 2, seqs, WEFT_F32, 0};
     weft__cost q = cost_of(s.g, WEFT_OP_LINEAR, 0, &load), k = cost_of(s.g, WEFT_OP_LINEAR, 1, &load),
                v = cost_of(s.g, WEFT_OP_LINEAR, 2, &load);
@@ -91,12 +91,12 @@ static void test_costs_of_rows_that_are_wanted(void **state)
     int n_flags = 0;
     for (int32_t i = 0; i < g->n_nodes; i++) n_flags += (g->nodes[i].flags & WEFT_NODE_IF_WANTED) != 0;
     assert_int_equal(n_flags, 5); /* q, attention, router, route, experts */
-    const weft__seq_rows seqs[] = {{10, 1}, {0, 5}};
-    weft__load two = {6, 2, 2, seqs, WEFT_F16, 0}, none = {6, 0, 2, seqs, WEFT_F16, 0};
+    const weft__seq_rows seqs[] = {{10, 1, 0}, {0, 5, 2}}, none_of_them[] = {{10, 1, 0}, {0, 5, 0}};
+    weft__load two = {6, 2, 2, seqs, WEFT_F16, 0}, none = {6, 0, 2, none_of_them, WEFT_F16, 0};
     const double token = 2.0 * KV_HEADS * (DIM + DIM), pair = 2.0 * HEADS * (DIM + DIM);
     assert_true(cost_of(g, WEFT_OP_ATTENTION, 0, &two).attention_ops == (11 + 15) * pair);
-    weft__cost last = cost_of(g, WEFT_OP_ATTENTION, 1, &two); /* the last row of each */
-    assert_true(last.attention_ops == (4 + 4) * pair && last.kv_bytes == (4 + 4) * token);
+    weft__cost last = cost_of(g, WEFT_OP_ATTENTION, 1, &two); /* the last two rows of the second sequence */
+    assert_true(last.attention_ops == (4 + 4) * pair && last.kv_bytes == 5 * token);
     assert_true(cost_of(g, WEFT_OP_MOE_FFN, 0, &two).int8_ops == 2.0 * 2 * USED * 3 * D * F);
     assert_true(cost_of(g, WEFT_OP_ATTENTION, 1, &none).bytes == 0 && cost_of(g, WEFT_OP_MOE_FFN, 0, &none).bytes == 0);
     two.wants_outputs = 1;

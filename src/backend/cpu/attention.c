@@ -46,7 +46,7 @@ static weft_status add_tile(weft_program *p, weft__cpu_tiling *t, int32_t row, i
 
 static int is_wanted(const weft_rows *rows, int32_t r)
 {
-    return rows->want && rows->want[r] & WEFT_WANT_LOGITS;
+    return rows->want && (rows->want[r] & WEFT_WANT_LOGITS) != 0;
 }
 
 static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *err)
@@ -56,12 +56,11 @@ static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *e
     t->n_tiles = 0;
     t->tiles[0] = (weft__cpu_tile){0};
     for (int32_t r = 0, n; r < rows->n_rows; r += n) {
-        for (n = 0;
-             r + n < rows->n_rows && n < t->tile_rows && rows->seq[r + n] == rows->seq[r] && (all || is_wanted(rows, r + n));)
-            n++;
-        weft_status st = n ? add_tile(p, t, r, n, err) : WEFT_OK;
+        const int wanted = all || is_wanted(rows, r);
+        for (n = 1; r + n < rows->n_rows && n < t->tile_rows && rows->seq[r + n] == rows->seq[r]; n++)
+            if (!all && is_wanted(rows, r + n) != wanted) break;
+        weft_status st = wanted ? add_tile(p, t, r, n, err) : WEFT_OK;
         if (st) return st;
-        n += n == 0;
     }
     const weft__cpu_tile *sum = &t->tiles[t->n_tiles];
     t->n_pairs = sum->pair;
@@ -225,11 +224,10 @@ static void run_attention(weft_program *p, const weft__cpu_step *s, int thread)
 
 /* ---- building ---- */
 
-/* The program's tiling for the node's window and heads, and for the rows that it is there for; NULL when memory runs out. */
-static weft__cpu_tiling *tiling_of(weft_program *p, const weft_node *n)
+/* The program's tiling for this window and these heads, and for all rows or those that are wanted; NULL when memory runs out. */
+static weft__cpu_tiling *tiling_of(weft_program *p, const weft_attr_attention *a, int if_wanted)
 {
-    const weft_attr_attention *a = &n->attr.attention;
-    int32_t heads = a->n_heads / a->n_kv_heads, if_wanted = (n->flags & WEFT_NODE_IF_WANTED) != 0;
+    int32_t heads = a->n_heads / a->n_kv_heads;
     for (int32_t i = 0; i < p->n_tilings; i++) {
         weft__cpu_tiling *t = &p->tilings[i];
         if (t->window == a->window && t->heads == heads && t->n_kv_heads == a->n_kv_heads && t->if_wanted == if_wanted) return t;
@@ -250,7 +248,7 @@ weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_e
 {
     const weft_attr_attention *attr = &s->node->attr.attention;
     weft__cpu_attention *a = weft__cpu_own(p, 1, sizeof *a);
-    weft__cpu_tiling *t = a ? tiling_of(p, s->node) : NULL;
+    weft__cpu_tiling *t = a ? tiling_of(p, attr, s->if_wanted) : NULL;
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     int32_t group = attr->kv.group;
     *a = (weft__cpu_attention){*attr, &p->graph->kv_groups[group], t, s->node->in[0], s->node->out[0]};

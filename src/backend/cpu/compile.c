@@ -164,6 +164,7 @@ static weft_status build_steps(weft_program *p, weft_error *err)
         weft__cpu_step *s = &p->steps[p->n_steps++];
         s->node = &nodes[segment->nodes[i]];
         s->rows = p->graph->tensors[s->node->out[0]].shape.d[1];
+        s->if_wanted = weft__cpu_is_if_wanted(p, i, end);
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
         st = build_step(p, s, err);
     }

@@ -6,7 +6,8 @@
  * blocks of outputs from the others. No reduction is ever split between threads, so their number, and who computes what, changes
  * nothing but time.
  * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
- * from its beginning to the barrier at its end. Nothing is allocated after compile.
+ * from its beginning to the barrier at its end; the step that moves wanted rows together (wanted.c) writes what was made before it. Nothing
+ * is allocated after compile.
  * Owner: compile and run belong to one thread, the pool's thread 0. */
 #ifndef WEFT_BACKEND_CPU_H
 #define WEFT_BACKEND_CPU_H
@@ -203,7 +204,8 @@ struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
     const void *data; /* the step's own: weft__cpu_linear ... */
-    int64_t rows;     /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS; at the program's end as wanted.c chooses */
+    int64_t rows;     /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
+    int if_wanted;    /* `rows` is WEFT_WANTED in steps for which wanted.c chooses so */
     int barrier;      /* others read what this step wrote */
 };
 
@@ -238,7 +240,7 @@ struct weft_program {
     const weft_rows *rows;
     const weft_kv_binding *kv;
     int32_t *wanted;    /* [max_wanted] */
-    int moved;          /* wanted row i is row i of the program's end */
+    int moved;          /* behind step `gather` wanted row i is row i */
     uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
@@ -285,7 +287,9 @@ void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
 /* The program's end is what is there for wanted rows alone (wanted.c): the first of the segment's nodes that belongs to it; n_nodes when
  * there is none, or when another segment would see it. */
 int32_t weft__cpu_end_begins(const weft_program *p);
-/* The step in front of that end, which begins with node `first` of the segment. WEFT_NO_MEMORY. */
+/* May the step of node i of the segment, where the end begins with node `first`, leave rows out that are not wanted? */
+int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first);
+/* The step in front of that end. WEFT_NO_MEMORY. */
 weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t first, weft_error *err);
 /* Which rows the end has in this step. */
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows);

@@ -24,6 +24,15 @@ static int is_at_the_end(const weft_program *p, const weft_node *n)
     return if_wanted || p->graph->tensors[n->out[0]].shape.d[1] == WEFT_WANTED;
 }
 
+/* Does one of the segment's nodes in front of `first` read t? */
+static int is_read_before(const weft_program *p, int32_t first, weft_tensor_id t)
+{
+    for (int32_t i = 0; i < first; i++)
+        for (int32_t j = 0; j < node_at(p, i)->n_in; j++)
+            if (node_at(p, i)->in[j] == t) return 1;
+    return 0;
+}
+
 /* Is t made by one of the segment's nodes from `first` on? */
 static int is_made_from(const weft_program *p, int32_t first, weft_tensor_id t)
 {
@@ -61,17 +70,28 @@ int32_t weft__cpu_end_begins(const weft_program *p)
     return any ? first : n;
 }
 
+int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first)
+{
+    const weft_node *n = node_at(p, i);
+    if (!(n->flags & WEFT_NODE_IF_WANTED) || first == p->segment->n_nodes) return 0;
+    if (i >= first) return 1;
+    return n->op == WEFT_OP_ATTENTION && !is_read_before(p, first, n->out[0]) && !leaves(p, n->out[0]);
+}
+
 static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
 {
     const gather *g = s->data;
+    int64_t in_place = 0;
+    while (in_place < p->rows->n_wanted && p->wanted[in_place] == in_place) in_place++;
     for (int32_t i = 0; i < g->n; i++) {
         const int64_t d = p->graph->tensors[g->tensor[i]].shape.d[0], shares = (d + SHARE - 1) / SHARE;
         const int64_t first = weft__cpu_share(shares, thread, p->n_threads) * SHARE;
         int64_t last = weft__cpu_share(shares, thread + 1, p->n_threads) * SHARE;
         if (last > d) last = d;
         float *x = p->data[g->tensor[i]];
-        for (int64_t r = 0; r < p->rows->n_wanted && first < last; r++) /* r <= wanted[r]: no row is overwritten before it is read */
-            memmove(x + r * d + first, x + p->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
+        for (int64_t r = in_place; r < p->rows->n_wanted && first < last;
+             r++) /* r < wanted[r], which rises: what is overwritten was read */
+            memcpy(x + r * d + first, x + p->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
     }
 }
 
@@ -95,15 +115,10 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
 
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
 {
-    int wanted = 0;
-    for (int32_t r = 0; r < rows->n_rows && rows->want; r++) wanted |= rows->want[r];
-    const int moved = rows->n_wanted < rows->n_rows && !(wanted & WEFT_WANT_OUTPUTS);
-    if (p->gather == p->n_steps || moved == p->moved) return;
+    const int moved = p->gather < p->n_steps && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
+    if (moved == p->moved) return;
     p->moved = moved;
     p->steps[p->gather].rows = moved ? WEFT_WANTED : WEFT__CPU_NO_ROWS;
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const weft_node *n = p->steps[i].node;
-        if (n && n->flags & WEFT_NODE_IF_WANTED && (i > p->gather || n->op == WEFT_OP_ATTENTION))
-            p->steps[i].rows = moved ? WEFT_WANTED : WEFT_ROWS;
-    }
+    for (int32_t i = 0; i < p->n_steps; i++)
+        if (p->steps[i].if_wanted) p->steps[i].rows = moved ? WEFT_WANTED : WEFT_ROWS;
 }
