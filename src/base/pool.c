@@ -52,7 +52,8 @@ struct weft__pool {
     atomic_uint_fast64_t lost_ns;       /* spent at barriers, waiting for the last thread alone */
     _Alignas(LINE) weft__pool_fn fn;
     void *arg;
-    int n; /* threads of this job */
+    int n;        /* threads of this job */
+    int measured; /* what they wait counts for the team */
     int stop;
     int n_threads, n_started;
     unsigned spin_rounds;
@@ -258,10 +259,11 @@ int weft__pool_node(const weft__pool *pool, int thread)
 }
 
 /* One job on the first n threads. */
-static void run(weft__pool *pool, int n, weft__pool_fn fn, void *arg)
+static void run(weft__pool *pool, int n, int measured, weft__pool_fn fn, void *arg)
 {
     if (pool->bound) weft__placement_visit(pool->places, 0);
     pool->n = n;
+    pool->measured = measured;
     if (n > 1) {
         pool->fn = fn;
         pool->arg = arg;
@@ -283,7 +285,7 @@ int weft__pool_at_work(void)
 
 void weft__pool_run(weft__pool *pool, weft__pool_fn fn, void *arg)
 {
-    run(pool, pool->n_threads, fn, arg);
+    run(pool, pool->n_threads, 0, fn, arg);
 }
 
 int weft__pool_team(const weft__pool *pool)
@@ -293,12 +295,12 @@ int weft__pool_team(const weft__pool *pool)
 
 void weft__pool_run_team(weft__pool *pool, int n, int64_t kind, weft__pool_fn fn, void *arg)
 {
+    int measured = !pool->fixed && n == pool->team.n;
     uint64_t start = weft__clock_ns();
-    /* Other jobs may be as uneven as they like. What a worker adds at the end of this one, after it was read, is lost. */
-    atomic_store_explicit(&pool->lost_ns, 0, memory_order_relaxed);
-    run(pool, n, fn, arg);
-    if (pool->fixed || n != pool->team.n) return;
-    uint64_t lost = atomic_load_explicit(&pool->lost_ns, memory_order_relaxed);
+    run(pool, n, measured, fn, arg);
+    if (!measured) return;
+    /* What a worker adds after this, at the end of the job, counts for the next one. */
+    uint64_t lost = atomic_exchange_explicit(&pool->lost_ns, 0, memory_order_relaxed);
     weft__team_job(&pool->team, kind, weft__clock_ns() - start, lost);
     int calm = weft__team_calm(&pool->team);
     if (pool->may_bind && calm != pool->bound) bind_workers(pool, calm);
@@ -309,6 +311,7 @@ void weft__pool_barrier(weft__pool *pool, int thread)
 {
     (void)thread; /* one counter for all; a tree of counters would use it */
     unsigned n = (unsigned)pool->n;
+    int measured = pool->measured; /* of this job: behind its last barrier thread 0 may begin another */
     if (n == 1) return;
     /* Cannot change before we have arrived, so a late look is impossible. */
     unsigned phase = atomic_load_explicit(&pool->phase.word, memory_order_relaxed);
@@ -321,7 +324,7 @@ void weft__pool_barrier(weft__pool *pool, int thread)
     } else if (before + 2 == n) {
         uint64_t start = weft__clock_ns();
         wait_change(&pool->phase, phase, pool->spin_rounds);
-        atomic_fetch_add_explicit(&pool->lost_ns, weft__clock_ns() - start, memory_order_relaxed);
+        if (measured) atomic_fetch_add_explicit(&pool->lost_ns, weft__clock_ns() - start, memory_order_relaxed);
     } else {
         wait_change(&pool->phase, phase, pool->spin_rounds);
     }
