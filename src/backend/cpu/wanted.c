@@ -89,8 +89,8 @@ static void run_gather(weft_program *p, const weft__cpu_step *s, int thread)
         int64_t last = weft__cpu_share(shares, thread + 1, p->n_threads) * SHARE;
         if (last > d) last = d;
         float *x = p->data[g->tensor[i]];
-        for (int64_t r = in_place; r < p->rows->n_wanted && first < last;
-             r++) /* r < wanted[r], which rises: what is overwritten was read */
+        /* r < wanted[r], which rises: what is overwritten was read. */
+        for (int64_t r = in_place; r < p->rows->n_wanted && first < last; r++)
             memcpy(x + r * d + first, x + p->wanted[r] * d + first, (size_t)(last - first) * sizeof *x);
     }
 }
