@@ -260,12 +260,18 @@ typedef struct weft_rows {
     weft_adapter *const *adapters; /* [n_adapters], at most max_rows; NULL: it changes nothing */
 } weft_rows;
 
+/* Has row r this bit of weft_want? */
+static inline int weft_row_wants(const weft_rows *rows, int32_t r, unsigned what)
+{
+    return rows->want && (rows->want[r] & what) != 0;
+}
+
 /* Has a row of the step WEFT_WANT_OUTPUTS? */
 static inline int weft_rows_want_outputs(const weft_rows *rows)
 {
-    unsigned any = 0;
-    for (int32_t r = 0; rows->want && r < rows->n_rows; r++) any |= rows->want[r];
-    return (any & WEFT_WANT_OUTPUTS) != 0;
+    int32_t r = 0;
+    while (r < rows->n_rows && !weft_row_wants(rows, r, WEFT_WANT_OUTPUTS)) r++;
+    return r < rows->n_rows;
 }
 
 /* The pages of one group: page p begins at data + p * page_bytes. */

@@ -104,7 +104,7 @@ static weft__load describe_rows(weft__profile *f, const weft_rows *rows, const w
     for (int32_t r = 0; r < rows->n_rows; r++) {
         if (r == 0 || rows->seq[r] != rows->seq[r - 1]) f->seqs[n++] = (weft__seq_rows){rows->pos[r], 0, 0};
         f->seqs[n - 1].n++;
-        f->seqs[n - 1].n_wanted += rows->want && rows->want[r] & WEFT_WANT_LOGITS;
+        f->seqs[n - 1].n_wanted += weft_row_wants(rows, r, WEFT_WANT_LOGITS);
     }
     return (weft__load){.n_rows = rows->n_rows,
                         .n_wanted = rows->n_wanted,

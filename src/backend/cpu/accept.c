@@ -53,8 +53,8 @@ static weft_status check_tokens(const weft_program *p, const weft_rows *rows, we
 static weft_status check_wanted(weft_program *p, const weft_rows *rows, weft_error *err)
 {
     int32_t n = 0;
-    for (int32_t r = 0; rows->want && r < rows->n_rows; r++) {
-        if (!(rows->want[r] & WEFT_WANT_LOGITS)) continue;
+    for (int32_t r = 0; r < rows->n_rows; r++) {
+        if (!weft_row_wants(rows, r, WEFT_WANT_LOGITS)) continue;
         if (n == rows->n_wanted) return BAD("more rows are wanted than the %d announced (row %d)", rows->n_wanted, r);
         p->wanted[n++] = r;
     }

@@ -44,22 +44,21 @@ static weft_status add_tile(weft_program *p, weft__cpu_tiling *t, int32_t row, i
     return WEFT_OK;
 }
 
-static int is_wanted(const weft_rows *rows, int32_t r)
+static int is_left_out(const weft_program *p, const weft__cpu_tiling *t, int32_t r)
 {
-    return rows->want && (rows->want[r] & WEFT_WANT_LOGITS) != 0;
+    return t->if_wanted && p->moved && !weft_row_wants(p->rows, r, WEFT_WANT_LOGITS);
 }
 
 static weft_status tile_rows(weft_program *p, weft__cpu_tiling *t, weft_error *err)
 {
     const weft_rows *rows = p->rows;
-    const int all = !t->if_wanted || !p->moved;
     t->n_tiles = 0;
     t->tiles[0] = (weft__cpu_tile){0};
     for (int32_t r = 0, n; r < rows->n_rows; r += n) {
-        const int wanted = all || is_wanted(rows, r);
+        const int left_out = is_left_out(p, t, r);
         for (n = 1; r + n < rows->n_rows && n < t->tile_rows && rows->seq[r + n] == rows->seq[r]; n++)
-            if (!all && is_wanted(rows, r + n) != wanted) break;
-        weft_status st = wanted ? add_tile(p, t, r, n, err) : WEFT_OK;
+            if (is_left_out(p, t, r + n) != left_out) break;
+        weft_status st = left_out ? WEFT_OK : add_tile(p, t, r, n, err);
         if (st) return st;
     }
     const weft__cpu_tile *sum = &t->tiles[t->n_tiles];

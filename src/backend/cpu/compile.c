@@ -160,7 +160,10 @@ static weft_status build_steps(weft_program *p, weft_error *err)
         p->steps[p->n_steps++] =
             (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
     for (int32_t i = 0; i < segment->n_nodes && !st; i++) {
-        if (i == end && (st = weft__cpu_build_gather(p, &p->steps[p->gather = p->n_steps++], i, err))) break;
+        if (i == end) {
+            p->gather = &p->steps[p->n_steps++];
+            if ((st = weft__cpu_build_gather(p, p->gather, i, err))) break;
+        }
         weft__cpu_step *s = &p->steps[p->n_steps++];
         s->node = &nodes[segment->nodes[i]];
         s->rows = p->graph->tensors[s->node->out[0]].shape.d[1];
@@ -168,7 +171,6 @@ static weft_status build_steps(weft_program *p, weft_error *err)
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
         st = build_step(p, s, err);
     }
-    if (end == segment->n_nodes) p->gather = p->n_steps;
     return st;
 }
 

@@ -216,8 +216,9 @@ struct weft_program {
     const weft_segment *segment;
     int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
     weft__cpu_step *steps;
-    int32_t n_steps, gather; /* gather: the step that moves wanted rows together; n_steps: there is none */
-    float **data;            /* [n_tensors] */
+    int32_t n_steps;
+    weft__cpu_step *gather; /* of them: it moves wanted rows together; NULL: there is none */
+    float **data;           /* [n_tensors] */
     weft_buffer *arena, *packed, *shared, *h_buffer;
     uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
     const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */

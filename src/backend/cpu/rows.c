@@ -46,7 +46,7 @@ static void run_embed(weft_program *p, const weft__cpu_step *s, int thread)
 static void run_pick_rows(weft_program *p, const weft__cpu_step *s, int thread)
 {
     int64_t d = width_of(p, s), n = p->rows->n_wanted, last = weft__cpu_share(n, thread + 1, p->n_threads);
-    const int moved = p->moved && s > p->steps + p->gather;
+    const int moved = p->moved && s > p->gather;
     for (int64_t i = weft__cpu_share(n, thread, p->n_threads); i < last; i++)
         memcpy(out(p, s) + i * d, in(p, s, 0) + (moved ? i : p->wanted[i]) * d, (size_t)d * sizeof(float));
 }

@@ -24,7 +24,7 @@ static void walk(void *arg, int thread, int n_threads)
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
         if (weft__cpu_rows(p, s) == 0) continue;
-        weft_profile_event *e = timed && i != p->gather ? begin_event(p, s) : NULL; /* moving rows is no op */
+        weft_profile_event *e = timed && s != p->gather ? begin_event(p, s) : NULL; /* moving rows is no op */
         s->run(p, s, thread);
         if (e) e->done_ns = weft__clock_ns();
         if (s->barrier) weft__pool_barrier(p->backend->pool, thread);

@@ -115,10 +115,10 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
 
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows)
 {
-    const int moved = p->gather < p->n_steps && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
+    const int moved = p->gather && rows->n_wanted < rows->n_rows && !weft_rows_want_outputs(rows);
     if (moved == p->moved) return;
     p->moved = moved;
-    p->steps[p->gather].rows = moved ? WEFT_WANTED : WEFT__CPU_NO_ROWS;
+    p->gather->rows = moved ? WEFT_WANTED : WEFT__CPU_NO_ROWS;
     for (int32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].if_wanted) p->steps[i].rows = moved ? WEFT_WANTED : WEFT_ROWS;
 }
