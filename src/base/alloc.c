@@ -119,6 +119,14 @@ void weft__alloc_trim(void)
 #endif
 }
 
+void weft__alloc_keep_little(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+#endif
+}
+
 size_t weft__alloc_live(void)
 {
     return atomic_load_explicit(&live, memory_order_relaxed);

@@ -34,6 +34,11 @@ void weft__alloc_set_gate(weft__alloc_gate gate, void *arg);
  * milliseconds, in which other threads may wait for memory; for a thread with time, after much was freed. */
 void weft__alloc_trim(void);
 
+/* For a process that runs for weeks: from now on a block of 128 KB or more goes back to the system when it is freed, and so does that
+ * much at the end of a thread's heap. Left alone glibc raises both bounds with the largest block that it has seen freed, to 32 and
+ * 64 MB, and weft__alloc_trim does not reach the ends of other threads' heaps. For the whole process; once is enough. */
+void weft__alloc_keep_little(void);
+
 /* Blocks handed out and not yet freed; for leak tests. */
 size_t weft__alloc_live(void);
 

@@ -172,6 +172,7 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     h->jobs_end = &h->jobs;
     h->quick_end = &h->quick;
     make_locks(h);
+    weft__alloc_keep_little();
     *out = h; /* before the threads that call the handlers, who find the server by it */
     weft_status st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);

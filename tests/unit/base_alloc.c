@@ -1,6 +1,7 @@
 /* base_alloc.c: the allocator's counter and gate, growth, overflow; error messages. */
 #include "unit/fixture.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include "weft/error.h"
@@ -55,6 +56,34 @@ static void what_was_freed_goes_back(void **state)
     weft__alloc_trim();
     assert_true(resident_kb() - before < N * BLOCK / 1024 / 4);
     weft__free(blocks[N - 1]);
+}
+
+/* The end of a thread's heap: nothing lives behind it, and trimming does not reach it. */
+static void *fill_and_free(void *arg)
+{
+    enum { N = 16, BLOCK = 1 << 20 };
+    char *blocks[N];
+    long *kept_kb = arg, before = resident_kb();
+    for (int i = 0; i < N; i++) {
+        blocks[i] = weft__alloc(BLOCK);
+        if (blocks[i]) memset(blocks[i], 1, BLOCK);
+    }
+    for (int i = N; i-- > 0;) weft__free(blocks[i]);
+    weft__alloc_trim();
+    *kept_kb = resident_kb() - before;
+    return NULL;
+}
+
+static void a_thread_keeps_little(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    long kept_kb;
+    weft__free(weft__alloc(20 << 20)); /* which is what raises the bounds */
+    weft__alloc_keep_little();
+    assert_int_equal(pthread_create(&thread, NULL, fill_and_free, &kept_kb), 0);
+    pthread_join(thread, NULL);
+    assert_true(kept_kb < 1024);
 }
 #endif
 
@@ -161,6 +190,9 @@ int main(void)
         cmocka_unit_test(what_was_freed_goes_back),
 #endif
         cmocka_unit_test(long_errors_are_cut_at_a_character),
+#ifdef HAS_TRIM
+        cmocka_unit_test(a_thread_keeps_little), /* last: it is for the whole process */
+#endif
     };
     return cmocka_run_group_tests_name("base_alloc", tests, NULL, NULL);
 }
