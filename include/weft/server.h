@@ -1,6 +1,8 @@
 /* server.h: one engine behind HTTP, with the endpoints of OpenAI and of llama.cpp.
  *
- * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive it. */
+ * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive it.
+ * So that a process that serves for weeks gives freed memory back, weft_server_new sets two bounds of the C library's heap where that
+ * is glibc (mallopt: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, 128 KB each), for the whole process. */
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H
 
