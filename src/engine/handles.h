@@ -58,7 +58,7 @@ struct weft_model {
     weft_seq_view *views;
     int32_t *adapter;        /* index into adapters, or -1 */
     weft_adapter **adapters; /* of the step's sequences */
-    float *hidden;           /* [max_rows, D], the graph's second output, before the final norm; rows want it or not */
+    float *hidden;           /* [max_rows, D], before the final norm; without WEFT_WANT_OUTPUTS a row holds anything */
 };
 
 /* The pages of a group of sessions; freed with the last of them. */
