@@ -122,8 +122,9 @@ void weft__alloc_trim(void)
 void weft__alloc_keep_little(void)
 {
 #ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+    const int little = 128 * 1024; /* what both are before the first large block is freed */
+    mallopt(M_MMAP_THRESHOLD, little);
+    mallopt(M_TRIM_THRESHOLD, little);
 #endif
 }
 
