@@ -22,18 +22,31 @@
  * padded. Activations are first put into the form that the kernel reads ("prepared"): float rows, 8-bit blocks with scales,
  * bf16. Kernels that name the same weft__act read the same prepared bytes, so q, k and v of mixed formats share one. */
 
+/* Inputs [from, to) of rows [row, row + n), of rows of k inputs and m of them. Both ends are multiples of WEFT__ACT_PART; `to` may be k. */
+typedef struct weft__act_part {
+    int64_t k, m, from, to, row, n;
+} weft__act_part;
+
+#define WEFT__ACT_PART 64
+
 typedef struct weft__act {
     const char *name;
     int tile; /* rows [i*tile, (i+1)*tile) may be put by one thread only */
     /* Bytes of m prepared rows of k elements (64-byte aligned by the caller), whole tiles. */
     size_t (*bytes)(int64_t k, int64_t m);
-    /* Prepares row `row` of m: x [k] floats. Rows of one tile are put by one thread, in any order. Non-finite input gives
-     * non-finite output, never a crash. */
-    void (*put)(const float *x, int64_t k, int64_t row, int64_t m, void *act);
+    /* Prepares a part; x: its floats, rows ldx apart. Which parts are put together, and in which order, changes no byte; the same inputs
+     * of the rows of one tile are put by one thread. Non-finite input gives non-finite output, never a crash. */
+    void (*put)(const float *x, int64_t ldx, const weft__act_part *part, void *act);
     /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
     void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);
     int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
 } weft__act;
+
+/* Prepares row `row` of m, all of it. */
+static inline void weft__act_put_row(const weft__act *form, const float *x, int64_t k, int64_t row, int64_t m, void *act)
+{
+    form->put(x, k, &(weft__act_part){.k = k, .m = m, .to = k, .row = row, .n = 1}, act);
+}
 
 /* What is read soon after a product. Where multiplying leaves memory time to spare, a kernel asks for a line of these bytes now and
  * then (many asked for at once hold each other up). Nothing depends on it, and nothing may be asked for. */

@@ -202,7 +202,7 @@ static void *matmul_activations(const struct matmul_job *j)
     weft__rng_seed(&rng, 2);
     for (int64_t r = 0; r < j->m; r++) {
         for (int64_t i = 0; i < j->k; i++) x[i] = (float)weft__rng_normal(&rng);
-        j->mm->act->put(x, j->k, r, j->m, act);
+        weft__act_put_row(j->mm->act, x, j->k, r, j->m, act);
     }
     weft__free(x);
     return act;

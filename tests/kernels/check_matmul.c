@@ -123,7 +123,7 @@ static void multiply(check *c, const struct product *p, const weft__matmul *mm, 
     memset(result.p, 0xFF, result.n_bytes);
     for (int64_t i = 0; i < m; i++) {
         int64_t row = m % 2 ? i : m - 1 - i;
-        mm->act->put(x + row * p->k, p->k, row, m, act.p);
+        weft__act_put_row(mm->act, x + row * p->k, p->k, row, m, act.p);
     }
     mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
     if (mm->run_ahead) check_ahead(c, p, mm, panels, stride, n, act.p, m, (float *)result.p, n + GAP);
@@ -199,15 +199,41 @@ static void check_take(check *c, const struct product *p, const char *what)
             got = guarded_new(act->bytes(p->k, few), 0);
     memset(want.p, 0, want.n_bytes);
     memset(got.p, 0, got.n_bytes);
-    for (int64_t i = 0; i < m; i++) act->put(p->x + i * p->k, p->k, i, m, all.p);
+    for (int64_t i = 0; i < m; i++) weft__act_put_row(act, p->x + i * p->k, p->k, i, m, all.p);
     for (int64_t i = 0; i < few; i++) {
-        act->put(p->x + (m - 1 - i) * p->k, p->k, i, few, want.p);
+        weft__act_put_row(act, p->x + (m - 1 - i) * p->k, p->k, i, few, want.p);
         act->take(all.p, p->k, m - 1 - i, m, got.p, i, few);
     }
     if (memcmp(want.p, got.p, want.n_bytes)) check_fail(c, "rows that were taken differ: %s", what);
     guarded_free(c, &all, "the activations");
     guarded_free(c, &want, "the activations of some rows");
     guarded_free(c, &got, "the rows that were taken");
+}
+
+/* Rows that are prepared together, and parts of rows and inputs in any order, have the bytes of rows put one by one. */
+static void check_parts(check *c, const struct product *p, const char *what)
+{
+    const weft__act *act = p->mm->act;
+    const int64_t m = p->m, k = p->k, parts = (k + WEFT__ACT_PART - 1) / WEFT__ACT_PART;
+    guarded want = guarded_new(act->bytes(k, m), 0), got = guarded_new(act->bytes(k, m), 0);
+    memset(want.p, 0, want.n_bytes);
+    for (int64_t i = 0; i < m; i++) weft__act_put_row(act, p->x + i * k, k, i, m, want.p);
+    memset(got.p, 0, got.n_bytes);
+    act->put(p->x, k, &(weft__act_part){.k = k, .m = m, .to = k, .n = m}, got.p);
+    if (memcmp(want.p, got.p, want.n_bytes)) check_fail(c, "rows put together differ: %s", what);
+    memset(got.p, 0, got.n_bytes);
+    for (int64_t part = parts - 1, n; part >= 0; part -= n) {
+        n = 1 + weft__rng_below(&c->rng, (uint32_t)part + 1);
+        const int64_t from = (part + 1 - n) * WEFT__ACT_PART, end = (part + 1) * WEFT__ACT_PART;
+        for (int64_t row = m, rows; row > 0; row -= rows) {
+            rows = 1 + weft__rng_below(&c->rng, (uint32_t)row);
+            const weft__act_part one = {k, m, from, end < k ? end : k, row - rows, rows};
+            act->put(p->x + (row - rows) * k + from, k, &one, got.p);
+        }
+    }
+    if (memcmp(want.p, got.p, want.n_bytes)) check_fail(c, "rows put part by part differ: %s", what);
+    guarded_free(c, &want, "the activations");
+    guarded_free(c, &got, "the activations put in parts");
 }
 
 /* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
@@ -235,6 +261,7 @@ static void check_poison(check *c, struct product *p, pattern strange, const cha
     float *before = weft__alloc_array((size_t)(p->m * p->n), sizeof *before);
     memcpy(before, p->out, (size_t)(p->m * p->n) * 4);
     check_many_values(c, strange, p->x + bad * p->k, p->k);
+    check_parts(c, p, what);
     multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x, p->m, p->out);
     for (int64_t i = 0; i < p->m; i++) {
         const float *row = p->out + i * p->n;
@@ -264,6 +291,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     }
     check_alone(c, &p, what);
     check_take(c, &p, what);
+    check_parts(c, &p, what);
     check_poison(c, &p, P_NAN, what);
     check_many_values(c, values, p.x + m / 2 * k, k);
     multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);

@@ -118,16 +118,20 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
 }
 
 /* Combines each query's own splits; state [n_splits][n_q][2 + V]. */
-static void combine(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, const float *state)
+static void combine(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, const float *state,
+                    weft__cpu_thread *th)
 {
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
-    int64_t one = 2 + (int64_t)dim, stride = n_q * one;
+    int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim, ldo = (int64_t)a->attr.n_heads * dim;
+    const int handed = weft__cpu_is_handed(a->to);
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = p->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
-        float *y = p->data[a->out] + ((int64_t)row * a->attr.n_heads + head * heads + i % heads) * dim;
-        p->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim, y);
+        float *y = handed ? th->row + i / heads * width : p->data[a->out] + row * ldo + head * width;
+        p->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim,
+                           y + (int64_t)(i % heads) * dim);
     }
+    if (handed) weft__cpu_hand(p, a->to, th->row, width, tile->row, tile->n, head * width, (head + 1) * width);
 }
 
 /* ---- the step ---- */
@@ -164,7 +168,7 @@ static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
             uint32_t dtype = p->kv[a->attr.kv.group].dtype;
             for (int32_t s = 0; s < tile->n_splits; s++)
                 p->k->attn_split(&q, dtype, tile->first_split + s, th->attn, th->state + s * stride);
-            combine(p, a, tile, (int64_t)head, th->state);
+            combine(p, a, tile, (int64_t)head, th->state, th);
         }
     }
 }
@@ -210,7 +214,7 @@ static void run_shared(weft_program *p, const weft__cpu_attention *a, int thread
     last = weft__cpu_share(n, thread + 1, p->n_threads);
     for (int64_t u = weft__cpu_share(n, thread, p->n_threads); u < last; u++) {
         const weft__cpu_tile *tile = &t->tiles[u % t->n_tiles];
-        combine(p, a, tile, u / t->n_tiles, shared_state(p, a, tile, u / t->n_tiles));
+        combine(p, a, tile, u / t->n_tiles, shared_state(p, a, tile, u / t->n_tiles), th);
     }
 }
 
@@ -250,11 +254,12 @@ weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_e
     weft__cpu_tiling *t = a ? tiling_of(p, attr, s->if_wanted) : NULL;
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", p->graph->tensors[s->node->out[0]].name);
     int32_t group = attr->kv.group;
-    *a = (weft__cpu_attention){*attr, &p->graph->kv_groups[group], t, s->node->in[0], s->node->out[0]};
+    *a = (weft__cpu_attention){*attr, &p->graph->kv_groups[group], t, s->node->in[0], s->node->out[0], NULL};
     size_t n_q = (size_t)t->tile_rows * (size_t)t->heads, one = 2 + (size_t)attr->head_dim_v;
     weft__cpu_need(&p->needs.attn,
                    weft__attn_scratch((int)n_q, a->group->page_tokens, attr->head_dim_k, attr->head_dim_v) * sizeof(float));
     weft__cpu_need(&p->needs.state, WEFT__CPU_MAX_SPLITS * n_q * one * sizeof(float));
+    weft__cpu_need(&p->needs.row, n_q * (size_t)attr->head_dim_v * sizeof(float));
     weft__cpu_need(&p->needs.range, 2 * n_q * sizeof(int32_t));
     weft__cpu_need(&p->needs.shared, WEFT__CPU_SHARED_STATES * one * sizeof(float));
     /* The widest window that a layer of the group reads decides which pages must be there. */

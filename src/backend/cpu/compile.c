@@ -171,7 +171,7 @@ static weft_status build_steps(weft_program *p, weft_error *err)
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
         st = build_step(p, s, err);
     }
-    return st;
+    return st ? st : weft__cpu_find_handings(p, err);
 }
 
 /* ---- scratch ---- */
@@ -187,11 +187,11 @@ static void *carve(uint8_t **at, size_t n)
 static weft_status make_scratch(weft_program *p, weft_error *err)
 {
     const weft__cpu_needs *n = &p->needs;
-    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->attn) +
-                   weft__cpu_round(n->state) + weft__cpu_round(n->range) + 2 * weft__cpu_round(n->slots) +
-                   weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) + weft__cpu_round(n->taken) + weft__cpu_round(n->h) +
-                   weft__cpu_round(n->slot_groups);
-    p->claims = weft__cpu_own(p, n->chunks * (size_t)p->n_threads, sizeof *p->claims);
+    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->gate) +
+                   weft__cpu_round(n->attn) + weft__cpu_round(n->state) + weft__cpu_round(n->range) +
+                   2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) +
+                   weft__cpu_round(n->taken) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
+    p->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->n_threads, sizeof *p->claims);
     weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
                                : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
     for (int t = 0; t < p->n_threads && !st; t++) {
@@ -201,6 +201,7 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
         th->row = carve(&at, n->row);
         th->act = carve(&at, n->act);
         th->glu = carve(&at, n->glu);
+        th->gate = carve(&at, n->gate);
         th->attn = carve(&at, n->attn);
         th->range = carve(&at, n->range);
         th->slot_row = carve(&at, n->slots);

@@ -6,8 +6,8 @@
  * blocks of outputs from the others. No reduction is ever split between threads, so their number, and who computes what, changes
  * nothing but time.
  * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
- * from its beginning to the barrier at its end; the step that moves wanted rows together (wanted.c) writes what was made before it. Nothing
- * is allocated after compile.
+ * from its beginning to the barrier at its end; the step that moves wanted rows together (wanted.c) writes what was made before it. An
+ * output that only the next step reads may be there in the form that this multiplies (handing.c). Nothing is allocated after compile.
  * Owner: compile and run belong to one thread, the pool's thread 0. */
 #ifndef WEFT_BACKEND_CPU_H
 #define WEFT_BACKEND_CPU_H
@@ -65,8 +65,11 @@ typedef struct weft__cpu_input {
     size_t tile_bytes, chunk_bytes;
 } weft__cpu_input;
 
+typedef struct weft__cpu_handing weft__cpu_handing;
+
 typedef struct weft__cpu_linear {
     weft__cpu_input input;
+    const weft__cpu_handing *from, *to; /* how x may come prepared, and what is made may go; or NULL */
     int n_mat;
     weft__cpu_matrix m[WEFT_LINEAR_MAX];
     const float *norm; /* [k] or NULL: no norm in front */
@@ -122,6 +125,7 @@ typedef struct weft__cpu_attention {
     const weft_kv_group *group;
     weft__cpu_tiling *tiling;
     weft_tensor_id q, out;
+    const weft__cpu_handing *to; /* as of weft__cpu_linear */
 } weft__cpu_attention;
 
 typedef struct weft__cpu_kv {
@@ -169,9 +173,9 @@ typedef struct weft__cpu_ahead {
 
 /* One thread's scratch; each pointer has the room that the largest step needs. */
 typedef struct weft__cpu_thread {
-    float *row;                  /* a normed row, a head */
+    float *row;                  /* normed rows of a tile, heads */
     uint8_t *act;                /* prepared rows of its own */
-    float *glu;                  /* [WEFT__CPU_GLU_FLOATS] */
+    float *glu, *gate;           /* [WEFT__CPU_GLU_FLOATS] each */
     float *attn;                 /* of the attention kernel */
     float *state;                /* [WEFT__CPU_MAX_SPLITS][queries][2 + V] */
     int32_t *range;              /* [2][queries] begin and end of each query */
@@ -183,6 +187,8 @@ typedef struct weft__cpu_thread {
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
     weft__cpu_ahead ahead;
     uint32_t n_shrunk; /* what p->n_shrunk is when all threads have made as many shares as this one */
+    uint32_t
+        n_claimed; /* products whose blocks were claimed, ever, while the threads were as many: tells which claims are next */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */
@@ -192,7 +198,7 @@ typedef struct weft__cpu_claim {
 
 /* Bytes that the largest step needs of each; chunks of rows. */
 typedef struct weft__cpu_needs {
-    size_t row, act, glu, attn, state, range, slots, experts, blocks, taken, h, slot_groups, shared, chunks;
+    size_t row, act, glu, gate, attn, state, range, slots, experts, blocks, taken, h, slot_groups, shared, chunks;
 } weft__cpu_needs;
 
 typedef struct weft__cpu_step weft__cpu_step;
@@ -203,10 +209,18 @@ enum { WEFT__CPU_NO_ROWS = 0 /* as a step's rows: nothing is to be done */ };
 struct weft__cpu_step {
     weft__cpu_step_fn run;
     const weft_node *node;
-    const void *data; /* the step's own: weft__cpu_linear ... */
-    int64_t rows;     /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
-    int if_wanted;    /* `rows` is WEFT_WANTED in steps for which wanted.c chooses so */
-    int barrier;      /* others read what this step wrote */
+    void *data;    /* the step's own: weft__cpu_linear ... */
+    int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
+    int if_wanted; /* `rows` is WEFT_WANTED in steps for which wanted.c chooses so */
+    int barrier;   /* others read what this step wrote */
+};
+
+/* Rows of the tensor between two steps that go from one to the other prepared (handing.c). */
+struct weft__cpu_handing {
+    const weft__cpu_step *by, *at;
+    const weft__cpu_linear *to; /* of step `at` */
+    int moves;                  /* the step that moves wanted rows stands in between */
+    int64_t n_rows;             /* of this step; 0: they are floats in this one */
 };
 
 struct weft_program {
@@ -224,7 +238,9 @@ struct weft_program {
     const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
     weft_buffer **scratch;     /* [backend->n_threads] */
     weft__cpu_thread *threads; /* [backend->n_threads] */
-    weft__cpu_claim *claims;   /* [needs.chunks][backend->n_threads] */
+    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    weft__cpu_handing *handings;
+    int32_t n_handings;
     weft__cpu_needs needs;
     void *owned;             /* head of a list of blocks that live as long as the program */
     uint8_t **weight_panels; /* [n_weights] where a packed weight lies, or NULL */
@@ -284,6 +300,8 @@ weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *
 /* Divide the outputs of the step's matrices over p->n_threads. */
 void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
+/* No block is claimed; between steps, when p->n_threads changes. */
+void weft__cpu_forget_claims(weft_program *p);
 
 /* The program's end is what is there for wanted rows alone (wanted.c): the first of the segment's nodes that belongs to it; n_nodes when
  * there is none, or when another segment would see it. */
@@ -294,6 +312,21 @@ int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first);
 weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t first, weft_error *err);
 /* Which rows the end has in this step. */
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows);
+
+/* ---- rows that come prepared: handing.c ---- */
+
+/* Finds out which steps do so, when all are built. WEFT_NO_MEMORY. */
+weft_status weft__cpu_find_handings(weft_program *p, weft_error *err);
+/* Which of them do so in this step; rows, adapters and wanted rows are known. */
+void weft__cpu_choose_handings(weft_program *p);
+/* Do they in this step? */
+static inline int weft__cpu_is_handed(const weft__cpu_handing *h)
+{
+    return h && h->n_rows > 0;
+}
+/* Values [from, to), multiples of WEFT__ACT_PART, of rows [row, row + n) of the step; rows of x are ldx apart. */
+void weft__cpu_hand(const weft_program *p, const weft__cpu_handing *h, const float *x, int64_t ldx, int64_t row, int64_t n,
+                    int64_t from, int64_t to);
 
 /* The first step of a program that rotates: cos and sin of this step's positions. */
 void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread);
@@ -312,16 +345,20 @@ weft_status weft__cpu_panels_of_image(const weft_program *p, weft_weight_id id, 
 weft_status weft__cpu_packed_bytes(weft_program *p, uint64_t *n, weft_error *err);
 /* Which forms the n matrices (the first n_mat of them) read; sets each one's `act`. */
 void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, int64_t max_rows);
-/* Splits the outputs of n_mat matrices evenly by bytes; `together`: all matrices at the same outputs. split as weft__cpu_linear. */
-void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int n_threads, int64_t *split);
+/* Splits the outputs of n_mat matrices evenly by bytes, at multiples of `unit`; `together`: all matrices at the same outputs. split as
+ * weft__cpu_linear. */
+void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int64_t unit, int n_threads,
+                             int64_t *split);
 /* Packs the outputs [first, last) of every expert. */
 void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last);
-/* Prepares row `row` of n rows, which begin at `acts`, in every form; x [k]. offset: tile_offset or chunk_offset. */
-static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset, const float *x, int64_t row, int64_t n,
-                                 uint8_t *acts)
+/* Prepares a part, of rows that lie together at `acts`, in every form. offset: tile_offset or chunk_offset. */
+static inline void weft__cpu_put(const weft__cpu_input *in, const size_t *offset, const float *x, int64_t ldx,
+                                 weft__act_part part, uint8_t *acts)
 {
-    for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, in->k, row, n, acts + offset[a]);
+    for (int a = 0; a < in->n_acts; a++) in->act[a]->put(x, ldx, &part, acts + offset[a]);
 }
+/* The same of all rows of a step: at most a tile of them lie together, more lie chunk by chunk. */
+void weft__cpu_prepare(const weft__cpu_input *in, const float *x, int64_t ldx, weft__act_part part, uint8_t *acts);
 /* Where the weights of outputs from `first` on lie. */
 static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t expert, int64_t first)
 {
@@ -335,12 +372,13 @@ static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert,
     if (ahead) m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
     else m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
 }
-/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. */
+/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x is not handed. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
-/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first]. Biases included, and what adapters add. */
+/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first], or, where `to` is handed, to that. Biases included, and
+ * what adapters add. */
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
                      int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
-                     int64_t n, const weft__cpu_delta *delta, float *out, int64_t ldo);
+                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_handing *to, float *out, int64_t ldo);
 
 /* ---- whole provider ---- */
 

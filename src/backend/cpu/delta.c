@@ -149,7 +149,7 @@ static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__c
     if (a < l->input.n_acts && n == at->n) return at->acts + at->offset[a];
     for (int64_t i = 0; i < n; i++) {
         if (a < l->input.n_acts) form->take(at->acts + at->offset[a], l->input.k, rows[i] - at->row, at->n, th->taken, i, n);
-        else form->put(weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->taken);
+        else weft__act_put_row(form, weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->taken);
     }
     return th->taken;
 }
@@ -227,7 +227,7 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
     const weft__cpu_pair *pair = &a->pair[m->id];
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
-    pair->mm->act->put(x, m->k, 0, 1, th->taken);
+    weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->taken);
     shrink(p, th, a, pair, m->k, expert, th->taken, 1, &row, mat, NULL);
 }
 

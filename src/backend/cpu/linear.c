@@ -2,7 +2,7 @@
  *
  * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
  * barrier, which is what a decode step has most of; where adapters act on the product there is one, so that each A is read by one
- * thread. More rows are prepared together, then multiplied chunk by chunk. */
+ * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (handing.c) need neither. */
 #include "backend/cpu/adapter.h"
 
 enum {
@@ -20,10 +20,17 @@ const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, we
     return th->row;
 }
 
-static void prepare_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const size_t *offset,
-                        int64_t row_in_step, int64_t row, int64_t n, uint8_t *acts)
+/* Rows [first, last) of n, a tile at a time. */
+static void prepare_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t first, int64_t last, int64_t n,
+                         uint8_t *acts)
 {
-    weft__cpu_put(&l->input, offset, weft__cpu_linear_row(p, l, th, row_in_step), row, n, acts);
+    const int64_t k = l->input.k;
+    for (int64_t r = first, rows; r < last; r += rows) {
+        const float *x = p->data[l->x] + r * k;
+        rows = last - r < l->input.tile ? last - r : l->input.tile;
+        for (int64_t i = 0; l->norm && i < rows; i++) p->k->norm_rms(x + i * k, l->norm, l->eps, k, th->row + i * k);
+        weft__cpu_prepare(&l->input, l->norm ? th->row : x, k, (weft__act_part){k, n, 0, k, r, rows}, acts);
+    }
 }
 
 /* What stands behind matrix i, for outputs [first, last) of n rows from `row` on. */
@@ -63,7 +70,7 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
     float *y = p->data[l->out[o.i]] + r.row * width + o.first;
     if (l->activation != WEFT_ACT_NONE) {
         weft__cpu_gated(p, &p->threads[thread], &l->m[0], &l->m[1], l->activation, 0, o.first, o.last, r.acts, r.offset, r.n,
-                        &r.delta, y, width);
+                        &r.delta, l->to, y, width);
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
@@ -121,6 +128,25 @@ static int block_of(const weft__cpu_linear *l, int owner, int64_t b, int64_t siz
     return 0;
 }
 
+/* How many blocks of every thread's share of every chunk were taken; none yet. Two products in a row use two lists: each thread empties its
+ * part of the next one's, which all have left behind at the barrier before this. */
+static weft__cpu_claim *claims_of(weft_program *p, int thread)
+{
+    const size_t half = p->needs.chunks * (size_t)p->n_threads;
+    const uint32_t now = p->threads[thread].n_claimed++ & 1;
+    weft__cpu_claim *next = p->claims + (now ? 0 : half);
+    for (size_t c = 0; c < p->needs.chunks; c++)
+        atomic_store_explicit(&next[c * (size_t)p->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
+    return p->claims + (now ? half : 0);
+}
+
+void weft__cpu_forget_claims(weft_program *p)
+{
+    for (size_t c = 0; c < 2 * p->needs.chunks * (size_t)p->backend->n_threads; c++)
+        atomic_store_explicit(&p->claims[c].next, 0, memory_order_relaxed);
+    for (int t = 0; t < p->backend->n_threads; t++) p->threads[t].n_claimed = 0;
+}
+
 /* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, or a slower core,
  * holds up one block instead of a share. In a decode step this would be of no use: all of a matrix takes less time than a thread
  * stays off its core, so everybody waits for the one block that it left half done. */
@@ -159,16 +185,17 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    const uint8_t *share = share_begins(l, thread, 0);
+    const int handed = weft__cpu_is_handed(l->from);
+    const uint8_t *share = share_begins(l, thread, 0), *acts = handed ? (uint8_t *)p->data[l->x] : th->act;
     weft__cpu_fetch_linear(p, s, thread, share);
-    for (int64_t r = 0; r < n; r++) prepare_row(p, l, th, offset, r, r, n, th->act);
+    if (!handed) prepare_rows(p, l, th, 0, n, n, th->act);
     weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
     if (has_delta(p, s, l)) {
-        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){th->act, offset, 0, n}, 0, n, 1, share);
+        weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
         delta.ahead = weft__cpu_ahead_begin(p, s, thread);
     }
-    multiply_share(p, l, thread, (rows_at){th->act, offset, 0, n, delta});
+    multiply_share(p, l, thread, (rows_at){acts, offset, 0, n, delta});
 }
 
 static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
@@ -181,25 +208,24 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         run_few(p, s, thread, n);
         return;
     }
-    uint8_t *acts = p->shared->data;
+    const int handed = weft__cpu_is_handed(l->from), delta = has_delta(p, s, l);
+    uint8_t *acts = handed ? (uint8_t *)p->data[l->x] : p->shared->data;
     int64_t first, last;
-    int delta = has_delta(p, s, l);
     weft__cpu_prepares(p, l, n, thread, &first, &last);
-    for (int64_t r = first, end; r < last; r = end) { /* this thread's rows of one chunk */
+    for (int64_t r = first, end; r < last && (delta || !handed); r = end) { /* this thread's rows of one chunk */
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
-        uint8_t *to = acts + (size_t)c * in->chunk_bytes;
         end = begin + rows < last ? begin + rows : last;
-        for (int64_t i = r; i < end; i++) prepare_row(p, l, th, in->chunk_offset, i, i - begin, rows, to);
+        if (!handed) prepare_rows(p, l, th, r, end, n, acts);
         if (delta)
-            weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){to, in->chunk_offset, begin, rows}, r, end, 0, NULL);
+            weft__cpu_shrink_linear(p, s, thread,
+                                    (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows}, r,
+                                    end, 0, NULL);
     }
-    weft__cpu_claim *claims = p->claims;
-    for (int64_t c = 0; c * in->chunk < n; c++)
-        atomic_store_explicit(&claims[c * p->n_threads + thread].next, 0, memory_order_relaxed);
+    weft__cpu_claim *claims = claims_of(p, thread);
     weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread);
     int64_t size = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
     if (ahead) ahead->n_products = n_products(l, thread, size) * (int)((n + in->chunk - 1) / in->chunk);
-    weft__pool_barrier(p->backend->pool, thread);
+    if (delta || !handed) weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
         weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
@@ -212,7 +238,8 @@ void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l)
 {
     const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
     for (int i = 0; i < l->n_mat; i++) m[i] = &l->m[i];
-    weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, p->n_threads, l->split);
+    weft__cpu_split_outputs(m, l->n_mat, l->activation != WEFT_ACT_NONE, l->to ? WEFT__ACT_PART : WEFT__CPU_UNIT, p->n_threads,
+                            l->split);
 }
 
 weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err)
@@ -245,7 +272,7 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     weft__cpu_split_linear(p, l);
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);
     weft__cpu_need_taken(p, l->input.k);
-    weft__cpu_need(&p->needs.row, (size_t)l->input.k * sizeof(float));
+    weft__cpu_need(&p->needs.row, (size_t)l->input.tile * (size_t)l->input.k * sizeof(float));
     if (a->activation != WEFT_ACT_NONE) weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
     size_t n_chunks = (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk);
     weft__cpu_need(&p->needs.shared, n_chunks * l->input.chunk_bytes);

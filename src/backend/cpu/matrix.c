@@ -137,9 +137,26 @@ void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, 
     }
 }
 
+void weft__cpu_prepare(const weft__cpu_input *in, const float *x, int64_t ldx, weft__act_part part, uint8_t *acts)
+{
+    const int64_t n_rows = part.m, end = part.row + part.n;
+    if (n_rows <= in->tile) {
+        weft__cpu_put(in, in->tile_offset, x, ldx, part, acts);
+        return;
+    }
+    for (int64_t r = part.row, n; r < end; r += n, x += n * ldx) {
+        const int64_t c = r / in->chunk, begin = c * in->chunk;
+        part.m = n_rows - begin < in->chunk ? n_rows - begin : in->chunk;
+        n = end - r < begin + part.m - r ? end - r : begin + part.m - r;
+        part.row = r - begin;
+        part.n = n;
+        weft__cpu_put(in, in->chunk_offset, x, ldx, part, acts + (size_t)c * in->chunk_bytes);
+    }
+}
+
 /* ---- outputs ---- */
 
-void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int n_threads, int64_t *split)
+void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int64_t at, int n_threads, int64_t *split)
 {
     /* Columns of the split: every matrix by itself, or all as one. */
     int n_cols = together ? 1 : n_mat;
@@ -147,7 +164,7 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
     uint64_t unit_bytes[WEFT_LINEAR_MAX] = {0}, total = 0;
     for (int i = 0; i < n_mat; i++) {
         int c = together ? 0 : i;
-        unit[c] = c == i ? lcm(WEFT__CPU_UNIT, m[i]->mm->panel_rows) : lcm(unit[c], m[i]->mm->panel_rows);
+        unit[c] = c == i ? lcm(at, m[i]->mm->panel_rows) : lcm(unit[c], m[i]->mm->panel_rows);
     }
     for (int i = 0; i < n_mat; i++) {
         int c = together ? 0 : i;
@@ -169,27 +186,30 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
 
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
                      int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
-                     int64_t n, const weft__cpu_delta *delta, float *out, int64_t ldo)
+                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_handing *to, float *out, int64_t ldo)
 {
-    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), WEFT__EXPAND_ROWS),
+    const int handed = weft__cpu_is_handed(to);
+    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), handed ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),
             block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
     if (block < unit) block = unit;
     for (int64_t o = first, end; o < last; o = end) {
         end = o + block < last ? o + block : last;
-        int64_t width = end - o;
+        const int64_t width = end - o, ldg = handed ? width : ldo;
+        float *const g = handed ? th->gate : out + (o - first), *const u = th->glu;
         const uint8_t *then = end < last ? weft__cpu_panels(gate, expert, end) : NULL,
                       *b_up = weft__cpu_first_b(delta, 0, up, o, then);
-        weft__cpu_multiply(gate, expert, o, end, acts, offset, n, out + (o - first), ldo,
+        weft__cpu_multiply(gate, expert, o, end, acts, offset, n, g, ldg,
                            weft__cpu_ahead_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
-        weft__cpu_multiply(up, expert, o, end, acts, offset, n, th->glu, width,
+        weft__cpu_multiply(up, expert, o, end, acts, offset, n, u, width,
                            weft__cpu_ahead_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
-        weft__cpu_expand(p, delta, gate, 0, o, end, out + (o - first), ldo, b_up);
-        weft__cpu_expand(p, delta, up, 1, o, end, th->glu, width, then);
+        weft__cpu_expand(p, delta, gate, 0, o, end, g, ldg, b_up);
+        weft__cpu_expand(p, delta, up, 1, o, end, u, width, then);
         for (int64_t i = 0; i < n; i++) {
-            float *g = out + (o - first) + i * ldo, *u = th->glu + i * width;
-            if (gate->bias) p->k->add(g, gate->bias + o, width, g);
-            if (up->bias) p->k->add(u, up->bias + o, width, u);
-            p->k->glu(activation, g, u, width, g);
+            float *gi = g + i * ldg, *ui = u + i * width;
+            if (gate->bias) p->k->add(gi, gate->bias + o, width, gi);
+            if (up->bias) p->k->add(ui, up->bias + o, width, ui);
+            p->k->glu(activation, gi, ui, width, gi);
         }
+        if (handed) weft__cpu_hand(p, to, g, ldg, delta->row, n, o, end);
     }
 }

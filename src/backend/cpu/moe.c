@@ -163,7 +163,8 @@ static void prepare(const weft__cpu_input *in, const size_t *offset, size_t tile
             int64_t t = tile + i / in->tile;
             if (t < first || t >= last) continue;
             int64_t row = slot_row ? slot_row[block->slot + i] : block->slot + i;
-            weft__cpu_put(in, offset, x + row * in->k, i, block->n, acts + (size_t)tile * tile_bytes);
+            weft__cpu_put(in, offset, x + row * in->k, in->k, (weft__act_part){in->k, block->n, 0, in->k, i, 1},
+                          acts + (size_t)tile * tile_bytes);
         }
     }
 }
@@ -197,7 +198,7 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
     int delta = has_delta(p, s, &m->gate) || has_delta(p, s, &m->up);
     if (delta) shrink_x(p, s, n_rows, thread);
     if (alone) {
-        weft__cpu_put(&m->in_x, m->in_x.tile_offset, x, 0, 1, th->act);
+        weft__cpu_prepare(&m->in_x, x, m->in_x.k, (weft__act_part){m->in_x.k, 1, 0, m->in_x.k, 0, 1}, th->act);
         if (delta) weft__pool_barrier(p->backend->pool, thread);
     } else {
         prepare(&m->in_x, m->x_offset, m->tile_x, th, n_blocks, x, th->slot_row, act_x, thread, p->n_threads);
@@ -208,7 +209,7 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
         weft__cpu_delta d = delta_of_block(p, s, k, th);
         const uint8_t *acts = alone ? th->act : act_x + (size_t)k->tile_x * m->tile_x;
         weft__cpu_gated(p, th, &m->gate, &m->up, m->attr.activation, k->expert, first, last, acts,
-                        alone ? m->in_x.tile_offset : m->x_offset, k->n, &d, hidden + k->slot * f + first, f);
+                        alone ? m->in_x.tile_offset : m->x_offset, k->n, &d, NULL, hidden + k->slot * f + first, f);
     }
 }
 
@@ -289,8 +290,8 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
 void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m)
 {
     const weft__cpu_matrix *gate_up[] = {&m->gate, &m->up}, *down = &m->down;
-    weft__cpu_split_outputs(gate_up, 2, 1, p->n_threads, m->split_f);
-    weft__cpu_split_outputs(&down, 1, 1, p->n_threads, m->split_d);
+    weft__cpu_split_outputs(gate_up, 2, 1, WEFT__CPU_UNIT, p->n_threads, m->split_f);
+    weft__cpu_split_outputs(&down, 1, 1, WEFT__CPU_UNIT, p->n_threads, m->split_d);
 }
 
 static weft_status build_experts(weft_program *p, weft__cpu_step *s, weft__cpu_moe *m, weft_error *err)

@@ -17,7 +17,7 @@ static int same_rope(const weft_attr_rope *a, const weft_attr_rope *b)
 }
 
 /* The program's entry for a configuration; NULL when memory runs out. */
-static const weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_weight_id factors)
+static weft__cpu_rope *rope_of(weft_program *p, const weft_attr_rope *a, weft_weight_id factors)
 {
     int failed = 0;
     for (int32_t i = 0; i < p->n_ropes; i++)

@@ -36,6 +36,7 @@ static void walk(void *arg, int thread, int n_threads)
 static void use_threads(weft_program *p, int n)
 {
     p->n_threads = n;
+    weft__cpu_forget_claims(p);
     for (int32_t i = 0; i < p->n_steps; i++) {
         const weft__cpu_step *s = &p->steps[i];
         if (s->node && s->node->op == WEFT_OP_LINEAR) weft__cpu_split_linear(p, s->data);

@@ -2,9 +2,9 @@
 #include "kernels/simd/matmul_act.h"
 #include "kernels/avx512/matmul.h"
 
-static void put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+static void put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
-    mm_act8_put(0, x, k, row, m, act);
+    mm_act8_put(0, x, ldx, part, act);
 }
 
 const weft__act weft__act_q8_avx512 = {"q8_avx512", MM_TILE, mm_act8_bytes, put, mm_act8_take};

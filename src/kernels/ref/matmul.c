@@ -18,10 +18,10 @@ static size_t act_bytes(int64_t k, int64_t m)
     return (size_t)k * (size_t)m * sizeof(float);
 }
 
-static void act_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+static void act_put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
-    (void)m;
-    memcpy((float *)act + row * k, x, (size_t)k * sizeof *x);
+    float *to = (float *)act + part->row * part->k + part->from;
+    for (int64_t i = 0; i < part->n; i++) memcpy(to + i * part->k, x + i * ldx, (size_t)(part->to - part->from) * sizeof *x);
 }
 
 static void act_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)

@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/simd/matmul_layout.h"
 
 static inline size_t mm_act8_bytes(int64_t k, int64_t m)
@@ -98,6 +99,18 @@ MM_INLINE void mm_act8_step(int dot32, const float *x, int64_t left, int t, int 
     }
 }
 
+/* Row t of a step with n rows to row u of one with to_n. */
+MM_INLINE void mm_act8_take_step(const uint8_t *s, int n, int t, uint8_t *d, int to_n, int u)
+{
+    memcpy(d + 64 * u, s + 64 * t, 64);
+    memcpy(d + mm_scale_at(to_n) + 8 * u, s + mm_scale_at(n) + 8 * t, 8);
+    memcpy(d + mm_bias32_at(to_n) + 8 * u, s + mm_bias32_at(n) + 8 * t, 8);
+    memcpy(d + mm_sum32_at(to_n) + 8 * u, s + mm_sum32_at(n) + 8 * t, 8);
+    memcpy(d + mm_bias8_at(to_n) + 8 * u, s + mm_bias8_at(n) + 8 * t, 8);
+    memcpy(d + mm_bias16_at(to_n) + 16 * u, s + mm_bias16_at(n) + 16 * t, 16);
+    memcpy(d + mm_sum16_at(to_n) + 16 * u, s + mm_sum16_at(n) + 16 * t, 16);
+}
+
 /* weft__act.take of the 8-bit form. */
 static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m)
 {
@@ -106,25 +119,28 @@ static inline void mm_act8_take(const void *act, int64_t k, int64_t row, int64_t
               u = (int)(to_row - to_first);
     const uint8_t *s = (const uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
     uint8_t *d = (uint8_t *)to + (size_t)to_first * (size_t)steps * MM_ROW_STEP;
-    for (int64_t i = 0; i < steps; i++, s += (size_t)n * MM_ROW_STEP, d += (size_t)to_n * MM_ROW_STEP) {
-        memcpy(d + 64 * u, s + 64 * t, 64);
-        memcpy(d + mm_scale_at(to_n) + 8 * u, s + mm_scale_at(n) + 8 * t, 8);
-        memcpy(d + mm_bias32_at(to_n) + 8 * u, s + mm_bias32_at(n) + 8 * t, 8);
-        memcpy(d + mm_sum32_at(to_n) + 8 * u, s + mm_sum32_at(n) + 8 * t, 8);
-        memcpy(d + mm_bias8_at(to_n) + 8 * u, s + mm_bias8_at(n) + 8 * t, 8);
-        memcpy(d + mm_bias16_at(to_n) + 16 * u, s + mm_bias16_at(n) + 16 * t, 16);
-        memcpy(d + mm_sum16_at(to_n) + 16 * u, s + mm_sum16_at(n) + 16 * t, 16);
-    }
+    for (int64_t i = 0; i < steps; i++, s += (size_t)n * MM_ROW_STEP, d += (size_t)to_n * MM_ROW_STEP)
+        mm_act8_take_step(s, n, t, d, to_n, u);
+}
+
+/* Where in prepared rows the step of input `from` lies, of the tile that begins at row `first`. */
+static inline uint8_t *mm_act8_at(const weft__act_part *part, int64_t first, void *act)
+{
+    const int64_t step = first * mm_act_steps(part->k) + part->from / MM_STEP * mm_tile_rows(first, part->m);
+    return (uint8_t *)act + (size_t)step * MM_ROW_STEP;
 }
 
 /* weft__act.put of the 8-bit form. */
-MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t k, int64_t row, int64_t m, void *act)
+MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
-    const int64_t first = mm_tile_first(row, m), steps = mm_act_steps(k);
-    const int n_rows = mm_tile_rows(first, m), t = (int)(row - first);
-    uint8_t *step = (uint8_t *)act + (size_t)first * (size_t)steps * MM_ROW_STEP;
-    for (int64_t i = 0; i < steps; i++, step += (size_t)n_rows * MM_ROW_STEP)
-        mm_act8_step(dot32, x + i * MM_STEP, k - i * MM_STEP, t, n_rows, step);
+    const int64_t n = part->to - part->from;
+    for (int64_t row = part->row; row < part->row + part->n; row++, x += ldx) {
+        const int64_t first = mm_tile_first(row, part->m);
+        const int n_rows = mm_tile_rows(first, part->m), t = (int)(row - first);
+        uint8_t *step = mm_act8_at(part, first, act);
+        for (int64_t i = 0; i < n; i += MM_STEP, step += (size_t)n_rows * MM_ROW_STEP)
+            mm_act8_step(dot32, x + i, n - i, t, n_rows, step);
+    }
 }
 
 #endif

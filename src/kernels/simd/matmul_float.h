@@ -89,12 +89,16 @@ MM_INLINE void mm_float_put_step(const float *x, int64_t n_elems, uint8_t *to)
 }
 
 /* weft__act.put */
-static inline void mm_float_act_put(const float *x, int64_t k, int64_t row, int64_t m, void *act)
+static inline void mm_float_act_put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
-    const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE, steps = mm_unit_steps(k), elems = MM_UNITS * MM_UNIT_ELEMS;
-    const int n_rows = mm_float_tile_rows(first, m);
-    uint8_t *to = (uint8_t *)act + (first * steps + (row - first)) * MM_UNITS * 4;
-    for (int64_t i = 0; i < steps; i++, to += n_rows * MM_UNITS * 4) mm_float_put_step(x + i * elems, k - i * elems, to);
+    enum { ELEMS = MM_UNITS * MM_UNIT_ELEMS, STEP = MM_UNITS * 4 };
+    const int64_t steps = mm_unit_steps(part->k), n = part->to - part->from;
+    for (int64_t row = part->row; row < part->row + part->n; row++, x += ldx) {
+        const int64_t first = row / MM_FLOAT_TILE * MM_FLOAT_TILE;
+        const int n_rows = mm_float_tile_rows(first, part->m);
+        uint8_t *to = (uint8_t *)act + (first * steps + part->from / ELEMS * n_rows + (row - first)) * STEP;
+        for (int64_t i = 0; i < n; i += ELEMS, to += n_rows * STEP) mm_float_put_step(x + i, n - i, to);
+    }
 }
 
 /* weft__act.take */

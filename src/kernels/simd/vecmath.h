@@ -35,22 +35,27 @@ static inline vf vf_poly(vf x, const float *c, int n)
     return y;
 }
 
-/* e^x, error below 2e-7. x = n ln 2 + r with |r| <= ln(2)/2; ln 2 in two parts, so that r is exact to the last bit. */
-static inline vf vf_exp(vf x)
+/* e^x for x in [-104, 89], error below 2e-7. x = n ln 2 + r with |r| <= ln(2)/2; ln 2 in two parts, so that r is exact to the last bit. */
+static inline vf vf_exp_within(vf x)
 {
     static const float c[POLY_EXP_N] = {POLY_EXP};
-    x = vf_max(vf_set(-104.0f), vf_min(vf_set(89.0f), x)); /* beyond these the result is 0 and infinity anyway */
     vf n = vf_round(vf_mul(x, vf_set(1.44269504f)));
     vf r = vf_fnma(n, vf_set(-2.12194440e-4f), vf_fnma(n, vf_set(0.693359375f), x));
     vf y = vf_fma(vf_mul(r, r), vf_poly(r, c, POLY_EXP_N), r);
     return vf_ldexp(vf_add(y, vf_set(1.0f)), n);
 }
 
-/* What an x weighs in a softmax whose largest is 0: e^x, or 0 below -WEFT__SOFTMAX_FAR. */
+/* e^x. Beyond these bounds it is 0 and infinity anyway. */
+static inline vf vf_exp(vf x)
+{
+    return vf_exp_within(vf_max(vf_set(-104.0f), vf_min(vf_set(89.0f), x)));
+}
+
+/* What an x <= 0 weighs in a softmax whose largest is 0: e^x, or 0 below -WEFT__SOFTMAX_FAR. */
 static inline vf vf_weight(vf x)
 {
     const vf least = vf_set(-WEFT__SOFTMAX_FAR);
-    return vf_select(vf_less(x, least), vf_zero(), vf_exp(vf_max(least, x)));
+    return vf_select(vf_less(x, least), vf_zero(), vf_exp_within(vf_max(least, x)));
 }
 
 /* tanh, error below 5e-7: an odd polynomial near 0, where 1 - 2 / (e^2y + 1) would cancel. */
