@@ -31,11 +31,11 @@ typedef struct weft__act_part {
 
 typedef struct weft__act {
     const char *name;
-    int tile; /* rows [i*tile, (i+1)*tile) may be put by one thread only */
+    int tile; /* prepared rows [i*tile, (i+1)*tile) share lines of a cache: they are best put by one thread, and together */
     /* Bytes of m prepared rows of k elements (64-byte aligned by the caller), whole tiles. */
     size_t (*bytes)(int64_t k, int64_t m);
-    /* Prepares a part; x: its floats, rows ldx apart. Which parts are put together, and in which order, changes no byte; the same inputs
-     * of the rows of one tile are put by one thread. Non-finite input gives non-finite output, never a crash. */
+    /* Prepares a part; x: its floats, rows ldx apart. Which parts are put together, in which order and by which threads changes no byte,
+     * and only the part's own bytes are written. Non-finite input gives non-finite output, never a crash. */
     void (*put)(const float *x, int64_t ldx, const weft__act_part *part, void *act);
     /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
     void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);

@@ -236,6 +236,30 @@ static void check_parts(check *c, const struct product *p, const char *what)
     guarded_free(c, &got, "the activations put in parts");
 }
 
+/* Codes of 8 bits are those of the same numbers times any power of two, also where a half is so small that 127 / its largest is no float
+ * (errors of products would not show: what such rows come to is nearly nothing). Layout: simd/matmul_layout.h. */
+static void check_tiny(check *c)
+{
+    enum { K = 576, M = 9, STEPS = K / 64, ROW = 128 };
+    const weft__act *act = c->entry->matmul->act;
+    if (strncmp(act->name, "q8", 2)) return;
+    guarded usual = guarded_new(act->bytes(K, M), 0), tiny = guarded_new(act->bytes(K, M), 0);
+    float x[M * K];
+    check_many_values(c, P_WHOLE, x, M * K);
+    act->put(x, K, &(weft__act_part){.k = K, .m = M, .to = K, .n = M}, usual.p);
+    for (int half = 0; half < M * K / 32; half++)
+        for (int i = 0; half % 5 == 0 && i < 32; i++) x[half * 32 + i] *= 0x1p-130f;
+    act->put(x, K, &(weft__act_part){.k = K, .m = M, .to = K, .n = M}, tiny.p);
+    for (int row = 0; row < M; row++) {
+        for (int step = 0; step < STEPS; step++) {
+            const size_t at = row < 8 ? (size_t)(step * 8 * ROW + row * 64) : (size_t)(8 * STEPS * ROW + step * ROW);
+            if (memcmp(usual.p + at, tiny.p + at, 64)) check_fail(c, "tiny inputs have other codes: row %d, step %d", row, step);
+        }
+    }
+    guarded_free(c, &usual, "the activations");
+    guarded_free(c, &tiny, "the tiny activations");
+}
+
 /* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
 static void check_alone(check *c, const struct product *p, const char *what)
 {
@@ -346,6 +370,7 @@ void check_matmul(check *c)
     /* So many inputs are taken in blocks, so many rows of floats in chunks. */
     matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
     matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
+    check_tiny(c);
     rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);

@@ -358,8 +358,8 @@ static weft_status describe(weft_program *p, weft_error *err)
 {
     weft__text t = {0};
     describe_matrices(p, &t);
-    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables\n", weft__tier_name(p->k->tier), p->n_threads,
-                      p->n_steps, p->n_ropes);
+    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
+                      weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_handings);
     weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
                       (double)p->shared->n_bytes / 1e6);
     if (t.failed) {
