@@ -349,11 +349,21 @@ static void push(weft__store *s, job *j)
     pthread_cond_signal(&s->wake);
 }
 
+/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: nobody would fetch it, so it
+ * must not keep others out. */
+static weft__store_entry *best_worth_a_read(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, int32_t *serves)
+{
+    weft__store_entry *e = weft__store_index_best(&s->index, &s->layout, root, tokens, n, serves);
+    if (*serves >= s->page_tokens) return e;
+    *serves = 0;
+    return NULL;
+}
+
 int32_t weft__store_find(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     int32_t serves;
     pthread_mutex_lock(&s->lock);
-    weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves);
+    best_worth_a_read(s, root, tokens, n, &serves);
     pthread_mutex_unlock(&s->lock);
     return serves;
 }
@@ -362,7 +372,7 @@ int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, 
 {
     int32_t serves;
     pthread_mutex_lock(&s->lock);
-    weft__store_entry *e = weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves);
+    weft__store_entry *e = best_worth_a_read(s, root, tokens, n, &serves);
     if (e && serves == n) {
         weft__store_index_use(&s->index, e);
         e->touched = 1;
@@ -401,14 +411,17 @@ weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const cha
 weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__store_done done,
                               void *arg, weft_error *err)
 {
-    if (weft__store_find(s, root, tokens, n) == 0) return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
+    int32_t serves;
     job *j = job_new(JOB_FETCH, tokens, n, done, arg);
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     j->root = root;
     pthread_mutex_lock(&s->lock);
-    push(s, j);
+    int found = weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves) != NULL;
+    if (found) push(s, j);
     pthread_mutex_unlock(&s->lock);
-    return WEFT_OK;
+    if (found) return WEFT_OK;
+    weft__free(j);
+    return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
 }
 
 static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, weft__store_done done, void *arg, weft_error *err)

@@ -51,7 +51,7 @@ int weft__store_flush(weft__store *store, uint64_t wait_ms);
 /* How much was done so far: while it grows, the disk answers. */
 uint64_t weft__store_n_done(weft__store *store);
 
-/* How many of tokens[0, n) could be fetched now. O(log files). */
+/* How many of tokens[0, n) are worth fetching now: less than a page are not, and count as 0. O(log files). */
 int32_t weft__store_find(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n);
 /* Is a snapshot of these tokens worth taking? 0 when a file has them already (it counts as used then), when it would add less
  * than a page, or when too much waits to be written. */

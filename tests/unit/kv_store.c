@@ -28,6 +28,23 @@ static void a_prefix_outlives_the_process(void **state)
     assert_int_equal(stats(e->store).n_damaged, 0);
 }
 
+/* What a file shares with others but nobody would fetch does not keep them out of the store. */
+static void a_short_beginning_in_common_is_none(void **state)
+{
+    scene *e = *state;
+    assert_int_equal(save(e, e->t, 50, NULL), WEFT_OK);
+    int32_t kept = e->t[15];
+    e->t[15] = 7; /* a page has 16 tokens */
+    assert_int_equal(weft__store_find(e->store, ROOT, e->t, CTX), 0);
+    assert_true(weft__store_wants(e->store, ROOT, e->t, 16));
+    assert_true(weft__store_wants(e->store, ROOT, e->t, 30));
+    e->t[15] = kept;
+    e->t[16] = 7;
+    assert_int_equal(weft__store_find(e->store, ROOT, e->t, CTX), 16);
+    assert_false(weft__store_wants(e->store, ROOT, e->t, 31));
+    assert_true(weft__store_wants(e->store, ROOT, e->t, 32));
+}
+
 /* What comes from the disk feeds the tree, and is shared from there. */
 static void the_tree_is_fed_from_the_disk(void **state)
 {
@@ -324,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_STORE(a_prefix_outlives_the_process),
+        IN_A_STORE(a_short_beginning_in_common_is_none),
         IN_A_STORE(the_tree_is_fed_from_the_disk),
         cmocka_unit_test_setup_teardown(windows_are_saved_as_far_as_they_are_seen, set_up_windows, tear_down),
         cmocka_unit_test_setup_teardown(a_copy_in_pieces_is_the_copy, set_up_windows, tear_down),
