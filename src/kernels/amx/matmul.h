@@ -102,7 +102,8 @@ MM_INLINE void amx_add(int f, int h, const int32_t *sums, const float *scale, co
     {
         const vf x = vf_from_int(vi_load(sums + r * MM_R)), by = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
         acc[r] = vf_fma(x, vf_mul(vf_load(scale), by), acc[r]);
-        if (mm_has_min(f)) acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * r + h)), acc[r]);
+        if (mm_min_with_products(f))
+            acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * r + h)), acc[r]);
     }
 }
 
@@ -126,6 +127,11 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, 
         for (int l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
         if (s < n_steps) amx_sums(f, w + 2 * AMX_HALF, a + MM_TILE * MM_ROW_STEP, sums + s % 2 * SLOT);
         amx_step_add(f, sums + (s - 1) % 2 * SLOT, w, a, acc);
+        if (mm_min_with_span(f) && s % mm_steps(f) == 0) {
+            const int back = mm_steps(f) - 1;
+            mm_table_mins(f, MM_TILE, 0, MM_TILE, (const float *)(w - 2 * back * AMX_HALF + AMX_CODES) + MM_R,
+                          AMX_HALF / (int)sizeof(float), a - back * MM_TILE * MM_ROW_STEP, acc);
+        }
     }
     UNROLL for (int r = 0; r < MM_TILE; r++) vf_store_part(to + r * ld, acc[r], n_out);
 }

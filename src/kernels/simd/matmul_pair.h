@@ -62,7 +62,26 @@ MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n
 MM_INLINE vf pair_add(int f, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
 {
     acc = vf_fma(vf_from_int(sum), vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h))), acc);
-    return mm_has_min(f) ? vf_fma(vf_load(m), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * row + h)), acc) : acc;
+    return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * row + h)), acc) : acc;
+}
+
+/* n rows of a full tile from t0 on: adds the minimums of a span, whose table and first step are at `table` and `a`; those of halves are
+ * `apart` floats from each other. */
+MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, const uint8_t *a, vf *acc0, vf *acc1)
+{
+    for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
+        UNROLL for (int h = 0; h < 2; h++, table += apart)
+        {
+            const vf m0 = vf_load(table + 2 * MM_R), m1 = vf_load(table + 3 * MM_R);
+            UNROLL for (int t = 0; t < n; t++)
+            {
+                const vf sum = vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
+                acc0[t] = vf_fma(m0, sum, acc0[t]);
+                acc1[t] = vf_fma(m1, sum, acc1[t]);
+            }
+            pair_fence();
+        }
+    }
 }
 
 /* Half h of a step, rows t0.. of a full tile: adds 32 products to acc. d: of each panel, unless there is a table. */
@@ -137,6 +156,9 @@ MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans
                 UNROLL for (int t = 0; t < MM_TILE; t += PAIR_ROWS) pair_half(f, h, t, c, d, table, a, acc);
             }
         }
+        if (mm_min_with_span(f))
+            pair_mins(f, 0, MM_TILE, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0],
+                      acc[1]);
     }
     UNROLL for (int t = 0; t < MM_TILE; t++)
     {

@@ -18,8 +18,9 @@
  *  These bounds hold for every code that a file can hold and activation codes in [-127, 127]. A row that holds NaN or infinity may
  *  have other codes and wrong sums: its scale is NaN or infinite, and so is the result.
  * Float part. Per 32 inputs, in order of k: acc = fma(sum, scale_w * scale_a, acc), or with scales by 16
- *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the activations. The
- *  sequence depends on nothing but the format, so every number of rows gives the same bits. */
+ *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the activations: in formats
+ *  of 32 elements behind the products, in those of 256 behind the span, so that a minimum is loaded once for all rows of a tile.
+ *  The sequence depends on nothing but the format, so every number of rows gives the same bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_QUANT_H
 #define WEFT_KERNELS_SIMD_MATMUL_QUANT_H
 
@@ -175,6 +176,17 @@ MM_INLINE int mm_parts(int f)
     return mm_by_16(f) || (!MM_DOT32 && (f == WEFT_Q5_1 || f == WEFT_Q5_K)) ? 2 : 1;
 }
 
+/* Are minimums added with the products of their inputs, or behind the span? */
+MM_INLINE int mm_min_with_products(int f)
+{
+    return mm_has_min(f) && !mm_is_256(f);
+}
+
+MM_INLINE int mm_min_with_span(int f)
+{
+    return mm_has_min(f) && mm_is_256(f);
+}
+
 /* The word at which a sum starts, or NULL where it starts at zero; part p of half h of row t of T. */
 MM_INLINE const uint8_t *mm_bias_of(int f, const uint8_t *a, int h, int n_rows, int t, int p)
 {
@@ -248,14 +260,43 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
             if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
             acc[r] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[r]);
         }
-        if (f == WEFT_Q2_K) {
-            UNROLL for (int i = 0; i < 2; i++)
-            {
-                acc[r] = vf_fma(sc->m[i], vf_word(a + mm_sum16_at(n_rows) + 4 * (4 * r + 2 * h + i)), acc[r]);
-            }
-        } else if (mm_has_min(f)) {
+        if (mm_min_with_products(f)) {
             acc[r] = vf_fma(sc->m[0], vf_word(a + mm_sum32_at(n_rows) + 4 * (2 * r + h)), acc[r]);
         }
+    }
+}
+
+/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step (its part i, where scales are by 16): adds a minimum to acc. */
+MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, int t0, int n, vf m, const uint8_t *a, vf *acc)
+{
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        const int r = t0 + t;
+        const uint8_t *sum =
+            mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * r + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * r + h);
+        acc[t] = vf_fma(m, vf_word(sum), acc[t]);
+    }
+}
+
+/* Those of a span whose first step is at a. */
+MM_INLINE void mm_span_mins(int f, int n_rows, const uint8_t *head, const mm_head *hd, const uint8_t *a, vf *acc)
+{
+    for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
+        UNROLL for (int h = 0; h < 2; h++)
+        {
+            mm_scales sc;
+            mm_load_scales(f, head, hd, s, h, &sc);
+            mm_add_min(f, h, 0, n_rows, 0, n_rows, sc.m[0], a, acc);
+            if (mm_by_16(f)) mm_add_min(f, h, 1, n_rows, 0, n_rows, sc.m[1], a, acc);
+        }
+    }
+}
+
+/* The same of a format with a minimum for every 32 inputs, in a table: of half a step each, `apart` floats from the last. */
+MM_INLINE void mm_table_mins(int f, int n_rows, int t0, int n, const float *m, int apart, const uint8_t *a, vf *acc)
+{
+    for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
+        UNROLL for (int h = 0; h < 2; h++, m += apart) mm_add_min(f, h, 0, n_rows, t0, n, vf_load(m), a, acc);
     }
 }
 
@@ -321,6 +362,7 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
                 mm_half(f, h, n_rows, c, &sc, a, acc);
             }
         }
+        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
     }
     UNROLL for (int t = 0; t < n_rows; t++)
     {

@@ -110,8 +110,14 @@ MM_INLINE void wide_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a,
         {
             UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * ld_from + i * MM_R) : vf_zero();
         }
-        for (int s = 0; s < n_steps; s++, b += MM_TILE * MM_ROW_STEP) {
-            UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, acc);
+        for (int i = 0; i < n_steps; i += mm_steps(f)) {
+            const uint8_t *const first = b;
+            for (int s = 0; s < mm_steps(f); s++, b += MM_TILE * MM_ROW_STEP) {
+                UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, acc);
+            }
+            if (mm_min_with_span(f))
+                pair_mins(f, t0, PAIR_ROWS, (const float *)(c - 2 * mm_steps(f) * WIDE_HALF + WIDE_CODES),
+                          WIDE_HALF / (int)sizeof(float), first, acc[0], acc[1]);
         }
         UNROLL for (int t = 0; t < PAIR_ROWS; t++)
         {
