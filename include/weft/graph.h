@@ -120,7 +120,7 @@ typedef struct weft_attr_kv {
     int32_t layer; /* index within the group */
 } weft_attr_kv;
 
-/* Row r at position p sees positions max(0, p - window + 1) .. p of its sequence (window 0: all). Scores are q·k * scale, with
+/* Row r at position p sees positions max(0, p - window + 1) .. p of its sequence (window 0: all). Scores are q·k * scale (positive), with
  * softcap != 0 then cap * tanh(s / cap). */
 typedef struct weft_attr_attention {
     weft_attr_kv kv;

@@ -2,6 +2,7 @@
  *
  * After weft__graph_check all ids are in range (WEFT_NONE only where an operand is optional) and all widths agree, so nothing
  * below the graph needs to look again. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -211,6 +212,8 @@ static void check_attention(inspection *s)
     is_like(s, in(s, 0), (int64_t)a->n_heads * a->head_dim_k, in(s, 0));
     is_like(s, out(s, 0), (int64_t)a->n_heads * a->head_dim_v, in(s, 0));
     EXPECT(s, a->window >= 0, "a window of %d", a->window);
+    EXPECT(s, a->scale > 0 && isfinite(a->scale),
+           "a scale of %g: it must be positive, as kernels look for the largest score first", a->scale);
     EXPECT(s, g->kind != WEFT_KV_WINDOW || (a->window > 0 && a->window <= g->window),
            "window %d is more than the %d that KV group %d keeps", a->window, g->window, a->kv.group);
 }

@@ -236,6 +236,35 @@ static void check_parts(check *c, const struct product *p, const char *what)
     guarded_free(c, &got, "the activations put in parts");
 }
 
+/* No byte is written by two parts: threads put theirs side by side. */
+static void check_parts_apart(check *c, const struct product *p, const char *what)
+{
+    enum { FEW_BYTES = 1 << 14, POISON = 0x5A };
+    const weft__act *act = p->mm->act;
+    const size_t n_bytes = act->bytes(p->k, p->m);
+    if (n_bytes > FEW_BYTES) return;
+    uint8_t *put[2] = {weft__alloc(n_bytes), weft__alloc(n_bytes)}, *taken = weft__alloc_zero(n_bytes, 1);
+    for (int64_t from = 0, end; from < p->k; from = end) {
+        end = from + WEFT__ACT_PART < p->k ? from + WEFT__ACT_PART : p->k;
+        for (int64_t row = 0; row < p->m; row++) {
+            const weft__act_part one = {p->k, p->m, from, end, row, 1};
+            for (int i = 0; i < 2; i++) {
+                memset(put[i], i ? POISON ^ 0xFF : POISON, n_bytes);
+                act->put(p->x + row * p->k + from, p->k, &one, put[i]);
+            }
+            for (size_t at = 0; at < n_bytes; at++) {
+                if (put[0][at] != put[1][at]) continue; /* not written */
+                if (taken[at])
+                    check_fail(c, "byte %d is written by two parts, one of them of row %d: %s", (int)at, (int)row, what);
+                taken[at] = 1;
+            }
+        }
+    }
+    weft__free(put[0]);
+    weft__free(put[1]);
+    weft__free(taken);
+}
+
 /* Codes of 8 bits are those of the same numbers times any power of two, also where a half is so small that 127 / its largest is no float
  * (errors of products would not show: what such rows come to is nearly nothing). Layout: simd/matmul_layout.h. */
 static void check_tiny(check *c)
@@ -316,6 +345,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     check_alone(c, &p, what);
     check_take(c, &p, what);
     check_parts(c, &p, what);
+    check_parts_apart(c, &p, what);
     check_poison(c, &p, P_NAN, what);
     check_many_values(c, values, p.x + m / 2 * k, k);
     multiply(c, &p, p.mm, p.panels, p.stride, n, p.x, m, p.out);

@@ -140,6 +140,13 @@ static void test_pages(void **state)
     refused(&s, "attention", "window 9 is more than the 8");
 
     x = begin(&s);
+    kv.group = weft__builder_kv_group(s.b, &g);
+    k = weft__op_linear(s.b, 0, x, matrix(&s, D, 16), WEFT_NONE);
+    a = (weft_attr_attention){.kv = kv, .n_heads = 2, .n_kv_heads = 1, .head_dim_k = 16, .head_dim_v = 16, .scale = -1};
+    weft__op_attention(s.b, 0, x, weft__op_kv_write(s.b, 0, k, k, kv), &a);
+    refused(&s, "attention", "a scale of -1");
+
+    x = begin(&s);
     kv.layer = 1;
     kv.group = weft__builder_kv_group(s.b, &g);
     k = weft__op_linear(s.b, 0, x, matrix(&s, D, 16), WEFT_NONE);

@@ -58,7 +58,7 @@ typedef struct weft__cpu_input {
     int64_t k;
     int n_acts;
     const weft__act *act[WEFT_LINEAR_MAX];
-    int tile;                             /* rows that one thread prepares: a multiple of every act's tile */
+    int tile;                             /* up to so many rows lie together: a multiple of every act's tile */
     int64_t chunk;                        /* rows that run together, a multiple of tile: their prepared form fits the cache */
     size_t tile_offset[WEFT_LINEAR_MAX];  /* of each form in the bytes of one tile */
     size_t chunk_offset[WEFT_LINEAR_MAX]; /* ... of one chunk */
@@ -186,9 +186,9 @@ typedef struct weft__cpu_thread {
     float *h;                     /* their A x */
     weft__cpu_group *slot_groups; /* [max_slots] of a block's slots */
     weft__cpu_ahead ahead;
-    uint32_t n_shrunk; /* what p->n_shrunk is when all threads have made as many shares as this one */
-    uint32_t
-        n_claimed; /* products whose blocks were claimed, ever, while the threads were as many: tells which claims are next */
+    uint32_t n_shrunk;   /* what p->n_shrunk is when all threads have made as many shares as this one */
+    int claims;          /* which list the next product takes */
+    size_t n_claimed[2]; /* chunks that a list was last used for, and was not emptied of yet */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */

@@ -1,8 +1,9 @@
 /* handing.c: rows that a step hands to the product right behind it in the form that this reads: what attention makes, and the hidden values
- * of a feed-forward network. As floats they would be written, read again by whoever prepares them, and a barrier would stand behind that;
- * so each part is prepared by the thread that has just made it, in the memory that the floats would have had. The bytes are the same.
- * Invariant: nobody but that product reads the tensor, in this program or another, and every step decides by itself whether it does so
- * (weft__cpu_choose_handings): an adapter may want another form, and wanted rows may be moved in between (wanted.c). */
+ * of a feed-forward network. As floats they would be written and read again by whoever prepares them, and with more rows than a tile a
+ * barrier would stand behind that; so each part is prepared by the thread that has just made it, in the memory that the floats would have
+ * had. The bytes are the same.
+ * Invariant: nobody but that product reads the tensor, in this program or another. Every run of the program decides by itself whether it
+ * does so (weft__cpu_choose_handings): an adapter may want another form, and wanted rows may be moved in between (wanted.c). */
 #include "backend/cpu/adapter.h"
 
 /* ---- building ---- */
@@ -29,6 +30,29 @@ static int fits(const weft_program *p, const weft__cpu_linear *l)
     const int64_t n = p->graph->tensors[l->x].shape.d[1] == WEFT_WANTED ? p->segment->max_wanted : p->segment->max_rows;
     const size_t room = (size_t)n * (size_t)in->k * sizeof(float), few = in->act[0]->bytes(in->k, n < in->tile ? n : in->tile);
     return few <= room && (size_t)(n / in->chunk) * in->chunk_bytes + in->act[0]->bytes(in->k, n % in->chunk) <= room;
+}
+
+/* Outputs of the largest share of a product whose outputs are split as one. */
+static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
+{
+    int64_t most = 0;
+    for (int t = 0; t < p->n_threads; t++)
+        if (l->split[t + 1] - l->split[t] > most) most = l->split[t + 1] - l->split[t];
+    return most;
+}
+
+/* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What is saved is a
+ * hundredth of the time, and everybody waits for the largest share. */
+static int hand_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_handing *h)
+{
+    enum { MUCH = 64 };
+    const int64_t most = largest_share(p, l);
+    l->to = h;
+    weft__cpu_split_linear(p, l);
+    if (largest_share(p, l) - most <= most / MUCH) return 1;
+    l->to = NULL;
+    weft__cpu_split_linear(p, l);
+    return 0;
 }
 
 /* Can `by` make parts of rows that the kernels of l take? */
@@ -59,16 +83,16 @@ weft_status weft__cpu_find_handings(weft_program *p, weft_error *err)
         if (moves) at++;
         if (!can_hand(p, by, at)) continue;
         weft__cpu_linear *l = at->data;
-        weft__cpu_handing *h = &p->handings[p->n_handings++];
+        weft__cpu_handing *h = &p->handings[p->n_handings];
         *h = (weft__cpu_handing){.by = by, .at = at, .to = l, .moves = moves};
-        l->from = h;
         if (by->node->op == WEFT_OP_ATTENTION) {
             ((weft__cpu_attention *)by->data)->to = h;
         } else {
-            ((weft__cpu_linear *)by->data)->to = h;
-            weft__cpu_split_linear(p, by->data);
+            if (!hand_outputs(p, by->data, h)) continue;
             weft__cpu_need(&p->needs.gate, WEFT__CPU_GLU_FLOATS * sizeof(float));
         }
+        l->from = h;
+        p->n_handings++;
     }
     return WEFT_OK;
 }

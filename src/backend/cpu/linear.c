@@ -2,7 +2,8 @@
  *
  * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
  * barrier, which is what a decode step has most of; where adapters act on the product there is one, so that each A is read by one
- * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (handing.c) need neither. */
+ * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (handing.c) have
+ * that barrier only where adapters act on the product. */
 #include "backend/cpu/adapter.h"
 
 enum {
@@ -128,15 +129,19 @@ static int block_of(const weft__cpu_linear *l, int owner, int64_t b, int64_t siz
     return 0;
 }
 
-/* How many blocks of every thread's share of every chunk were taken; none yet. Two products in a row use two lists: each thread empties its
- * part of the next one's, which all have left behind at the barrier before this. */
-static weft__cpu_claim *claims_of(weft_program *p, int thread)
+/* How many blocks of every thread's share of each of n_chunks chunks were taken; none yet. Two products in a row use two lists: each
+ * thread empties its part of the next one's, which all have left behind at the barrier before this. */
+static weft__cpu_claim *claims_of(weft_program *p, int thread, size_t n_chunks)
 {
     const size_t half = p->needs.chunks * (size_t)p->n_threads;
-    const uint32_t now = p->threads[thread].n_claimed++ & 1;
+    weft__cpu_thread *th = &p->threads[thread];
+    const int now = th->claims;
     weft__cpu_claim *next = p->claims + (now ? 0 : half);
-    for (size_t c = 0; c < p->needs.chunks; c++)
+    for (size_t c = 0; c < th->n_claimed[!now]; c++)
         atomic_store_explicit(&next[c * (size_t)p->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
+    th->n_claimed[!now] = 0;
+    th->n_claimed[now] = n_chunks;
+    th->claims = !now;
     return p->claims + (now ? half : 0);
 }
 
@@ -144,7 +149,10 @@ void weft__cpu_forget_claims(weft_program *p)
 {
     for (size_t c = 0; c < 2 * p->needs.chunks * (size_t)p->backend->n_threads; c++)
         atomic_store_explicit(&p->claims[c].next, 0, memory_order_relaxed);
-    for (int t = 0; t < p->backend->n_threads; t++) p->threads[t].n_claimed = 0;
+    for (int t = 0; t < p->backend->n_threads; t++) {
+        p->threads[t].claims = 0;
+        p->threads[t].n_claimed[0] = p->threads[t].n_claimed[1] = 0;
+    }
 }
 
 /* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, or a slower core,
@@ -221,7 +229,7 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
                                     (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows}, r,
                                     end, 0, NULL);
     }
-    weft__cpu_claim *claims = claims_of(p, thread);
+    weft__cpu_claim *claims = claims_of(p, thread, (size_t)((n + in->chunk - 1) / in->chunk));
     weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread);
     int64_t size = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
     if (ahead) ahead->n_products = n_products(l, thread, size) * (int)((n + in->chunk - 1) / in->chunk);

@@ -9,6 +9,7 @@ enum {
     MIN_CHUNK = 32,
     MAX_CHUNK = 256
 };
+_Static_assert(2 * MAX_CHUNK * WEFT__ACT_PART <= WEFT__CPU_GLU_FLOATS, "a part of the gates of a chunk, whole tiles, fits");
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -156,27 +157,28 @@ void weft__cpu_prepare(const weft__cpu_input *in, const float *x, int64_t ldx, w
 
 /* ---- outputs ---- */
 
-void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int64_t at, int n_threads, int64_t *split)
+void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int together, int64_t unit, int n_threads,
+                             int64_t *split)
 {
     /* Columns of the split: every matrix by itself, or all as one. */
     int n_cols = together ? 1 : n_mat;
-    int64_t unit[WEFT_LINEAR_MAX];
+    int64_t units[WEFT_LINEAR_MAX];
     uint64_t unit_bytes[WEFT_LINEAR_MAX] = {0}, total = 0;
     for (int i = 0; i < n_mat; i++) {
         int c = together ? 0 : i;
-        unit[c] = c == i ? lcm(at, m[i]->mm->panel_rows) : lcm(unit[c], m[i]->mm->panel_rows);
+        units[c] = c == i ? lcm(unit, m[i]->mm->panel_rows) : lcm(units[c], m[i]->mm->panel_rows);
     }
     for (int i = 0; i < n_mat; i++) {
         int c = together ? 0 : i;
-        unit_bytes[c] += (uint64_t)(unit[c] / m[i]->mm->panel_rows) * m[i]->stride;
-        total += (uint64_t)ceil_div(m[i]->n, unit[c]) * ((uint64_t)(unit[c] / m[i]->mm->panel_rows) * m[i]->stride);
+        unit_bytes[c] += (uint64_t)(units[c] / m[i]->mm->panel_rows) * m[i]->stride;
+        total += (uint64_t)ceil_div(m[i]->n, units[c]) * ((uint64_t)(units[c] / m[i]->mm->panel_rows) * m[i]->stride);
     }
     for (int t = 0; t <= n_threads; t++) {
         uint64_t target = (uint64_t)weft__cpu_share((int64_t)total, t, n_threads);
         for (int c = 0; c < n_cols; c++) {
-            uint64_t n_units = (uint64_t)ceil_div(m[c]->n, unit[c]), take = (target + unit_bytes[c] / 2) / unit_bytes[c];
+            uint64_t n_units = (uint64_t)ceil_div(m[c]->n, units[c]), take = (target + unit_bytes[c] / 2) / unit_bytes[c];
             if (take > n_units || t == n_threads) take = n_units;
-            int64_t first = (int64_t)take * unit[c];
+            int64_t first = (int64_t)take * units[c];
             split[t * n_cols + c] = first < m[c]->n ? first : m[c]->n;
             /* Later columns get their part only when this one is full, so that no boundary ever moves back. */
             target = take == n_units && target > take * unit_bytes[c] ? target - take * unit_bytes[c] : 0;

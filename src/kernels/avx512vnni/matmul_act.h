@@ -60,8 +60,8 @@ MM_INLINE __m512i mm_bias_of_sums(__m512i a, unsigned shift)
     return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(a, shift));
 }
 
-/* 8 x 64 inputs as a step of 8 rows. Returns 0 where mm_act8_half has to do it: all of a half are tiny, not zero. */
-static inline int mm_put_eight(const float *const x[8], uint8_t *step)
+/* 8 x 64 inputs as rows t..t+7 of a step of n_rows rows. Returns 0 where mm_act8_half has to do it: all of a half are tiny, not zero. */
+static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8_t *step)
 {
     const __m512i ones = _mm512_set1_epi8(1), in_order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15),
                   even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
@@ -83,32 +83,33 @@ static inline int mm_put_eight(const float *const x[8], uint8_t *step)
         }
         __m512i q = _mm512_packs_epi16(_mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]));
         q = _mm512_permutexvar_epi32(in_order, q); /* packing works within quarters */
-        _mm512_storeu_si512(step + 64 * i, q);
+        _mm512_storeu_si512(step + 64 * (t + i), q);
         by_4[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), ones, q);
     }
     mm_sums_of_16(by_4, by_16);
     const __m512i by_32 =
         _mm512_add_epi32(_mm512_permutex2var_epi32(by_16[0], even, by_16[1]), _mm512_permutex2var_epi32(by_16[0], odd, by_16[1]));
-    _mm512_storeu_ps(step + mm_scale_at(8), scale);
-    _mm512_storeu_si512(step + mm_bias32_at(8), mm_bias_of_sums(by_32, 7));
-    _mm512_storeu_ps(step + mm_sum32_at(8), _mm512_mul_ps(scale, _mm512_cvtepi32_ps(by_32)));
-    _mm512_storeu_si512(step + mm_bias8_at(8), mm_bias_of_sums(by_32, 3));
+    _mm512_storeu_ps(step + mm_scale_at(n_rows) + 8 * t, scale);
+    _mm512_storeu_si512(step + mm_bias32_at(n_rows) + 8 * t, mm_bias_of_sums(by_32, 7));
+    _mm512_storeu_ps(step + mm_sum32_at(n_rows) + 8 * t, _mm512_mul_ps(scale, _mm512_cvtepi32_ps(by_32)));
+    _mm512_storeu_si512(step + mm_bias8_at(n_rows) + 8 * t, mm_bias_of_sums(by_32, 3));
     UNROLL for (int i = 0; i < 2; i++)
     {
         const __m512 each = _mm512_permutexvar_ps(_mm512_add_epi32(twice, _mm512_set1_epi32(8 * i)), scale);
-        _mm512_storeu_si512(step + mm_bias16_at(8) + 64 * i, mm_bias_of_sums(by_16[i], 7));
-        _mm512_storeu_ps(step + mm_sum16_at(8) + 64 * i, _mm512_mul_ps(each, _mm512_cvtepi32_ps(by_16[i])));
+        _mm512_storeu_si512(step + mm_bias16_at(n_rows) + 16 * t + 64 * i, mm_bias_of_sums(by_16[i], 7));
+        _mm512_storeu_ps(step + mm_sum16_at(n_rows) + 16 * t + 64 * i, _mm512_mul_ps(each, _mm512_cvtepi32_ps(by_16[i])));
     }
     return 1;
 }
 
-/* `left` inputs, whole steps, of 8 rows that are a tile. */
-static inline void mm_put_tile(const float *x, int64_t ldx, int64_t left, uint8_t *step)
+/* `left` inputs, whole steps, of rows t..t+7 of the steps of n_rows rows. */
+static inline void mm_put_rows(const float *x, int64_t ldx, int64_t left, int t, int n_rows, uint8_t *step)
 {
-    for (; left > 0; left -= MM_STEP, x += MM_STEP, step += 8 * MM_ROW_STEP) {
+    for (; left > 0; left -= MM_STEP, x += MM_STEP, step += (size_t)n_rows * MM_ROW_STEP) {
         const float *from[8];
         for (int i = 0; i < 8; i++) from[i] = x + i * ldx;
-        for (int i = mm_put_eight(from, step) ? 8 : 0; i < 8; i++) mm_act8_step(1, from[i], MM_STEP, i, 8, step);
+        for (int i = mm_put_eight(from, t, n_rows, step) ? 8 : 0; i < 8; i++)
+            mm_act8_step(1, from[i], MM_STEP, t + i, n_rows, step);
     }
 }
 
@@ -117,15 +118,19 @@ static inline void mm_put_row(const float *x, int64_t left, int t, int n_rows, u
 {
     const size_t step_bytes = (size_t)n_rows * MM_ROW_STEP;
     _Alignas(64) uint8_t some[8 * MM_ROW_STEP];
-    for (int n; left >= MM_STEP; left -= n * MM_STEP) {
+    for (int n; left >= 2 * MM_STEP; left -= n * MM_STEP) { /* for one it is too much */
         const float *from[8];
         n = left < 8 * MM_STEP ? (int)(left / MM_STEP) : 8;
         for (int i = 0; i < 8; i++) from[i] = x + (i < n ? i : n - 1) * MM_STEP;
-        const int done = mm_put_eight(from, some);
+        const int done = mm_put_eight(from, 0, 8, some);
         for (int i = 0; i < n; i++, x += MM_STEP, step += step_bytes) {
             if (done) mm_act8_take_step(some, 8, i, step, n_rows, t);
             else mm_act8_step(1, x, MM_STEP, t, n_rows, step);
         }
+    }
+    if (left >= MM_STEP) {
+        mm_act8_step(1, x, MM_STEP, t, n_rows, step);
+        left -= MM_STEP, x += MM_STEP, step += step_bytes;
     }
     if (left > 0) mm_act8_step(1, x, left, t, n_rows, step);
 }
@@ -138,8 +143,8 @@ static inline void mm_put_steps(const float *x, int64_t ldx, const weft__act_par
         const int64_t row = part->row + i, first = mm_tile_first(row, part->m);
         const int n_rows = mm_tile_rows(first, part->m), t = (int)(row - first);
         uint8_t *step = mm_act8_at(part, first, act);
-        if (n_rows == 8 && t == 0 && part->n - i >= 8 && left % MM_STEP == 0) {
-            mm_put_tile(x + i * ldx, ldx, left, step);
+        if (t % 8 == 0 && n_rows - t >= 8 && part->n - i >= 8 && left % MM_STEP == 0) {
+            mm_put_rows(x + i * ldx, ldx, left, t, n_rows, step);
             i += 8;
         } else {
             mm_put_row(x + i * ldx, left, t, n_rows, step);
