@@ -98,19 +98,7 @@ static void run(pair *p, int w, int32_t n, int32_t n_wanted)
         t->want[i] = i >= n - n_wanted ? WEFT_WANT_LOGITS : 0;
         t->adapter[i] = t->n_adapters && t->seq[i] == 0 ? t->adapter_of[0] : -1;
     }
-    weft_rows rows = {.size = sizeof rows,
-                      .n_rows = n,
-                      .n_wanted = n_wanted,
-                      .n_seqs = 2,
-                      .token = t->token,
-                      .pos = t->pos,
-                      .seq = t->seq,
-                      .want = t->want,
-                      .seqs = t->views,
-                      .adapter = t->n_adapters ? t->adapter : NULL,
-                      .n_adapters = t->n_adapters,
-                      .adapters = t->adapters};
-    assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
+    store_run(t, n, n_wanted, outputs);
 }
 
 static void compare(pair *p)

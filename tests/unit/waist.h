@@ -202,6 +202,24 @@ static inline int wanted_at(int32_t seq, int32_t pos)
     return token_at(seq + 1, pos, 4) == 0;
 }
 
+/* Runs the n rows that are described in t, of which n_wanted are wanted. */
+static inline void store_run(store *t, int32_t n, int32_t n_wanted, float *const *outputs)
+{
+    weft_rows rows = {.size = sizeof rows,
+                      .n_rows = n,
+                      .n_wanted = n_wanted,
+                      .n_seqs = STAGE_SEQS,
+                      .token = t->token,
+                      .pos = t->pos,
+                      .seq = t->seq,
+                      .want = t->want,
+                      .seqs = t->views,
+                      .adapter = t->n_adapters ? t->adapter : NULL,
+                      .n_adapters = t->n_adapters,
+                      .adapters = t->adapters};
+    assert_ok(weft__plan_run(t->plan, &rows, t->kv, outputs, err));
+}
+
 /* Runs the spans as one step, and stores the output of every row that is wanted at out[seq][pos]: out [STAGE_SEQS][n_ctx][width]. */
 static inline void store_step(store *t, const span *spans, int n_spans, int64_t vocab, int32_t n_ctx, float *out)
 {
@@ -219,20 +237,8 @@ static inline void store_step(store *t, const span *spans, int n_spans, int64_t 
             n_wanted += t->want[n] != 0;
         }
     }
-    weft_rows rows = {.size = sizeof rows,
-                      .n_rows = n,
-                      .n_wanted = n_wanted,
-                      .n_seqs = STAGE_SEQS,
-                      .token = t->token,
-                      .pos = t->pos,
-                      .seq = t->seq,
-                      .want = t->want,
-                      .seqs = t->views,
-                      .adapter = t->n_adapters ? t->adapter : NULL,
-                      .n_adapters = t->n_adapters,
-                      .adapters = t->adapters};
     float *y = weft__alloc_array((size_t)(n * width), sizeof *y), *from = y;
-    assert_ok(weft__plan_run(t->plan, &rows, t->kv, &y, err));
+    store_run(t, n, n_wanted, &y);
     for (int32_t r = 0; r < n; r++) {
         if (!t->want[r]) continue;
         memcpy(out + ((int64_t)t->seq[r] * n_ctx + t->pos[r]) * width, from, (size_t)width * sizeof *y);

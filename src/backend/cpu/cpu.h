@@ -188,7 +188,7 @@ typedef struct weft__cpu_thread {
     weft__cpu_ahead ahead;
     uint32_t n_shrunk;   /* what p->n_shrunk is when all threads have made as many shares as this one */
     int claims;          /* which list the next product takes */
-    size_t n_claimed[2]; /* chunks that a list was last used for, and was not emptied of yet */
+    size_t n_claimed[2]; /* chunks that a list was last used for */
 } weft__cpu_thread;
 
 /* How many blocks of a thread's outputs, for one chunk of rows, have been taken, by itself or by others. */

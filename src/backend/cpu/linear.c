@@ -139,7 +139,6 @@ static weft__cpu_claim *claims_of(weft_program *p, int thread, size_t n_chunks)
     weft__cpu_claim *next = p->claims + (now ? 0 : half);
     for (size_t c = 0; c < th->n_claimed[!now]; c++)
         atomic_store_explicit(&next[c * (size_t)p->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
-    th->n_claimed[!now] = 0;
     th->n_claimed[now] = n_chunks;
     th->claims = !now;
     return p->claims + (now ? half : 0);
@@ -229,10 +228,11 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
                                     (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows}, r,
                                     end, 0, NULL);
     }
-    weft__cpu_claim *claims = claims_of(p, thread, (size_t)((n + in->chunk - 1) / in->chunk));
+    const int64_t n_chunks = (n + in->chunk - 1) / in->chunk;
+    weft__cpu_claim *claims = claims_of(p, thread, (size_t)n_chunks);
     weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread);
     int64_t size = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
-    if (ahead) ahead->n_products = n_products(l, thread, size) * (int)((n + in->chunk - 1) / in->chunk);
+    if (ahead) ahead->n_products = n_products(l, thread, size) * (int)n_chunks;
     if (delta || !handed) weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;

@@ -113,6 +113,15 @@ MM_INLINE void amx_step_add(int f, const int32_t *sums, const uint8_t *w, const 
         amx_add(f, h, sums, (const float *)(w + AMX_CODES), a, acc);
 }
 
+/* Adds the minimums of a span, whose codes and rows begin at w and a. */
+MM_INLINE void amx_span_mins(int f, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
+{
+    for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
+        UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF)
+            mm_add_min(f, h, 0, MM_TILE, vf_load((const float *)(w + AMX_CODES) + MM_R), a, acc);
+    }
+}
+
 /* A tile of rows times n steps of a panel: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld apart; the first n_out
  * of them are there. Meanwhile `lines` lines per step from `next` on are fetched. */
 MM_INLINE void amx_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const char *next, int lines, int n_out,
@@ -129,8 +138,7 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, 
         amx_step_add(f, sums + (s - 1) % 2 * SLOT, w, a, acc);
         if (mm_min_with_span(f) && s % mm_steps(f) == 0) {
             const int back = mm_steps(f) - 1;
-            mm_table_mins(f, MM_TILE, 0, MM_TILE, (const float *)(w - 2 * back * AMX_HALF + AMX_CODES) + MM_R,
-                          AMX_HALF / (int)sizeof(float), a - back * MM_TILE * MM_ROW_STEP, acc);
+            amx_span_mins(f, w - 2 * back * AMX_HALF, a - back * MM_TILE * MM_ROW_STEP, acc);
         }
     }
     UNROLL for (int r = 0; r < MM_TILE; r++) vf_store_part(to + r * ld, acc[r], n_out);

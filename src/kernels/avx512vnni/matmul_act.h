@@ -128,11 +128,7 @@ static inline void mm_put_row(const float *x, int64_t left, int t, int n_rows, u
             else mm_act8_step(1, x, MM_STEP, t, n_rows, step);
         }
     }
-    if (left >= MM_STEP) {
-        mm_act8_step(1, x, MM_STEP, t, n_rows, step);
-        left -= MM_STEP, x += MM_STEP, step += step_bytes;
-    }
-    if (left > 0) mm_act8_step(1, x, left, t, n_rows, step);
+    for (; left > 0; left -= MM_STEP, x += MM_STEP, step += step_bytes) mm_act8_step(1, x, left, t, n_rows, step);
 }
 
 /* weft__act.put */

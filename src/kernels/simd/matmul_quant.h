@@ -266,14 +266,13 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
     }
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step (its part i, where scales are by 16): adds a minimum to acc. */
-MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, int t0, int n, vf m, const uint8_t *a, vf *acc)
+/* All rows of a tile, half h of a step (its part i, where scales are by 16): adds a minimum to acc. */
+MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, vf m, const uint8_t *a, vf *acc)
 {
-    UNROLL for (int t = 0; t < n; t++)
+    UNROLL for (int t = 0; t < n_rows; t++)
     {
-        const int r = t0 + t;
         const uint8_t *sum =
-            mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * r + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * r + h);
+            mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
         acc[t] = vf_fma(m, vf_word(sum), acc[t]);
     }
 }
@@ -286,17 +285,9 @@ MM_INLINE void mm_span_mins(int f, int n_rows, const uint8_t *head, const mm_hea
         {
             mm_scales sc;
             mm_load_scales(f, head, hd, s, h, &sc);
-            mm_add_min(f, h, 0, n_rows, 0, n_rows, sc.m[0], a, acc);
-            if (mm_by_16(f)) mm_add_min(f, h, 1, n_rows, 0, n_rows, sc.m[1], a, acc);
+            mm_add_min(f, h, 0, n_rows, sc.m[0], a, acc);
+            if (mm_by_16(f)) mm_add_min(f, h, 1, n_rows, sc.m[1], a, acc);
         }
-    }
-}
-
-/* The same of a format with a minimum for every 32 inputs, in a table: of half a step each, `apart` floats from the last. */
-MM_INLINE void mm_table_mins(int f, int n_rows, int t0, int n, const float *m, int apart, const uint8_t *a, vf *acc)
-{
-    for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
-        UNROLL for (int h = 0; h < 2; h++, m += apart) mm_add_min(f, h, 0, n_rows, t0, n, vf_load(m), a, acc);
     }
 }
 
