@@ -22,10 +22,10 @@ int progress_update(void *arg, const char *what, double fraction)
     progress *p = arg;
     uint64_t now = now_ns();
     if (!isatty(STDERR_FILENO)) return 0;
-    if (strncmp(p->what, what, sizeof p->what - 1)) {
-        snprintf(p->what, sizeof p->what, "%s", what);
-        p->started_ns = now;
-    }
+    snprintf(p->what, sizeof p->what, "%s", what);
+    if (!p->started_ns || fraction < p->fraction)
+        p->started_ns = now; /* the text says what is at hand; a job goes on with another */
+    p->fraction = fraction;
     if (now - p->started_ns < 500000000u || now - p->drawn_ns < 100000000u) return 0;
     p->drawn_ns = now;
     p->shown = 1;

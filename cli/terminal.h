@@ -11,11 +11,13 @@
 /* A bar for work that turns out to take long. Zero-initialise. */
 typedef struct progress {
     uint64_t started_ns, drawn_ns;
+    double fraction;
     int shown;
     char what[64];
 } progress;
 
-/* A weft_progress_fn; arg is a progress *. Draws after half a second, then ten times a second. */
+/* A weft_progress_fn; arg is a progress *. Draws half a second after a job's beginning, then ten times a second; another job begins where
+ * the fraction falls. */
 int progress_update(void *arg, const char *what, double fraction);
 /* Wipes the bar. */
 void progress_end(progress *p);

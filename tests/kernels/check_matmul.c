@@ -405,7 +405,9 @@ void check_matmul(check *c)
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);
     matmul_case(c, mm->panel_rows - mm->panel_rows / 2, 3 * (block < 32 ? 33 : block), 32, P_NORMAL, 0);
-    matmul_case(c, mm->panel_rows + 1, 2 * (block < 32 ? 33 : block), 301, P_NORMAL, 0); /* more than one chunk */
+    /* Whole chunks that take pairs of panels; one chunk and a part of another. */
+    matmul_case(c, 2 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 512, P_NORMAL, 0);
+    matmul_case(c, mm->panel_rows + 1, 2 * (block < 32 ? 33 : block), 301, P_NORMAL, 0);
 }
 
 void check_decode_row(check *c)

@@ -1,0 +1,79 @@
+/* cli_terminal.c: what people see while they wait, on a terminal of the test's own. */
+#include "unit/fixture.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/terminal.h"
+
+/* stderr is a terminal from begin_watching on; what was written to it is in `seen` from end_watching on. */
+static int terminal, before;
+static char seen[65536];
+
+static void begin_watching(void)
+{
+    fflush(stderr);
+    terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    assert_true(terminal >= 0);
+    assert_int_equal(grantpt(terminal), 0);
+    assert_int_equal(unlockpt(terminal), 0);
+    const int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    assert_true(other >= 0);
+    before = dup(STDERR_FILENO);
+    dup2(other, STDERR_FILENO);
+    close(other);
+}
+
+static void end_watching(void)
+{
+    fflush(stderr);
+    ssize_t n = read(terminal, seen, sizeof seen - 1);
+    seen[n > 0 ? n : 0] = 0;
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(terminal);
+}
+
+/* n calls, 50 ms apart, each with a text of its own. */
+static void work(progress *bar, int n)
+{
+    for (int i = 0; i < n; i++, usleep(50000)) {
+        char what[32];
+        snprintf(what, sizeof what, "blk.%d.weight", i);
+        assert_int_equal(progress_update(bar, what, (double)i / n), 0);
+    }
+}
+
+static void a_job_of_many_parts_has_a_bar(void **state)
+{
+    (void)state;
+    progress bar = {0};
+    begin_watching();
+    work(&bar, 20);
+    progress_end(&bar);
+    end_watching();
+    assert_non_null(strstr(seen, "blk.1")); /* 10 and those behind it, from half a second on */
+    assert_non_null(strstr(seen, "s left"));
+    assert_null(strstr(seen, "blk.0.weight"));
+}
+
+/* Each of two jobs is over before half a second has gone by. */
+static void short_jobs_have_none(void **state)
+{
+    (void)state;
+    if (!CLAIMS_OF_SPEED) return; /* they would not be short */
+    progress bar = {0};
+    begin_watching();
+    work(&bar, 6);
+    work(&bar, 6);
+    progress_end(&bar);
+    end_watching();
+    assert_string_equal(seen, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_job_of_many_parts_has_a_bar), cmocka_unit_test(short_jobs_have_none)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
