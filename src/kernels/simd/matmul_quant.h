@@ -299,10 +299,12 @@ MM_INLINE void mm_span_mins(int f, int n_rows, const uint8_t *head, const mm_hea
  * fetched, from far (512 costs 20 % to half). Fetching weights into the first level helps nowhere. */
 enum { MM_NEAR = 3072, MM_FAR = 8192 };
 
-/* Do so few products wait for each line that reading takes nearly all of the time? */
+/* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
+ * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
+ * 80 % of a pure read for 45 and 63; Q2_K and Q3_K are the same either way.) */
 MM_INLINE int mm_is_light(int f, int64_t n_rows)
 {
-    return MM_R == 16 && n_rows * (f == WEFT_Q8_0 ? 1 : 2) <= 2;
+    return MM_R == 16 && mm_step_regs(f) % 8 == 0 && 8 * n_rows <= mm_step_regs(f);
 }
 
 MM_INLINE int mm_ahead(int f, int64_t n_rows)
@@ -312,7 +314,7 @@ MM_INLINE int mm_ahead(int f, int64_t n_rows)
 
 /* Lines from one that is fetched to the next. Where the processor's own prefetching keeps up, ours only has to lead it over the ends
  * of pages: to ask for every line takes places that its requests want. (Zen 4 at 66 GB/s, one row, of a pure read: Q4_0 56 and 92 %,
- * Q4_K 63 and 93 %.) */
+ * Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83 and 92.) */
 MM_INLINE int mm_apart(int f, int n_rows)
 {
     return mm_is_light(f, n_rows) ? 2 : 1;
@@ -349,11 +351,12 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
 }
 
 /* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. next: how a panel that comes from memory is asked
- * for; NULL where it does not. */
+ * for, and with it the activations that it pushes out; NULL where it does not. */
 MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out,
                        float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    const uint8_t *const first = a;
     vf acc[MM_TILE];
     if (n_rows == MM_TILE) mm_fetch_outputs(out, ldo, n_rows, 1);
     UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_zero();
@@ -364,7 +367,8 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
         const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n_rows);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
-            if (next && mm_is_light(f, n_rows)) mm_fetch_step(a + n_rows * MM_ROW_STEP, n_rows);
+            if (next && mm_is_light(f, n_rows))
+                mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n_rows * MM_ROW_STEP : first, n_rows);
             if (next) {
                 const int lines = (span_bytes / steps + 63) / 64;
                 UNROLL for (int l = 0; l < lines; l += mm_apart(f, n_rows))
