@@ -1,6 +1,7 @@
 /* cgroup.c: control group limits of this process (cgroup.h). No state; any thread. */
 #include "base/cgroup.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,13 @@ static double lowest(const char *root, const char *controller, double (*limit)(c
 double weft__cgroup_cpus(const char *root)
 {
     return lower(lowest(root, "", quota_v2), lowest(root, "cpu", quota_v1));
+}
+
+int weft__cgroup_cores(const char *root, int n)
+{
+    const double quota = ceil(weft__cgroup_cpus(root));
+    if (quota > 0 && quota < n) n = (int)quota;
+    return n < 1 ? 1 : n;
 }
 
 uint64_t weft__cgroup_memory(const char *root)

@@ -9,6 +9,8 @@
 
 /* CPUs' worth of time per wall time that the scheduler grants (1.5: one and a half CPUs); 0 when there is no limit. */
 double weft__cgroup_cpus(const char *root);
+/* n cores, or as many as that is, rounded up, where these are fewer; >= 1. */
+int weft__cgroup_cores(const char *root, int n);
 /* Bytes of memory; 0 when there is no limit. */
 uint64_t weft__cgroup_memory(const char *root);
 

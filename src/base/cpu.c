@@ -2,7 +2,6 @@
 #include "base/cpu.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,14 +181,6 @@ const char *weft__cpu_name(void)
     return brand_name;
 }
 
-/* n, or the cgroup's quota where that is less. */
-static int within_quota(int n)
-{
-    double quota = ceil(weft__cgroup_cpus(""));
-    if (quota > 0 && quota < n) n = (int)quota;
-    return n < 1 ? 1 : n;
-}
-
 int weft__cpu_default_threads(void)
 {
     const char *wish = getenv("WEFT_THREADS");
@@ -201,7 +192,7 @@ int weft__cpu_default_threads(void)
     }
     weft__cpu_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
-    int n = within_quota(counts.fast_cores);
+    int n = weft__cgroup_cores("", counts.fast_cores);
     return n < WEFT__MAX_THREADS ? n : WEFT__MAX_THREADS;
 }
 
@@ -209,7 +200,7 @@ int weft__cpu_cores(void)
 {
     weft__cpu_counts counts;
     weft__topology_count(weft__topology_machine(), &counts);
-    return within_quota(counts.cores);
+    return weft__cgroup_cores("", counts.cores);
 }
 
 int weft__cpu_usable(void)

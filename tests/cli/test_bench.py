@@ -21,6 +21,14 @@ def bench(*args, shape="tiny"):
     return p.stdout.decode()
 
 
+class Threads(unittest.TestCase):
+    def test_the_option_comes_before_the_environment(self):
+        for args, wish, n in (((), "1", 1), ((), "2", 2), (("-t", "1"), "2", 1), (("-t", "2"), "1", 2)):
+            p = weft("bench", "--synthetic", "tiny", "-p", "4", "-n", "0", "-r", "1", "-o", "json", *args,
+                     env={**os.environ, "WEFT_THREADS": wish})
+            self.assertEqual([row["n_threads"] for row in json.loads(p.stdout)], [n], (args, wish))
+
+
 class Batched(unittest.TestCase):
     ARGS = ("--batched", "-p", "16,24", "-n", "4", "-b", "1,3", "-r", "2")
 

@@ -118,6 +118,7 @@ static void put_file(const char *name, const char *text)
 static void assert_limits(double cpus, uint64_t memory)
 {
     assert_true(weft__cgroup_cpus(machine) == cpus);
+    for (int n = 1; n <= 8; n++) assert_int_equal(weft__cgroup_cores(machine, n), cpus > 0 && cpus < n ? (int)(cpus + 0.5) : n);
     assert_int_equal(weft__cgroup_memory(machine), memory);
 }
 
