@@ -29,7 +29,7 @@ static void check(size_t n, size_t unit, size_t distance)
 static void every_unit_once(void **state)
 {
     (void)state;
-    static const size_t units[] = {10, 64, 266, 576, 1088, 2368, 9000}, distances[] = {64, 2048, 3072, 8192};
+    static const size_t units[] = {10, 64, 266, 576, 1088, 2368, 9000}, distances[] = {64, 2048, 3072, 4096, 8192};
     for (size_t u = 0; u < sizeof units / sizeof *units; u++)
         for (size_t d = 0; d < sizeof distances / sizeof *distances; d++)
             for (size_t n = 1; n <= MOST; n++) check(n, units[u], distances[d]);

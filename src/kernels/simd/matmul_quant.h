@@ -367,9 +367,9 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
         const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n_rows);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
-            if (next && mm_is_light(f, n_rows))
-                mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n_rows * MM_ROW_STEP : first, n_rows);
             if (next) {
+                if (mm_is_light(f, n_rows))
+                    mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n_rows * MM_ROW_STEP : first, n_rows);
                 const int lines = (span_bytes / steps + 63) / 64;
                 UNROLL for (int l = 0; l < lines; l += mm_apart(f, n_rows))
                     _mm_prefetch((const char *)ask + (s * lines + l) * 64, _MM_HINT_T1);
