@@ -129,8 +129,9 @@ typedef struct weft__attn {
     uint64_t page_bytes, k_offset, v_offset;
     int32_t page_tokens;
     float scale, softcap;
-    /* Keys and values that are read after these: fetched meanwhile, as many as are visible of the last page. NULL: nobody knows. */
+    /* Keys and values that are read after these, and how many slots of their page: fetched meanwhile. NULL: nobody knows. */
     const uint8_t *next_k, *next_v;
+    int32_t next_slots;
 } weft__attn;
 
 static inline const float *weft__attn_query(const weft__attn *a, int i)

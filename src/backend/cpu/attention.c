@@ -14,6 +14,11 @@ static int32_t max32(int32_t a, int32_t b)
     return a > b ? a : b;
 }
 
+static int32_t min32(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
 /* First position that the row at `pos` sees. */
 static int32_t begin_of(int32_t window, int32_t pos)
 {
@@ -126,8 +131,9 @@ static void read_next(weft_program *p, const weft__cpu_attention *a, const weft_
     weft__attn next;
     describe_pages(p, a, tile, head, &next);
     const int32_t first = max32(split * WEFT__ATTN_SPLIT_TOKENS, begin_of(a->attr.window, p->rows->pos[tile->row]));
-    const int32_t page = next.pages[first / next.page_tokens];
+    const int32_t at = first / next.page_tokens, page = next.pages[at];
     if (page < 0) return;
+    q->next_slots = min32(next.page_tokens, p->rows->pos[tile->row + tile->n - 1] + 1 - at * next.page_tokens);
     q->next_k = next.data + (uint64_t)page * next.page_bytes + next.k_offset;
     q->next_v = next.data + (uint64_t)page * next.page_bytes + next.v_offset;
 }

@@ -342,12 +342,12 @@ MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
 }
 
-/* The lines at `out` are soon written: the tile is multiplied while they come. (On processors without the instruction, it does
- * nothing.) Measured: waiting for them cost a tenth of a prompt's time. */
+/* The lines at `out` are soon written: the tile is multiplied while they come. Measured: waiting for them cost a tenth of a prompt's
+ * time. */
 MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
 {
     for (int t = 0; t < n_rows; t++, out += ldo)
-        for (int i = 0; i < n_out; i += 16) __asm__ volatile("prefetchw %0" : : "m"(out[i]));
+        for (int i = 0; i < n_out; i += 16) simd_own(out + i);
 }
 
 /* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. next: how a panel that comes from memory is asked

@@ -1,4 +1,4 @@
-/* next.h: asking for memory before it is read. Panels are read a unit at a time; with each unit, the one `distance` farther on is
+/* next.h: asking for memory before it is used. Panels are read a unit at a time; with each unit, the one `distance` farther on is
  * asked for. Behind the end of the panels, what is read next is asked for instead, from its beginning. */
 #ifndef WEFT_KERNELS_SIMD_NEXT_H
 #define WEFT_KERNELS_SIMD_NEXT_H
@@ -26,6 +26,13 @@ static inline uintptr_t simd_ask(const simd_next *n, uintptr_t at)
 {
     const uintptr_t ask = at + n->distance;
     return ask >= n->end ? ask + n->jump : ask;
+}
+
+/* The line at `at` is soon written. (What the compiler offers for it needs a flag that tiers do not set; on processors without the
+ * instruction, it does nothing.) */
+static inline void simd_own(const void *at)
+{
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
 }
 
 #endif
