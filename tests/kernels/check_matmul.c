@@ -269,7 +269,7 @@ static void check_parts_apart(check *c, const struct product *p, const char *wha
  * (errors of products would not show: what such rows come to is nearly nothing). Layout: simd/matmul_layout.h. */
 static void check_tiny(check *c)
 {
-    enum { K = 576, M = 9, STEPS = K / 64, ROW = 128 };
+    enum { K = 576, M = 9, STEPS = K / 64, ROW = 144 };
     const weft__act *act = c->entry->matmul->act;
     if (strncmp(act->name, "q8", 2)) return;
     guarded usual = guarded_new(act->bytes(K, M), 0), tiny = guarded_new(act->bytes(K, M), 0);
@@ -292,11 +292,12 @@ static void check_tiny(check *c)
 /* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
 static void check_alone(check *c, const struct product *p, const char *what)
 {
-    float row[256];
+    float *row = weft__alloc_array((size_t)p->n, sizeof *row);
     for (int64_t i = 0; i < p->m; i++) {
         multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x + i * p->k, 1, row);
         if (!check_same_bits(row, p->out + i * p->n, p->n)) check_fail(c, "row %d has other bits alone: %s", (int)i, what);
     }
+    weft__free(row);
     if (p->n_panels < 2) return;
     int64_t skip = p->mm->panel_rows, n = p->n - skip;
     float *rest = weft__alloc_array((size_t)(p->m * n), sizeof *rest);
@@ -353,6 +354,33 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     product_free(c, &p);
 }
 
+/* Scales at the ends of their range and beyond, of weights and of activations, beside usual ones: kernels that multiply scales in another
+ * way where they are usual give the same bits. Blocks of 32 begin with their scale, f16. */
+static void check_far_scales(check *c, int64_t k)
+{
+    enum { M = 32, PAIRS = 7 };
+    static const uint16_t weights[PAIRS] = {0x3C00, 0x0000, 0x8000, 0x0001, 0x7C00, 0xFE00, 0x7BFF};
+    static const float acts[] = {1, 0x1p-70f, 0x1p-110f, 0x1p-140f, 0x1p70f, 0x1p110f, 0, INFINITY, NAN};
+    const weft_dtype_info info = weft_dtype_describe(c->entry->matmul->dtype);
+    struct product p = product_new(c, c->entry->matmul, 2 * PAIRS * c->entry->matmul->panel_rows, k, M, 0);
+    for (int64_t j = 0; info.block_elems == 32 && j < p.n; j++) {
+        uint8_t *row = p.rows.p + (size_t)j * p.row_stride;
+        const uint16_t scale = weights[j / (2 * p.mm->panel_rows)];
+        for (int64_t i = j % 5; scale != 0x3C00 && i < k / 32; i += 3) memcpy(row + i * info.block_bytes, &scale, sizeof scale);
+    }
+    if (p.packed.block) guarded_free(c, &p.packed, "the packed panels");
+    pack(&p);
+    for (size_t a = 0; a < sizeof acts / sizeof *acts; a++) {
+        char what[40];
+        snprintf(what, sizeof what, "far scales, row times %g", acts[a]);
+        for (int64_t i = 0; i < M; i++) check_many_values(c, P_NORMAL, p.x + i * k, k);
+        for (int64_t i = 0; a > 0 && i < k; i++) p.x[5 * k + i] *= i % 96 < 64 ? acts[a] : 1;
+        multiply(c, &p, p.mm, p.panels, p.stride, p.n, p.x, M, p.out);
+        check_alone(c, &p, what);
+    }
+    product_free(c, &p);
+}
+
 /* Units that know one way of rounding only stand beside others that ask the thread's: rows have the same bits whatever that is. */
 static void rounding(check *c, int64_t k)
 {
@@ -401,6 +429,7 @@ void check_matmul(check *c)
     matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
     matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
     check_tiny(c);
+    if (block == 32) check_far_scales(c, 6 * block);
     rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);

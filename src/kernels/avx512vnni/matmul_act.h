@@ -60,6 +60,25 @@ MM_INLINE __m512i mm_bias_of_sums(__m512i a, unsigned shift)
     return _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(a, shift));
 }
 
+/* mm_powers of 16 scales; powers: their first and their second words. */
+MM_INLINE __m512 mm_powers_16(__m512 scale, __m512i powers[2])
+{
+    const __m512i one = _mm512_set1_epi32(0x3F800000), exponent = _mm512_set1_epi32(0x7F800000),
+                  fraction = _mm512_set1_epi32(0x007FFFFF);
+    const __m512 below = _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(scale), exponent)),
+                 rest = _mm512_max_ps(_mm512_sub_ps(scale, below), _mm512_mul_ps(below, _mm512_set1_ps(0x1p-10f))),
+                 twice = _mm512_add_ps(below, below);
+    const __m512i up = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), fraction), exponent),
+                  down = _mm512_and_si512(_mm512_castps_si512(_mm512_sub_ps(twice, scale)), exponent);
+    const __m512 sum = _mm512_add_ps(below, _mm512_castsi512_ps(up)),
+                 difference = _mm512_sub_ps(twice, _mm512_castsi512_ps(down));
+    const __mmask16 adds = _mm512_cmp_ps_mask(sum, difference, _CMP_LE_OQ);
+    const __m512i minus_down = _mm512_xor_si512(down, _mm512_set1_epi32(INT32_MIN));
+    powers[0] = _mm512_sub_epi32(_mm512_castps_si512(_mm512_mask_blend_ps(adds, twice, below)), one);
+    powers[1] = _mm512_sub_epi32(_mm512_mask_blend_epi32(adds, minus_down, up), one);
+    return _mm512_mask_blend_ps(adds, difference, sum);
+}
+
 /* 8 x 64 inputs as rows t..t+7 of a step of n_rows rows. Returns 0 where mm_act8_half has to do it: all of a half are tiny, not zero. */
 static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8_t *step)
 {
@@ -70,9 +89,15 @@ static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8
     const __m512 amax = _mm512_castsi512_ps(mm_largest(x));
     const __mmask16 some = _mm512_cmp_ps_mask(amax, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     if (_mm512_mask_cmp_ps_mask(some, amax, _mm512_set1_ps(0x1p-100f), _CMP_LT_OQ)) return 0;
-    const __m512 scale = _mm512_div_ps(amax, _mm512_set1_ps(127.0f));
+    /* Of zeros the scale is zero, of what is not finite it is not, and the codes are whatever they are (mm_act8_half). */
+    const __mmask16 usual = !MM_POWERS ? 0 : some & _mm512_cmp_ps_mask(amax, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
+    const __m512 least = _mm512_div_ps(amax, _mm512_set1_ps(127.0f));
+    __m512i powers[2];
+    const __m512 scale = _mm512_mask_blend_ps(usual, least, mm_powers_16(least, powers));
+    const __m512 other = _mm512_maskz_div_ps(some, _mm512_set1_ps(127.0f), amax);
     float inverse[16];
-    _mm512_storeu_ps(inverse, _mm512_maskz_div_ps(some, _mm512_set1_ps(127.0f), amax));
+    _mm512_storeu_ps(inverse, _mm512_mask_div_ps(other, usual, _mm512_set1_ps(1.0f), scale));
+    for (int i = 0; i < 2; i++) powers[i] = _mm512_maskz_mov_epi32(usual, powers[i]);
     __m512i by_4[8], by_16[2];
     UNROLL for (int i = 0; i < 8; i++)
     {
@@ -98,6 +123,9 @@ static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8
         const __m512 each = _mm512_permutexvar_ps(_mm512_add_epi32(twice, _mm512_set1_epi32(8 * i)), scale);
         _mm512_storeu_si512(step + mm_bias16_at(n_rows) + 16 * t + 64 * i, mm_bias_of_sums(by_16[i], 7));
         _mm512_storeu_ps(step + mm_sum16_at(n_rows) + 16 * t + 64 * i, _mm512_mul_ps(each, _mm512_cvtepi32_ps(by_16[i])));
+        const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+        _mm512_storeu_si512(step + mm_powers_at(n_rows) + 16 * t + 64 * i,
+                            _mm512_permutex2var_epi32(powers[0], _mm512_add_epi32(low, _mm512_set1_epi32(8 * i)), powers[1]));
     }
     return 1;
 }

@@ -38,9 +38,44 @@ MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
     else if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc->m[0]);
 }
 
-/* Scales of n spans of a pair of panels. */
-MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
+/* ---- scales without a multiplier ----
+ * On some processors additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the
+ * product of two scales (mm_powers), a tenth quicker (Zen 4; Intel's cores would lose as much). The bits are the same, as long as
+ * numbers are far from the ends of their range: of activations and of tables of scales that is looked up beforehand, of weights' f16 while
+ * they are read, and what was wrong is done again. */
+
+#define PAIR_LEAST_WEIGHT 0x1p-40f
+#define PAIR_MOST_WEIGHT 0x1p40f
+#define PAIR_LEAST_ACT 0x1p-60f
+#define PAIR_MOST_ACT 0x1p60f
+
+/* For formats whose codes take hardly anything else to take apart: others have no room for additions (Q4_K and IQ4_NL gain nothing, Q5_0
+ * loses). */
+MM_INLINE int pair_adds_apart(int f)
 {
+    return MM_POWERS && (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && __builtin_cpu_is("amd");
+}
+
+/* Are the scales of all full tiles of rows [c, end) in range? Zero is: what it is multiplied with is zero, too. */
+static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c, int64_t end)
+{
+    unsigned beyond = 0;
+    for (int64_t i = c; i < end; i += MM_TILE) {
+        const uint8_t *a = b->act + i * b->row_bytes + mm_scale_at(MM_TILE);
+        for (int64_t s = 0; s < n_steps; s++, a += MM_TILE * MM_ROW_STEP) {
+            for (int r = 0; r < 2 * MM_TILE; r += MM_R) {
+                const vf scale = vf_load((const float *)a + r);
+                beyond |= vf_beyond(scale, PAIR_LEAST_ACT, PAIR_MOST_ACT) & ~vf_is_zero(scale);
+            }
+        }
+    }
+    return !beyond;
+}
+
+/* Scales of n spans of a pair of panels. Returns whether those of products are all in range, and none is zero. */
+MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
+{
+    unsigned beyond = 0;
     for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f, MM_R)) {
         mm_head head[2];
         UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, &head[p]);
@@ -51,17 +86,23 @@ MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n
                 {
                     mm_scales sc;
                     mm_load_scales(f, w + (size_t)p * stride, &head[p], s, h, &sc);
+                    beyond |= vf_beyond(sc.d[0], PAIR_LEAST_WEIGHT, PAIR_MOST_WEIGHT);
                     pair_put_scales(f, &sc, p, to);
                 }
             }
         }
     }
+    return !beyond;
 }
 
-/* acc + what 32 products come to: half h of a step, a row of a full tile, one panel; m: where its minimums are. */
-MM_INLINE vf pair_add(int f, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
+/* acc + what 32 products come to: half h of a step, a row of a full tile, one panel; m: where its minimums are. usual, a constant: all
+ * scales are in range. */
+MM_INLINE vf pair_add(int f, int usual, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
 {
-    acc = vf_fma(vf_from_int(sum), vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h))), acc);
+    const uint8_t *powers = a + mm_powers_at(MM_TILE) + 8 * (2 * row + h);
+    const vf scale = usual ? vf_add(vf_times_power(d, powers), vf_times_power(d, powers + 4))
+                           : vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h)));
+    acc = vf_fma(vf_from_int(sum), scale, acc);
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * row + h)), acc) : acc;
 }
 
@@ -85,8 +126,8 @@ MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, co
 }
 
 /* Half h of a step, rows t0.. of a full tile: adds 32 products to acc. d: of each panel, unless there is a table. */
-MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const vf d[2], const float *table, const uint8_t *a,
-                         vf acc[2][MM_TILE])
+MM_INLINE void pair_half(int f, int usual, int h, int t0, const uint8_t *const c[2], const vf d[2], const float *table,
+                         const uint8_t *a, vf acc[2][MM_TILE])
 {
     vi sum[2][PAIR_ROWS];
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
@@ -110,7 +151,7 @@ MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const 
         UNROLL for (int p = 0; p < 2; p++)
         {
             const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : d[p];
-            acc[p][t0 + t] = pair_add(f, h, t0 + t, sum[p][t], by, table + (2 + p) * MM_R, a, acc[p][t0 + t]);
+            acc[p][t0 + t] = pair_add(f, usual, h, t0 + t, sum[p][t], by, table + (2 + p) * MM_R, a, acc[p][t0 + t]);
         }
         if (pair_has_table(f)) pair_fence(); /* the next row reads it again */
     }
@@ -118,11 +159,13 @@ MM_INLINE void pair_half(int f, int h, int t0, const uint8_t *const c[2], const 
 }
 
 /* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
- * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. */
-MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a, int more,
-                         const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
+ * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. Returns 0, and has put nothing into out,
+ * where the scales are not as `usual` says. */
+MM_INLINE int pair_tile(int f, int usual, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
+                        int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    unsigned odd = 0;
     vf acc[2][MM_TILE];
     if (more) {
         UNROLL for (int t = 0; t < MM_TILE; t++)
@@ -141,6 +184,7 @@ MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
+            if (usual && !pair_has_table(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 vf d[2];
@@ -153,18 +197,20 @@ MM_INLINE void pair_tile(int f, const uint8_t *w, size_t stride, int64_t n_spans
                         d[p] = sc.d[0];
                     }
                 }
-                UNROLL for (int t = 0; t < MM_TILE; t += PAIR_ROWS) pair_half(f, h, t, c, d, table, a, acc);
+                UNROLL for (int t = 0; t < MM_TILE; t += PAIR_ROWS) pair_half(f, usual, h, t, c, d, table, a, acc);
             }
         }
         if (mm_min_with_span(f))
             pair_mins(f, 0, MM_TILE, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0],
                       acc[1]);
     }
+    if (odd) return 0;
     UNROLL for (int t = 0; t < MM_TILE; t++)
     {
         vf_store(out + t * ldo, acc[0][t]);
         vf_store(out + t * ldo + MM_R, acc[1][t]);
     }
+    return 1;
 }
 
 /* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
@@ -176,13 +222,18 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
     const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
     const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
     const uint8_t *w = b->w;
+    const int apart = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
         const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
-        if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
-        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64)
-            pair_tile(f, w, b->stride, b->n_spans, table, b->act + i * b->row_bytes, b->more, next, lines, b->ahead,
-                      out + i * ldo + n, ldo);
+        int usual = apart;
+        if (pair_has_table(f)) usual &= pair_fill_table(f, w, b->stride, b->n_spans, table);
+        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64) {
+            const uint8_t *a = b->act + i * b->row_bytes;
+            float *o = out + i * ldo + n;
+            usual = usual && pair_tile(f, 1, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
+            if (!usual) (void)pair_tile(f, 0, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
+        }
     }
     return n;
 }

@@ -73,7 +73,7 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
             UNROLL for (int i = 0; i < 2; i++)
             {
                 const vf d = vf_load(scales + i * MM_R);
-                acc[i][t] = pair_add(f, h, t0 + t, sum[i][t], d, scales + (2 + i) * MM_R, a, acc[i][t]);
+                acc[i][t] = pair_add(f, 0, h, t0 + t, sum[i][t], d, scales + (2 + i) * MM_R, a, acc[i][t]);
             }
         }
         return;
