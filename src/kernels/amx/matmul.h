@@ -13,9 +13,10 @@
 #define WEFT_KERNELS_AMX_MATMUL_H
 
 #define MM_TILE_ROWS 16
+#include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
+
 #include "kernels/amx/tile.h"
 #include "kernels/avx512/matmul_pack.h"
-#include "kernels/avx512vnni/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 

@@ -2,9 +2,9 @@
 #ifndef WEFT_KERNELS_AVX512VNNI_MATMUL_H
 #define WEFT_KERNELS_AVX512VNNI_MATMUL_H
 
-#define MM_POWERS 1
+#include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
+
 #include "kernels/avx512/matmul_pack.h"
-#include "kernels/avx512vnni/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 

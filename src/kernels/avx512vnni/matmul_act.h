@@ -90,7 +90,7 @@ static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8
     const __mmask16 some = _mm512_cmp_ps_mask(amax, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     if (_mm512_mask_cmp_ps_mask(some, amax, _mm512_set1_ps(0x1p-100f), _CMP_LT_OQ)) return 0;
     /* Of zeros the scale is zero, of what is not finite it is not, and the codes are whatever they are (mm_act8_half). */
-    const __mmask16 usual = !MM_POWERS ? 0 : some & _mm512_cmp_ps_mask(amax, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
+    const __mmask16 usual = some & _mm512_cmp_ps_mask(amax, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
     const __m512 least = _mm512_div_ps(amax, _mm512_set1_ps(127.0f));
     __m512i powers[2];
     const __m512 scale = _mm512_mask_blend_ps(usual, least, mm_powers_16(least, powers));

@@ -90,7 +90,7 @@ MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows,
     }
     float scale = amax / 127.0f, inverse = amax != 0 ? 127.0f / amax : 0;
     uint32_t powers[2] = {0, 0};
-    if (MM_POWERS && amax > 0 && amax < INFINITY) {
+    if (dot32 && amax > 0 && amax < INFINITY) {
         scale = mm_powers(scale, powers);
         inverse = 1.0f / scale;
     }
@@ -106,7 +106,7 @@ MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows,
     mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(dot32, a0 + a1, b0 + b1, -8, -8));
     mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(dot32, a0, b0, -128, -32));
     mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(dot32, a1, b1, -128, -32));
-    for (int i = 0; i < 2; i++) mm_word(step + mm_powers_at(n_rows), 4 * t + 2 * h + i, powers[i]);
+    for (int i = 0; dot32 && i < 2; i++) mm_word(step + mm_powers_at(n_rows), 4 * t + 2 * h + i, powers[i]);
 }
 
 /* Row t of a step with n_rows rows: `left` inputs at x, zeros behind them. */
@@ -133,7 +133,7 @@ MM_INLINE void mm_act8_take_step(const uint8_t *s, int n, int t, uint8_t *d, int
     memcpy(d + mm_bias8_at(to_n) + 8 * u, s + mm_bias8_at(n) + 8 * t, 8);
     memcpy(d + mm_bias16_at(to_n) + 16 * u, s + mm_bias16_at(n) + 16 * t, 16);
     memcpy(d + mm_sum16_at(to_n) + 16 * u, s + mm_sum16_at(n) + 16 * t, 16);
-    memcpy(d + mm_powers_at(to_n) + 16 * u, s + mm_powers_at(n) + 16 * t, 16);
+    if (MM_DOT32) memcpy(d + mm_powers_at(to_n) + 16 * u, s + mm_powers_at(n) + 16 * t, 16);
 }
 
 /* weft__act.take of the 8-bit form. */

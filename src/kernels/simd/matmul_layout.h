@@ -14,12 +14,12 @@
  *   nibbles: eight: register g, low nibble half 0, high nibble half 1, the upper four bits of a code of 4, 5 or 6 bits
  *   bytes:   sixteen: register 8 * h + g, codes of 8 bits with the sign bit flipped
  *
- * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127 (with MM_POWERS up to a fifth more), and
+ * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127 (for VPDPBUSD up to a fifth more), and
  * codes in [-127, 127]. Rows lie in
  * tiles of T = 8 (the last tile of m rows has the rest; AMX: mm_whole), a tile is a run of steps of 64 inputs, padded with zeros:
- *   [T][64] s8 codes, then eight tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
+ *   [T][64] s8 codes, then tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
  *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4] f32,
- *   powers [T][2][2] (mm_powers; zeros unless MM_POWERS)
+ *   and for VPDPBUSD powers [T][2][2] (mm_powers)
  * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing (matmul_quant.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
 #define WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
@@ -43,16 +43,15 @@
 #define MM_TILE_ROWS 8
 #endif
 
-/* Are scales of activations sums or differences of two powers of two (mm_powers)? */
-#ifndef MM_POWERS
-#define MM_POWERS 0
+#ifndef MM_DOT32
+#define MM_DOT32 0
 #endif
 
 enum {
     MM_STEP = 64,
     MM_TILE_SMALL = 8,
     MM_TILE = MM_TILE_ROWS,
-    MM_ROW_STEP = 144 /* bytes of one row in one step of activations */
+    MM_ROW_STEP = MM_DOT32 ? 144 : 128 /* bytes of one row in one step of activations */
 };
 
 /* X(dtype, name) for every quantized format, by the size of its blocks. */

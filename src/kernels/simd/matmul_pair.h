@@ -53,7 +53,7 @@ MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
  * loses). */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return MM_POWERS && (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && __builtin_cpu_is("amd");
+    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && __builtin_cpu_is("amd");
 }
 
 /* Are the scales of all full tiles of rows [c, end) in range? Zero is: what it is multiplied with is zero, too. */

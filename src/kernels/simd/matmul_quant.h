@@ -30,10 +30,6 @@
 #include "kernels/simd/unroll.h"
 #include "quant/blocks.h"
 
-#ifndef MM_DOT32
-#define MM_DOT32 0
-#endif
-
 enum {
     MM_CHUNK_ROWS = 256, /* rows at most that share the fetching of a panel */
     MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
