@@ -28,11 +28,15 @@ static inline uintptr_t simd_ask(const simd_next *n, uintptr_t at)
     return ask >= n->end ? ask + n->jump : ask;
 }
 
-/* The line at `at` is soon written. (What the compiler offers for it needs a flag that tiers do not set; on processors without the
- * instruction, it does nothing.) */
+/* The line at `at` is soon written. (On x86 what the compiler offers needs a flag that tiers do not set; processors without the
+ * instruction do nothing.) */
 static inline void simd_own(const void *at)
 {
+#ifdef __x86_64__
     __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+    __builtin_prefetch(at, 1, 3);
+#endif
 }
 
 #endif
