@@ -361,10 +361,10 @@ static void check_far_scales(check *c, int64_t k)
 {
     enum { M = 32, PAIRS = 7 };
     static const uint16_t weights[PAIRS] = {0x3C00, 0x0000, 0x8000, 0x0001, 0x7C00, 0xFE00, 0x7BFF};
-    static const float acts[] = {1, 0x1p-70f, 0x1p-110f, 0x1p-140f, 0x1p70f, 0x1p110f, 0, INFINITY, NAN};
+    static const float acts[] = {1, 0x1p-70f, 0x1p-110f, 0x1p-140f, 0x1p-147f, 0x1p70f, 0x1p110f, 0, INFINITY, NAN};
     const weft_dtype_info info = weft_dtype_describe(c->entry->matmul->dtype);
     struct product p = product_new(c, c->entry->matmul, 2 * PAIRS * c->entry->matmul->panel_rows, k, M, 0);
-    for (int64_t j = 0; info.block_elems == 32 && j < p.n; j++) {
+    for (int64_t j = 0; j < p.n; j++) {
         uint8_t *row = p.rows.p + (size_t)j * p.row_stride;
         const uint16_t scale = weights[j / (2 * p.mm->panel_rows)];
         for (int64_t i = j % 5; scale != 0x3C00 && i < k / 32; i += 3) memcpy(row + i * info.block_bytes, &scale, sizeof scale);
@@ -430,7 +430,7 @@ void check_matmul(check *c)
     matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
     matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
     check_tiny(c);
-    if (block == 32) check_far_scales(c, 6 * block);
+    if (block == 32) check_far_scales(c, 6 * block), check_far_scales(c, 2048 + 3 * block);
     rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);

@@ -121,6 +121,7 @@ static void describe_pages(weft_program *p, const weft__cpu_attention *a, const 
     q->scale = a->attr.scale;
     q->softcap = a->attr.softcap;
     q->next_k = q->next_v = NULL;
+    q->next_slots = 0;
 }
 
 /* Says that split `split` of a tile and head is read after q. Measured: a context of a few pages is over before the processor's own

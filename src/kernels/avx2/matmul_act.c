@@ -4,7 +4,7 @@
 
 static void put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
-    mm_act8_put(0, x, ldx, part, act);
+    mm_act8_put(x, ldx, part, act);
 }
 
 const weft__act weft__act_q8_avx2 = {"q8_avx2", MM_TILE, mm_act8_bytes, put, mm_act8_take};

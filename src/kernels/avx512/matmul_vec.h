@@ -103,27 +103,6 @@ MM_INLINE vf vf_word(const void *p)
     __builtin_memcpy(&x, MM_WORD(p), sizeof x);
     return _mm512_set1_ps(x);
 }
-/* x, a normal number, times a power of two; word: mm_powers. */
-MM_INLINE vf vf_times_power(vf x, const void *word)
-{
-    return _mm512_castsi512_ps(vi_add32(_mm512_castps_si512(x), vi_word(word)));
-}
-/* Which lanes have a magnitude below `least` or above `most`, or are no numbers. */
-MM_INLINE unsigned vf_beyond(vf x, float least, float most)
-{
-    const vf size = _mm512_abs_ps(x);
-    return _mm512_cmp_ps_mask(size, vf_set(least), _CMP_NGE_UQ) | _mm512_cmp_ps_mask(size, vf_set(most), _CMP_NLE_UQ);
-}
-/* Which of 32 f16 are zero, infinite or no numbers. */
-MM_INLINE unsigned vi_odd_f16(vi x)
-{
-    const vi size = vi_and(x, _mm512_set1_epi16(0x7FFF)), one = _mm512_set1_epi16(1);
-    return _mm512_cmpge_epu16_mask(_mm512_sub_epi16(size, one), _mm512_set1_epi16(0x7C00 - 1));
-}
-MM_INLINE unsigned vf_is_zero(vf x)
-{
-    return _mm512_cmp_ps_mask(x, vf_set(0), _CMP_EQ_OQ);
-}
 MM_INLINE vf vf_load_u8(const uint8_t *p)
 {
     return vf_from_int(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));

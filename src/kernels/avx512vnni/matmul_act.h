@@ -89,7 +89,7 @@ static inline int mm_put_eight(const float *const x[8], int t, int n_rows, uint8
     const __m512 amax = _mm512_castsi512_ps(mm_largest(x));
     const __mmask16 some = _mm512_cmp_ps_mask(amax, _mm512_setzero_ps(), _CMP_NEQ_UQ);
     if (_mm512_mask_cmp_ps_mask(some, amax, _mm512_set1_ps(0x1p-100f), _CMP_LT_OQ)) return 0;
-    /* Of zeros the scale is zero, of what is not finite it is not, and the codes are whatever they are (mm_act8_half). */
+    /* The scale of zeros is zero; where one is not finite, neither is the scale, and codes are whatever they are (mm_act8_half). */
     const __mmask16 usual = some & _mm512_cmp_ps_mask(amax, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
     const __m512 least = _mm512_div_ps(amax, _mm512_set1_ps(127.0f));
     __m512i powers[2];
@@ -136,8 +136,7 @@ static inline void mm_put_rows(const float *x, int64_t ldx, int64_t left, int t,
     for (; left > 0; left -= MM_STEP, x += MM_STEP, step += (size_t)n_rows * MM_ROW_STEP) {
         const float *from[8];
         for (int i = 0; i < 8; i++) from[i] = x + i * ldx;
-        for (int i = mm_put_eight(from, t, n_rows, step) ? 8 : 0; i < 8; i++)
-            mm_act8_step(1, from[i], MM_STEP, t + i, n_rows, step);
+        for (int i = mm_put_eight(from, t, n_rows, step) ? 8 : 0; i < 8; i++) mm_act8_step(from[i], MM_STEP, t + i, n_rows, step);
     }
 }
 
@@ -153,10 +152,10 @@ static inline void mm_put_row(const float *x, int64_t left, int t, int n_rows, u
         const int done = mm_put_eight(from, 0, 8, some);
         for (int i = 0; i < n; i++, x += MM_STEP, step += step_bytes) {
             if (done) mm_act8_take_step(some, 8, i, step, n_rows, t);
-            else mm_act8_step(1, x, MM_STEP, t, n_rows, step);
+            else mm_act8_step(x, MM_STEP, t, n_rows, step);
         }
     }
-    for (; left > 0; left -= MM_STEP, x += MM_STEP, step += step_bytes) mm_act8_step(1, x, left, t, n_rows, step);
+    for (; left > 0; left -= MM_STEP, x += MM_STEP, step += step_bytes) mm_act8_step(x, left, t, n_rows, step);
 }
 
 /* weft__act.put */

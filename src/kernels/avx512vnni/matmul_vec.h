@@ -2,6 +2,9 @@
 #ifndef WEFT_KERNELS_AVX512VNNI_MATMUL_VEC_H
 #define WEFT_KERNELS_AVX512VNNI_MATMUL_VEC_H
 
+#ifdef WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
+#error "the layout depends on MM_DOT32"
+#endif
 #define MM_DOT32 1
 #include "kernels/avx512/matmul_vec.h"
 
@@ -19,6 +22,27 @@ MM_INLINE vi mm_dot_word(vi acc, vi w, const void *a)
 MM_INLINE vi mm_dot_reg(vi acc, vi w, vi a)
 {
     return _mm512_dpbusd_epi32(acc, w, a);
+}
+
+/* x times plus or minus a power of two, both and the result normal numbers; word: mm_powers. */
+MM_INLINE vf vf_times_power(vf x, const void *word)
+{
+    return _mm512_castsi512_ps(vi_add32(_mm512_castps_si512(x), vi_word(word)));
+}
+
+/* Which lanes are not zero and have a magnitude below `least` or above `most`, or are no numbers. */
+MM_INLINE unsigned vf_beyond(vf x, float least, float most)
+{
+    const vf size = _mm512_abs_ps(x);
+    return (_mm512_cmp_ps_mask(size, vf_set(least), _CMP_NGE_UQ) | _mm512_cmp_ps_mask(size, vf_set(most), _CMP_NLE_UQ)) &
+           _mm512_cmp_ps_mask(x, vf_set(0), _CMP_NEQ_UQ);
+}
+
+/* Which of 32 f16 are zero, infinite or no numbers. */
+MM_INLINE unsigned vi_odd_f16(vi x)
+{
+    const vi size = _mm512_and_si512(x, _mm512_set1_epi16(0x7FFF)), one = _mm512_set1_epi16(1);
+    return _mm512_cmpge_epu16_mask(_mm512_sub_epi16(size, one), _mm512_set1_epi16(0x7C00 - 1));
 }
 
 #endif

@@ -327,13 +327,18 @@ static void add_values(const weft__attn *a, int f16, int base, int from, int to,
     }
 }
 
-/* Of the part at `next` of the page that is read next, slots of `width` bytes, those from `slot` on: those before were fetched with this
- * context's last page. All in one place would keep loads waiting, so keys are asked for behind the scores and values at the end.
+/* Bytes [from, to) of what is read next: those before were fetched with this context's last page. Keys and values at once would keep loads
+ * waiting, so keys are asked for behind the scores and values at the end.
  * INLINE, as GCC takes a function that only fetches for one that does nothing, and leaves the call out. */
-INLINE void fetch_rest(const weft__attn *a, const uint8_t *next, int64_t width, int slot)
+INLINE void fetch_rest(const uint8_t *next, int64_t from, int64_t to)
 {
-    if (!next || slot == 0) return;
-    for (int64_t i = (slot + BLOCK - 1) / BLOCK * BLOCK * width; i < a->next_slots * width; i += 64) FETCH(next + i);
+    for (int64_t i = from; next && from > 0 && i < to; i += 64) FETCH(next + i);
+}
+
+/* Whole blocks of slots. */
+static int blocks_of(int slots)
+{
+    return (slots + BLOCK - 1) / BLOCK * BLOCK;
 }
 
 /* Queries first .. first + n - 1 of the call; none is blind in this split, and ranges do not decrease. scratch: scores
@@ -352,8 +357,9 @@ static void group(const weft__attn *a, int f16, int base, int first, int n, floa
         if (r.at) (f16 ? scores_f16 : scores_f32)(n, a, q, &r, s);
         t = r.to;
     }
-    const int is_last = first + n == a->n_q, size = f16 ? 2 : 4, end_slot = to[n - 1] % a->page_tokens;
-    if (is_last) fetch_rest(a, a->next_k, size * a->head_dim_k, end_slot);
+    const int is_last = first + n == a->n_q, end_slot = to[n - 1] % a->page_tokens;
+    const int64_t k = (f16 ? 2 : 4) * a->head_dim_k, v = (f16 ? 2 : 4) * a->head_dim_v; /* bytes of a slot */
+    if (is_last) fetch_rest(a->next_k, k * blocks_of(end_slot), k * blocks_of(a->next_slots));
     softmax(a, base, from, to, n, s, state, stride);
     /* What all of the group see is added together; what comes before and after it, query by query. */
     int all_from = from[n - 1], all_to = to[0];
@@ -361,7 +367,7 @@ static void group(const weft__attn *a, int f16, int base, int first, int n, floa
     for (int i = 0; i < n; i++) add_values(a, f16, base, from[i], to[i] < all_from ? to[i] : all_from, i, 1, s, state);
     add_values(a, f16, base, all_from, all_to, 0, n, s, state);
     for (int i = 0; i < n; i++) add_values(a, f16, base, all_to, to[i], i, 1, s, state);
-    if (is_last) fetch_rest(a, a->next_v, size * a->head_dim_v, end_slot);
+    if (is_last) fetch_rest(a->next_v, v * end_slot, v * a->next_slots);
 }
 
 void TIER(weft__attn_split)(const weft__attn *a, uint32_t dtype, int split, float *scratch, float *state)
@@ -418,7 +424,7 @@ void TIER(weft__kv_put_k)(const float *k, int head_dim, int slot, int page_token
     (void)page_tokens;
     int64_t at = (int64_t)(slot / BLOCK) * BLOCK * head_dim + slot % BLOCK;
     const int64_t size = dtype == WEFT_F16 ? 2 : 4, block = BLOCK * head_dim * size;
-    /* Each element has a line of its own, which other contexts have pushed out since the last token: they come side by side. */
+    /* Every element or two have a line of their own, which other contexts have pushed out since the last token: they come side by side. */
     for (int64_t i = 0; i < block; i += 64) simd_own((uint8_t *)part + slot / BLOCK * block + i);
     for (int d = 0; d < head_dim; d += VF_N) {
         int n = head_dim - d < VF_N ? head_dim - d : VF_N;

@@ -1,10 +1,10 @@
 /* matmul_act.h: preparing activations for the products with quantized weights: the 8-bit form of matmul_layout.h. Needs AVX2.
- * `dot32`, a constant, says what a bias is: 1 where codes are multiplied by VPDPBUSD, else 0 (matmul_quant.h). */
+ * MM_DOT32 says what a bias is (matmul_quant.h), and what a scale is: */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_ACT_H
 #define WEFT_KERNELS_SIMD_MATMUL_ACT_H
 
 #include <immintrin.h>
-#include <math.h>
+#include <math.h> /* INFINITY */
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -45,9 +45,9 @@ static inline __m256i mm_code_32(const float *x, float inverse, uint8_t *dst)
 }
 
 /* Bias words from the sum of pairs (a, b): factor32 * (a + b) as int32, or factor16 * a and factor16 * b as int16. */
-MM_INLINE uint32_t mm_bias(int dot32, int a, int b, int factor32, int factor16)
+MM_INLINE uint32_t mm_bias(int a, int b, int factor32, int factor16)
 {
-    if (dot32) return (uint32_t)(factor32 * (a + b));
+    if (MM_DOT32) return (uint32_t)(factor32 * (a + b));
     return (uint32_t)(uint16_t)(factor16 * a) | (uint32_t)(uint16_t)(factor16 * b) << 16;
 }
 
@@ -68,7 +68,8 @@ static inline void mm_float(uint8_t *p, int i, float x)
 static inline float mm_powers(float scale, uint32_t powers[2])
 {
     const uint32_t one = 0x3F800000, exponent = 0x7F800000, fraction = 0x007FFFFF;
-    const float below = weft__f32_from_bits(weft__f32_bits(scale) & exponent), rest = fmaxf(scale - below, below * 0x1p-10f);
+    const float below = weft__f32_from_bits(weft__f32_bits(scale) & exponent), least = below * 0x1p-10f;
+    const float rest = scale - below > least ? scale - below : least;
     const float up = weft__f32_from_bits((weft__f32_bits(rest) + fraction) & exponent);
     const float down = weft__f32_from_bits(weft__f32_bits(2 * below - scale) & exponent);
     const int adds = below + up <= 2 * below - down;
@@ -79,7 +80,7 @@ static inline float mm_powers(float scale, uint32_t powers[2])
 
 /* 32 inputs into half h of row t of a step with n_rows rows. Where all are so small that 127 / amax is not finite, they are taken
  * times 2^100 first: that is exact, and the scale is of the true size. */
-MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows, uint8_t *step)
+MM_INLINE void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_t *step)
 {
     float amax = mm_amax(x), up[32], unit = 1;
     if (amax > 0 && amax < 0x1p-100f) {
@@ -90,11 +91,12 @@ MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows,
     }
     float scale = amax / 127.0f, inverse = amax != 0 ? 127.0f / amax : 0;
     uint32_t powers[2] = {0, 0};
-    if (dot32 && amax > 0 && amax < INFINITY) {
+    if (MM_DOT32 && amax > 0 && amax < INFINITY) {
         scale = mm_powers(scale, powers);
         inverse = 1.0f / scale;
     }
     scale *= unit;
+    if (scale == 0) inverse = 0, powers[0] = powers[1] = 0; /* zeros, or what is hardly more: then the codes are zeros, too */
     __m256i pairs = mm_code_32(x, inverse, step + 64 * t + 32 * h);
     uint32_t w0 = (uint32_t)_mm256_extract_epi32(pairs, 0), w1 = (uint32_t)_mm256_extract_epi32(pairs, 4);
     int a0 = (int16_t)w0, b0 = (int16_t)(w0 >> 16), a1 = (int16_t)w1, b1 = (int16_t)(w1 >> 16);
@@ -102,23 +104,23 @@ MM_INLINE void mm_act8_half(int dot32, const float *x, int h, int t, int n_rows,
     mm_float(step + mm_sum32_at(n_rows), 2 * t + h, scale * (float)(a0 + b0 + a1 + b1));
     mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h, scale * (float)(a0 + b0));
     mm_float(step + mm_sum16_at(n_rows), 4 * t + 2 * h + 1, scale * (float)(a1 + b1));
-    mm_word(step + mm_bias32_at(n_rows), 2 * t + h, mm_bias(dot32, a0 + a1, b0 + b1, -128, -16));
-    mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(dot32, a0 + a1, b0 + b1, -8, -8));
-    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(dot32, a0, b0, -128, -32));
-    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(dot32, a1, b1, -128, -32));
-    for (int i = 0; dot32 && i < 2; i++) mm_word(step + mm_powers_at(n_rows), 4 * t + 2 * h + i, powers[i]);
+    mm_word(step + mm_bias32_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -128, -16));
+    mm_word(step + mm_bias8_at(n_rows), 2 * t + h, mm_bias(a0 + a1, b0 + b1, -8, -8));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h, mm_bias(a0, b0, -128, -32));
+    mm_word(step + mm_bias16_at(n_rows), 4 * t + 2 * h + 1, mm_bias(a1, b1, -128, -32));
+    for (int i = 0; MM_DOT32 && i < 2; i++) mm_word(step + mm_powers_at(n_rows), 4 * t + 2 * h + i, powers[i]);
 }
 
 /* Row t of a step with n_rows rows: `left` inputs at x, zeros behind them. */
-MM_INLINE void mm_act8_step(int dot32, const float *x, int64_t left, int t, int n_rows, uint8_t *step)
+MM_INLINE void mm_act8_step(const float *x, int64_t left, int t, int n_rows, uint8_t *step)
 {
     for (int h = 0; h < 2; h++, x += 32, left -= 32) {
         if (left >= 32) {
-            mm_act8_half(dot32, x, h, t, n_rows, step);
+            mm_act8_half(x, h, t, n_rows, step);
         } else {
             float rest[32] = {0};
             if (left > 0) memcpy(rest, x, (size_t)left * sizeof *x);
-            mm_act8_half(dot32, rest, h, t, n_rows, step);
+            mm_act8_half(rest, h, t, n_rows, step);
         }
     }
 }
@@ -156,7 +158,7 @@ static inline uint8_t *mm_act8_at(const weft__act_part *part, int64_t first, voi
 }
 
 /* weft__act.put of the 8-bit form. */
-MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t ldx, const weft__act_part *part, void *act)
+MM_INLINE void mm_act8_put(const float *x, int64_t ldx, const weft__act_part *part, void *act)
 {
     const int64_t n = part->to - part->from;
     for (int64_t row = part->row; row < part->row + part->n; row++, x += ldx) {
@@ -164,7 +166,7 @@ MM_INLINE void mm_act8_put(int dot32, const float *x, int64_t ldx, const weft__a
         const int n_rows = mm_tile_rows(first, part->m), t = (int)(row - first);
         uint8_t *step = mm_act8_at(part, first, act);
         for (int64_t i = 0; i < n; i += MM_STEP, step += (size_t)n_rows * MM_ROW_STEP)
-            mm_act8_step(dot32, x + i, n - i, t, n_rows, step);
+            mm_act8_step(x + i, n - i, t, n_rows, step);
     }
 }
 

@@ -15,8 +15,8 @@
  *   bytes:   sixteen: register 8 * h + g, codes of 8 bits with the sign bit flipped
  *
  * Activations (8-bit form). Every 32 inputs of a row get a scale, the largest magnitude / 127 (for VPDPBUSD up to a fifth more), and
- * codes in [-127, 127]. Rows lie in
- * tiles of T = 8 (the last tile of m rows has the rest; AMX: mm_whole), a tile is a run of steps of 64 inputs, padded with zeros:
+ * codes in [-127, 127]. Rows lie in tiles of T = 8 (the last tile of m rows has the rest; AMX: mm_whole), a tile is a run of steps of
+ * 64 inputs, padded with zeros:
  *   [T][64] s8 codes, then tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
  *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4] f32,
  *   and for VPDPBUSD powers [T][2][2] (mm_powers)

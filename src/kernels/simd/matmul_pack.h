@@ -223,7 +223,8 @@ MM_INLINE void mm_take_span(int f, const uint8_t *b, int64_t n_left, mm_span *s)
         return;
     }
     memset(s->q + 32, 0, 32); /* half a span of padding */
-    s->d[1] = s->m[1] = 0;
+    s->d[1] = 0x3C00;         /* 1: activations are zero there, and matmul_pair.h wants usual scales */
+    s->m[1] = 0;
 }
 
 /* weft__matmul.pack for format f and panels of r_panel rows. A span of all rows is taken apart before any of it is put in place:

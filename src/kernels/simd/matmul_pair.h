@@ -40,23 +40,21 @@ MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
 
 /* ---- scales without a multiplier ----
  * On some processors additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the
- * product of two scales (mm_powers), a tenth quicker (Zen 4; Intel's cores would lose as much). The bits are the same, as long as
- * numbers are far from the ends of their range: of activations and of tables of scales that is looked up beforehand, of weights' f16 while
- * they are read, and what was wrong is done again. */
+ * product of two scales (mm_powers), a tenth quicker (Zen 4; Intel's cores would lose as much, and multiply: scales are the same on all, so
+ * that answers are). The bits are those of the product as long as numbers are far from the ends of their range: of activations that is
+ * looked up beforehand, of weights' f16 while they are read, and a tile where it was wrong is done again. */
 
-#define PAIR_LEAST_WEIGHT 0x1p-40f
-#define PAIR_MOST_WEIGHT 0x1p40f
 #define PAIR_LEAST_ACT 0x1p-60f
 #define PAIR_MOST_ACT 0x1p60f
 
 /* For formats whose codes take hardly anything else to take apart: others have no room for additions (Q4_K and IQ4_NL gain nothing, Q5_0
- * loses). */
+ * loses). Their heads begin with the scales of a step, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
     return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && __builtin_cpu_is("amd");
 }
 
-/* Are the scales of all full tiles of rows [c, end) in range? Zero is: what it is multiplied with is zero, too. */
+/* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
 static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c, int64_t end)
 {
     unsigned beyond = 0;
@@ -65,17 +63,16 @@ static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c,
         for (int64_t s = 0; s < n_steps; s++, a += MM_TILE * MM_ROW_STEP) {
             for (int r = 0; r < 2 * MM_TILE; r += MM_R) {
                 const vf scale = vf_load((const float *)a + r);
-                beyond |= vf_beyond(scale, PAIR_LEAST_ACT, PAIR_MOST_ACT) & ~vf_is_zero(scale);
+                beyond |= vf_beyond(scale, PAIR_LEAST_ACT, PAIR_MOST_ACT);
             }
         }
     }
     return !beyond;
 }
 
-/* Scales of n spans of a pair of panels. Returns whether those of products are all in range, and none is zero. */
-MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
+/* Scales of n spans of a pair of panels. */
+MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
 {
-    unsigned beyond = 0;
     for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f, MM_R)) {
         mm_head head[2];
         UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, &head[p]);
@@ -86,13 +83,11 @@ MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_
                 {
                     mm_scales sc;
                     mm_load_scales(f, w + (size_t)p * stride, &head[p], s, h, &sc);
-                    beyond |= vf_beyond(sc.d[0], PAIR_LEAST_WEIGHT, PAIR_MOST_WEIGHT);
                     pair_put_scales(f, &sc, p, to);
                 }
             }
         }
     }
-    return !beyond;
 }
 
 /* acc + what 32 products come to: half h of a step, a row of a full tile, one panel; m: where its minimums are. usual, a constant: all
@@ -184,7 +179,7 @@ MM_INLINE int pair_tile(int f, int usual, const uint8_t *w, size_t stride, int64
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
-            if (usual && !pair_has_table(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
+            if (usual) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 vf d[2];
@@ -222,12 +217,11 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
     const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
     const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
     const uint8_t *w = b->w;
-    const int apart = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
+    int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
         const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
-        int usual = apart;
-        if (pair_has_table(f)) usual &= pair_fill_table(f, w, b->stride, b->n_spans, table);
+        if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
