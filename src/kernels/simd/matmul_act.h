@@ -96,7 +96,8 @@ MM_INLINE void mm_act8_half(const float *x, int h, int t, int n_rows, uint8_t *s
         inverse = 1.0f / scale;
     }
     scale *= unit;
-    if (MM_DOT32 && scale == 0) inverse = 0, powers[0] = powers[1] = 0; /* zeros, or what is hardly more: then the codes are zeros, too */
+    if (MM_DOT32 && scale == 0)
+        inverse = 0, powers[0] = powers[1] = 0; /* zeros, or what is hardly more: then the codes are zeros, too */
     __m256i pairs = mm_code_32(x, inverse, step + 64 * t + 32 * h);
     uint32_t w0 = (uint32_t)_mm256_extract_epi32(pairs, 0), w1 = (uint32_t)_mm256_extract_epi32(pairs, 4);
     int a0 = (int16_t)w0, b0 = (int16_t)(w0 >> 16), a1 = (int16_t)w1, b1 = (int16_t)(w1 >> 16);
