@@ -396,14 +396,14 @@ typedef struct weft_engine weft_engine;
 
 typedef struct weft_engine_params {
     uint32_t size;
-    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
-    int32_t n_slots;   /* requests that run at once; 0: 16 */
-    int32_t n_ctx;     /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
-    int64_t
-        n_kv_tokens;   /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free */
-    int32_t step_rows; /* rows of one step at most; 0: the model's max_rows */
-    int32_t chunk;     /* rows of prompts in one step at most while others decode; 0: 128 */
-    int32_t max_queue; /* requests that wait at most; 0: 256 */
+    uint32_t kv_dtype;   /* WEFT_F16 (default) or WEFT_F32 */
+    int32_t n_slots;     /* requests that run at once; 0: 16 */
+    int32_t n_ctx;       /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
+    int64_t n_kv_tokens; /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free;
+                          WEFT_NO_MEMORY where they would take more than that memory */
+    int32_t step_rows;   /* rows of one step at most; 0: the model's max_rows */
+    int32_t chunk;       /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t max_queue;   /* requests that wait at most; 0: 256 */
     int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
     const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
     uint64_t store_bytes;    /* its cap; 0: 4 GiB */

@@ -130,15 +130,31 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
     return WEFT_OK;
 }
 
+/* Pages take memory only as they fill: too many of them would end the program, much later. Where it is not known what is free, it
+ * goes on. */
+static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
+    double bytes = 0, room = (double)free_memory();
+    for (int32_t i = 0; i < g->n_kv_groups; i++) bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
+    if (room <= 0 || bytes <= room) return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY,
+                     "n_kv_tokens (--kv-tokens) is %lld: their keys and values would take %.1f MB, and %.1f MB of memory are "
+                     "free; use fewer, or leave it out for at most half of that",
+                     (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
+}
+
 weft_status weft__serve_open_pages(weft_engine *e, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
     int32_t n_pages[WEFT__SNAPSHOT_GROUPS];
     weft_status st;
+    int asked = e->params.n_kv_tokens > 0;
     if (g->n_kv_groups > WEFT__SNAPSHOT_GROUPS)
         return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__SNAPSHOT_GROUPS);
     e->params.n_kv_tokens = choose_tokens(e);
-    if ((st = count_pages(e, n_pages, err)) ||
+    if ((st = count_pages(e, n_pages, err)) || (asked && (st = check_room(e, n_pages, err))) ||
         (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
         (st = weft__prefix_create(e->pool, &e->prefix, err)))
         return st;

@@ -1,4 +1,8 @@
 """Tests of weft bench beyond its plain rows: --batched, --profile, --trace, --write, the limits, and the scripts of bench/."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import json
 import os
 import re
@@ -7,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 import xml.etree.ElementTree as ElementTree
 
 from common import EMULATED, SANITIZED, WEFT, leave_out, main, weft
@@ -266,6 +271,63 @@ class Scripts(unittest.TestCase):
                          + [("q3_k", "pp512"), ("iq4_xs", "pp512")])
         for r in record["rows"]:
             self.assertAlmostEqual(r["share"], r["median_ts"] / r["limit_ts"], places=2)
+
+    def serve(self, *args, **replaced):
+        """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""
+        loader = importlib.machinery.SourceFileLoader("bench_serve", "bench/serve")
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_serve", loader))
+        loader.exec_module(module)
+        err = io.StringIO()
+        load = os.path.join(os.path.dirname(WEFT[-1]), "bench_load")
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err), \
+                unittest.mock.patch.multiple(module, **{"ids": module.ids, **replaced}), \
+                unittest.mock.patch.object(sys, "argv", ["serve", WEFT[-1], load, "--llama-server", "", *args]):
+            return module.main(), err.getvalue()
+
+    def serve_results(self, folder):
+        with open(os.path.join(folder, "serve.json")) as file:
+            rows = json.load(file)["rows"]
+        with open(os.path.join(folder, "serve.md")) as file:
+            table = file.read()
+        return rows, table, ElementTree.parse(os.path.join(folder, "serve.svg")).getroot()
+
+    def test_serve(self):
+        with tempfile.TemporaryDirectory() as folder:
+            of = ("--model", "models/alderbrook.gguf", "-t", "1", "-o", folder)
+            status, err = self.serve(*of, "--clients", "1,2", "-n", "200", "-c", "256", "-r", "1", "--only", "streams", "--others", "9",
+                                     ids=lambda rng, n: [300 + rng.randrange(1700) for _ in range(n)])  # it has fewer than the shapes that are measured
+            self.assertEqual(status, 0, err)
+            rows, table, drawing = self.serve_results(folder)
+            self.assertEqual([(r["program"], r["part"], r["clients"], r["rounds"]) for r in rows], [("weft", "streams", 1, 1), ("weft", "streams", 2, 1)])
+            for r in rows:
+                self.assertGreater(min(r["rate"], r["first_ms"]), 0)
+                self.assertLessEqual(r["between_ms"], r["between_p99_ms"])
+                self.assertIn(f"| {r['clients']} streams | weft | {r['rate']:.1f} |", table)
+            svg = "{http://www.w3.org/2000/svg}"
+            texts = [text.text for text in drawing.findall(svg + "text")]
+            self.assertEqual([texts.count(f"{n} streams") for n in (1, 2)], [3, 3])  # speed, time between tokens, time to the first
+            self.assertEqual(len(drawing.findall(svg + "rect")), 1 + 2 + 2 * 3)  # ground, legend, bars
+            # What is measured anew replaces what was measured before, and the rest stays.
+            again = {**rows[1], "rate": 12345.5}
+            self.assertEqual(self.serve(*of, measure=lambda o, model: [again])[0], 0)
+            self.assertEqual(self.serve_results(folder)[0], [rows[0], again])
+
+    def test_serve_check_fails_where_a_bound_is_missed(self):
+        times = dict.fromkeys(("first_ms", "first_p99_ms", "between_ms", "between_p99_ms"), 1)
+        kept = {("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5, "times": 100}, ("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.03}}
+        for n, rate in ((1, 1.1), (4, 2.5), (16, 2.8)):
+            kept.update({("weft", "streams", n): {"rate": 10 * rate, **times}, ("llama.cpp", "streams", n): {"rate": 10, **times}})
+        cases = [({}, "")]
+        cases += [({("weft", "streams", n): {"rate": rate, **times}}, f"{n} streams: {rate / 10:.2f};") for n, rate in ((1, 10.9), (4, 24.8), (16, 27.8))]
+        cases += [({("llama.cpp", "streams", 4): None}, "4 streams: not measured"), ({("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5.1, "times": 98}}, "prefix: 98;"),
+                  ({("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.031}}, "cost: 0.031;"), (dict.fromkeys(kept), "prefix: not measured")]
+        for changed, words in cases:
+            rows = [{"program": program, "part": part, "clients": n, "rounds": 1, **numbers} for (program, part, n), numbers in {**kept, **changed}.items() if numbers]
+            with tempfile.TemporaryDirectory() as folder:
+                for check in ((), ("--check",)):  # without it nothing is held against anything
+                    status, err = self.serve("--model", "unused", "-o", folder, *check, measure=lambda o, model: list(rows))
+                    self.assertEqual((status, err.count("\n")), (int(bool(check and words)), 5 if check and len(rows) == 0 else int(bool(check and words))), err)
+                    self.assertIn(words if check else "", err)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,16 @@ def make_requests():
 class SameAnswer(unittest.TestCase):
     requests = make_requests()
 
+    @classmethod
+    def setUpClass(cls):
+        """The answers that all others are held against: alone, one after the other, in one slot."""
+        alone = real.serve("--ctx", 384, *real.ADAPTERS, "--slots", 1)
+        cls.addClassCleanup(lambda: alone.process.stdout.closed or alone.kill())
+        self = cls()
+        cls.wanted = self.ask_all(alone, 1)
+        real.checked_stop(alone)
+        self.assertGreater(len(set(cls.wanted)), N * 3 // 4)
+
     def ask(self, server, path, body):
         answer = server.post(path, body, timeout=120 * SLOWER)
         self.assertEqual(answer.status, 200, answer.body)
@@ -58,8 +68,8 @@ class SameAnswer(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
             return list(pool.map(lambda r: self.ask(server, *r), self.requests))
 
-    def check(self, what, server, wanted, at_once=16):
-        for i, (got, want) in enumerate(zip(self.ask_all(server, at_once), wanted)):
+    def check(self, what, server, at_once=16):
+        for i, (got, want) in enumerate(zip(self.ask_all(server, at_once), self.wanted)):
             self.assertEqual(got, want, "%s: request %d: %s" % (what, i, self.requests[i]))
 
     def serve(self, *options):
@@ -68,20 +78,16 @@ class SameAnswer(unittest.TestCase):
         return server
 
     def test_same_answer(self):
-        alone = self.serve("--slots", 1)
-        wanted = self.ask_all(alone, 1)
-        real.checked_stop(alone)
-        self.assertGreater(len(set(wanted)), N * 3 // 4)
         for chunk in (16, 512):
             server = self.serve("--chunk", chunk)
-            self.check("chunk %d" % chunk, server, wanted)
+            self.check("chunk %d" % chunk, server)
             before = server.metric("weft_prefix_hit_tokens_total")
             if chunk == 512:
-                self.check("after prefix hits", server, wanted)
+                self.check("after prefix hits", server)
                 self.assertGreater(server.metric("weft_prefix_hit_tokens_total"), before + N)
             real.checked_stop(server)
         few = self.serve("--kv-tokens", 384)
-        self.check("after preemption", few, wanted)
+        self.check("after preemption", few)
         self.assertGreater(few.metric("weft_preempted_total"), 0)
         real.checked_stop(few)
 
@@ -89,18 +95,18 @@ class SameAnswer(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store")
             first = self.serve("--store", store)
-            wanted = self.ask_all(first, 4)
+            self.check("with a store", first, 4)
             for i in OF_OPENINGS:  # once more: what a busy server has not written before its pages were wanted is not on the disk
-                self.assertEqual(self.ask(first, *self.requests[i]), wanted[i])
+                self.assertEqual(self.ask(first, *self.requests[i]), self.wanted[i])
             real.checked_stop(first)
             self.assertTrue([name for name in os.listdir(store) if name.startswith("p-")])
             again = self.serve("--store", store)
             hits = 0
             for i in OF_OPENINGS:  # the first requests of this process, with an adapter and without
-                self.assertEqual(self.ask(again, *self.requests[i]), wanted[i])
+                self.assertEqual(self.ask(again, *self.requests[i]), self.wanted[i])
                 self.assertGreater(again.metric("weft_prefix_hit_tokens_total"), hits)
                 hits = again.metric("weft_prefix_hit_tokens_total")
-            self.check("after a restart", again, wanted, 4)
+            self.check("after a restart", again, 4)
             real.checked_stop(again)
 
 

@@ -234,6 +234,14 @@ static void what_cannot_work_is_refused_by_name(void **state)
         assert_int_equal(weft_engine_new(model, &p, &e, NULL), WEFT_ARGUMENT);
         assert_null(e);
     }
+    p = small();
+    p.n_kv_tokens = (int64_t)1 << 31; /* of 1024 bytes each; mapped only, they would end the program when they are used */
+    weft_error err = {0};
+    assert_int_equal(weft_engine_new(model, &p, &e, &err), WEFT_NO_MEMORY);
+    assert_null(e);
+    static const char *const words[] = {"--kv-tokens", "2147483648", "2199023.3 MB", "are free", "use fewer"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strstr(err.message, words[i])) fail_msg("'%s' does not say '%s'", err.message, words[i]);
     weft_model_close(&model);
 }
 

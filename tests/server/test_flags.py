@@ -1,0 +1,238 @@
+"""What options of `weft serve` do, with the real program: keys, origins, hosts, TLS, and the limits on connections and their times. What is behind
+them is claimed over a scripted model (test_hostile.py, test_clients.py), whose program has options of its own.
+
+usage: test_flags.py build/weft [CLASS ...]"""
+import hashlib
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import real
+from servers import CHAT, EMULATOR, PROGRAM, SLOWER, Answer, request, user
+
+HASHED = "second-key-of-two"
+KEY = {"Authorization": "Bearer first-key-of-two"}
+PAGE, OTHER_PAGE, EVIL_PAGE = ({"Origin": f"https://{name}.example", "Access-Control-Request-Method": "POST"} for name in ("app", "other", "evil"))
+TAKES_S = 15 * SLOWER  # less than what a time is when it is not set: 60 s idle, 30 s slow
+
+
+class Case(unittest.TestCase):
+    options = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = real.serve("--slots", 2, "--ctx", 256, *cls.options)
+
+    @classmethod
+    def tearDownClass(cls):
+        real.checked_stop(cls.server)
+
+    def ask(self, method, path, body=None, headers=None):
+        return self.server.ask(method, path, body, headers)
+
+
+# ---- who may call ----
+
+class Doors(Case):
+    scheme = "http"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        keys = cls.path("keys")
+        with open(keys, "w") as file:
+            file.write(f"# who may call\nfirst-key-of-two\nsha256:{hashlib.sha256(HASHED.encode()).hexdigest()}\n")
+        cls.options = ("--api-key-file", keys, "--cors-origin", PAGE["Origin"], "--cors-origin", OTHER_PAGE["Origin"],
+                       "--allow-host", "ai.example", "--allow-host", "weft.example", *cls.more_options())
+        super().setUpClass()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    @classmethod
+    def more_options(cls):
+        return ()
+
+    def test_who_knows_a_key_of_the_file_may_call(self):
+        self.assertTrue(self.server.address.startswith(self.scheme + "://"), self.server.address)
+        for headers in (KEY, {"X-Api-Key": HASHED}):
+            self.assertEqual(self.ask("GET", "/v1/models", headers=headers).status, 200, headers)
+        for headers in ({}, {"X-Api-Key": "third-key-of-two"}, {"X-Api-Key": "# who may call"}):
+            answer = self.ask("GET", "/v1/models", headers=headers)
+            self.assertEqual((answer.status, answer.json["error"]["code"]), (401, "invalid_api_key"), headers)
+        answer = self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}, KEY)
+        self.assertEqual((answer.status, answer.json["usage"]["completion_tokens"]), (200, 2))
+        self.assertEqual(self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}).status, 401)
+
+    def test_pages_of_the_origins_may_call(self):
+        for page in (PAGE, OTHER_PAGE):
+            answer = self.ask("OPTIONS", CHAT, headers=page)
+            self.assertEqual((answer.status, answer.headers.get("access-control-allow-origin")), (204, page["Origin"]))
+            read = self.ask("GET", "/v1/models", headers={**KEY, **page})
+            self.assertEqual((read.status, read.headers.get("access-control-allow-origin")), (200, page["Origin"]))
+        for method, path in (("OPTIONS", CHAT), ("GET", "/v1/models")):
+            answer = self.ask(method, path, headers={**KEY, **EVIL_PAGE})
+            self.assertEqual(answer.status, 403)
+            self.assertNotIn("access-control-allow-origin", answer.headers)
+            self.assertIn("--cors-origin", answer.json["error"]["message"])
+
+    def test_names_of_this_machine(self):
+        for host in ("ai.example", "weft.example:1234", "localhost"):
+            self.assertEqual(self.ask("GET", "/v1/models", headers={**KEY, "Host": host}).status, 200, host)
+        for host in ("evil.example", "ai.example.evil.example"):
+            answer = self.ask("GET", "/v1/models", headers={**KEY, "Host": host})
+            self.assertEqual(answer.status, 403, host)
+            self.assertIn("--allow-host", answer.json["error"]["message"])
+
+
+class Tls(Doors):
+    """The same over TLS, which the library may have been built without."""
+    scheme = "https"
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            super().setUpClass()
+        except RuntimeError as e:
+            if "was built without it" not in str(e):
+                raise
+            raise unittest.SkipTest(str(e).strip())
+        cls.context = ssl.create_default_context(cafile=cls.path("cert.pem"))
+
+    @classmethod
+    def more_options(cls):
+        cert, key = cls.path("cert.pem"), cls.path("key.pem")
+        try:
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2", "-keyout", key, "-out", cert],
+                           capture_output=True, check=True)
+        except FileNotFoundError:
+            raise unittest.SkipTest("there is no openssl to make a certificate; scripts/setup test installs it")
+        return "--tls-cert", cert, "--tls-key", key
+
+    def ask(self, method, path, body=None, headers=None):
+        c = http.client.HTTPSConnection("localhost", self.server.port, timeout=30 * SLOWER, context=self.context)
+        c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
+        r = c.getresponse()
+        answer = Answer(r.status, {k.lower(): v for k, v in r.getheaders()}, r.read())
+        c.close()
+        return answer
+
+    def test_the_certificate_is_shown(self):
+        with self.context.wrap_socket(self.server.connect(), server_hostname="localhost") as s, open(self.path("cert.pem")) as file:
+            self.assertEqual(s.getpeercert(binary_form=True), ssl.PEM_cert_to_DER_cert(file.read()))
+
+    def test_plain_http_is_not_answered(self):
+        self.assertNotIn(b"HTTP/", self.server.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+        self.assertEqual(self.ask("GET", "/health").status, 200)  # nor did that harm it
+
+    def test_what_is_no_certificate_is_refused(self):
+        cert, key = self.path("cert.pem"), self.path("key.pem")
+        for options, words in ((("--tls-cert", cert), "both a certificate and a key"), (("--tls-key", key), "both a certificate and a key"),
+                               (("--tls-cert", self.path("none.pem"), "--tls-key", key), "none.pem"), (("--tls-cert", key, "--tls-key", key), "PEM")):
+            p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "-1", "--threads", "1", *options], capture_output=True, text=True,
+                               timeout=60 * SLOWER)
+            self.assertEqual(p.returncode, 1, options)
+            self.assertIn(words, p.stderr)
+
+
+# ---- how many, and for how long ----
+
+class Crowd(Case):
+    """Of two addresses each may have two connections (a quarter of four would be one), and both together fill the server."""
+    options = ("--max-connections", 4, "--max-per-ip", 2)
+
+    def comer(self, last):
+        """A connection from 127.0.0.LAST that stays, and the status of its first answer."""
+        s = socket.create_connection(("127.0.0.1", self.server.port), timeout=20 * SLOWER, source_address=(f"127.0.0.{last}", 0))
+        self.addCleanup(s.close)
+        s.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = s.recv(65536)
+        return s, int(answer.split()[1]), answer
+
+    def test_a_server_and_an_address_have_their_limits(self):
+        places = [self.comer(last) for last in (1, 1, 2, 2)]
+        self.assertEqual([status for _, status, _ in places], [200] * 4)
+        s, status, answer = self.comer(3)
+        self.assertEqual((status, b"too many connections" in answer), (503, True), answer)
+        self.assertEqual(s.recv(1), b"")  # it is closed
+        for s, _, _ in places[2:]:
+            s.close()
+        until = time.time() + TAKES_S
+        while (status := self.comer(1)[1]) == 503 and time.time() < until:
+            time.sleep(0.3)  # closed, but not gone yet
+        self.assertEqual(status, 429)
+        while (status := self.comer(3)[1]) != 200 and time.time() < until:
+            time.sleep(0.3)
+        self.assertEqual(status, 200)
+
+    def test_without_options_pages_and_hosts_are_refused_and_keys_are_not_asked_for(self):
+        """What is let in above is let in by the options."""
+        def status(headers):
+            until = time.time() + TAKES_S
+            while (got := self.server.get("/v1/models", headers=headers).status) in (429, 503) and time.time() < until:
+                time.sleep(0.3)
+            return got
+        self.assertEqual([status(headers) for headers in ({}, PAGE, {"Host": "ai.example"})], [200, 403, 403])
+
+
+class Idle(Case):
+    options = ("--idle", 1)
+
+    def ended(self, s):
+        """What still comes, and after how long the server closes."""
+        began, out = time.time(), b""
+        s.settimeout(TAKES_S)
+        try:
+            while more := s.recv(65536):
+                out += more
+        except ConnectionError:
+            pass
+        except TimeoutError:
+            self.fail(f"it is open after {TAKES_S} s; {out}")
+        return out, time.time() - began
+
+    def test_a_connection_that_is_kept_is_closed_when_nothing_comes(self):
+        with self.server.connect() as s:
+            for _ in range(2):  # it is kept: there is a second answer
+                s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200 "))
+            out, took = self.ended(s)
+        self.assertEqual(out, b"")
+        self.assertGreater(took, 0.5)
+
+    def test_who_sends_a_head_byte_by_byte_is_cut(self):
+        with self.server.connect() as s:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
+            began = time.time()
+            with self.assertRaises(OSError):
+                while time.time() - began < TAKES_S:
+                    s.sendall(b"x")
+                    time.sleep(0.1)
+
+
+class Slow(Case):
+    options = ("--slow", 1)
+
+    def test_who_does_not_read_is_cut(self):
+        self.assertEqual(self.server.metric("weft_http_cut_slow_total"), 0)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.server.port))
+            s.sendall(request({"content": "a b c d " * 4700, "with_pieces": True}, "/tokenize"))  # 450 KB: seven seconds
+            self.assertEqual(self.server.wait_metric("weft_http_cut_slow_total", 1, TAKES_S / SLOWER), 1)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False).result
+    for test, why in result.skipped:
+        print(f"SKIP: {test}: {why}")
+    sys.exit(0 if result.wasSuccessful() and not result.skipped else 77 if result.wasSuccessful() else 1)
