@@ -106,9 +106,9 @@ static double token_bytes(const weft_graph *g, uint32_t dtype)
 static int64_t choose_tokens(const weft_engine *e)
 {
     const weft_engine_params *p = &e->params;
+    if (p->n_kv_tokens > 0) return p->n_kv_tokens;
     int64_t wanted = (int64_t)p->n_slots * p->n_ctx;
     double bytes = token_bytes(e->model->graph, p->kv_dtype), room = (double)free_memory() / 2;
-    if (p->n_kv_tokens > 0) return p->n_kv_tokens;
     if (bytes > 0 && room > 0 && bytes * (double)wanted > room) wanted = (int64_t)(room / bytes);
     return wanted < p->n_ctx ? p->n_ctx : wanted;
 }
