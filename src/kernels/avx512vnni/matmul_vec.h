@@ -24,6 +24,30 @@ MM_INLINE vi mm_dot_reg(vi acc, vi w, vi a)
     return _mm512_dpbusd_epi32(acc, w, a);
 }
 
+/* Of every row's byte two words of 16 bits. */
+MM_INLINE vi vi_twice_s8(const uint8_t *p)
+{
+    const vi x = _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
+    return _mm512_mask_blend_epi16(0xAAAAAAAA, x, _mm512_slli_epi32(x, 16));
+}
+MM_INLINE vi vi_twice_u4_low(const uint8_t *p)
+{
+    const vi x = _mm512_and_si512(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)), _mm512_set1_epi32(15));
+    return _mm512_or_si512(x, _mm512_slli_epi32(x, 16));
+}
+
+/* The lowest eight bits of every byte of a times b, a factor for two bytes each. */
+MM_INLINE vi vi_mul_bytes(vi a, vi b)
+{
+    const vi low = _mm512_set1_epi16(0xFF);
+    const vi even = _mm512_mullo_epi16(_mm512_and_si512(a, low), b), odd = _mm512_mullo_epi16(_mm512_andnot_si512(low, a), b);
+    return _mm512_ternarylogic_epi32(low, even, odd, 0xCA); /* low ? even : odd */
+}
+MM_INLINE vi vi_sub8(vi a, vi b)
+{
+    return _mm512_sub_epi8(a, b);
+}
+
 /* x times plus or minus a power of two, both and the result normal numbers; word: mm_powers. */
 MM_INLINE vf vf_times_power(vf x, const void *word)
 {

@@ -30,28 +30,37 @@ MM_INLINE int pair_has_table(int f)
     return mm_is_256(f) || mm_has_min(f);
 }
 
-/* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. */
+/* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. (mm_small_scales: the minimums alone.) */
 MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
 {
+    if (mm_small_scales(f)) {
+        if (mm_has_min(f)) UNROLL for (int i = 0; i < 2; i++) vf_store(to + (2 * i + p) * MM_R, sc->m[i]);
+        return;
+    }
     vf_store(to + p * MM_R, sc->d[0]);
     if (mm_parts(f) == 2) vf_store(to + (2 + p) * MM_R, sc->d[1]);
     else if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc->m[0]);
 }
 
 /* ---- scales without a multiplier ----
- * On some processors additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the
- * product of two scales (mm_powers), a tenth quicker (Zen 4; Intel's cores would lose as much, and multiply: scales are the same on all, so
- * that answers are). The bits are those of the product as long as numbers are far from the ends of their range: of activations that is
- * looked up beforehand, of weights' f16 while they are read, and a tile where it was wrong is done again. */
+ * On Zen 4 additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the product of two
+ * scales (mm_powers), a tenth quicker. Others multiply (Zen 5, with twice the multipliers, would lose 2 to 7 %, Intel's cores a tenth):
+ * scales are the same on all, so that answers are. The bits are those of the product as long as numbers are far from the ends of their
+ * range: of activations that is looked up beforehand, of weights' f16 while they are read, and a tile where it was wrong is done again. */
 
 #define PAIR_LEAST_ACT 0x1p-60f
 #define PAIR_MOST_ACT 0x1p60f
+
+MM_INLINE int pair_is_zen4(void)
+{
+    return __builtin_cpu_is("amdfam19h");
+}
 
 /* For formats whose codes take hardly anything else to take apart: others have no room for additions (Q4_K and IQ4_NL gain nothing, Q5_0
  * loses). Their heads begin with the scales of a step, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && __builtin_cpu_is("amd");
+    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && pair_is_zen4();
 }
 
 /* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
@@ -68,6 +77,26 @@ static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c,
         }
     }
     return !beyond;
+}
+
+/* How a tile goes. What is best where was measured; the bits are the same. */
+enum pair_way {
+    PAIR_PLAIN,
+    PAIR_ADDS, /* scales are added, and found to be in range */
+    /* Half of the rows at a time, which leaves registers for two sums of each 32 products, so that twice as many products are on their
+     * way: where multipliers are two, one chain of sums for each row and panel is no more than what keeps them busy. It reads a pair's
+     * panels twice, so that tiles must be many: then 3 to 5 % (Zen 5; 16 rows of Q8_0 would lose a quarter). */
+    PAIR_DEEP
+};
+
+MM_INLINE int pair_chains(int way)
+{
+    return way == PAIR_DEEP ? 2 : 1;
+}
+
+MM_INLINE int pair_pass_rows(int way)
+{
+    return MM_TILE / pair_chains(way);
 }
 
 /* Scales of n spans of a pair of panels. */
@@ -108,36 +137,44 @@ MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, co
     for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++, table += apart)
         {
-            const vf m0 = vf_load(table + 2 * MM_R), m1 = vf_load(table + 3 * MM_R);
-            UNROLL for (int t = 0; t < n; t++)
+            UNROLL for (int i = 0; i < mm_mins(f); i++)
             {
-                const vf sum = vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
-                acc0[t] = vf_fma(m0, sum, acc0[t]);
-                acc1[t] = vf_fma(m1, sum, acc1[t]);
+                const float *m = table + (mm_by_16(f) ? 2 * i : 2) * MM_R;
+                const vf m0 = vf_load(m), m1 = vf_load(m + MM_R);
+                UNROLL for (int t = 0; t < n; t++)
+                {
+                    const vf sum = vf_word(mm_sum_of(f, a, h, MM_TILE, t0 + t, i));
+                    acc0[t] = vf_fma(m0, sum, acc0[t]);
+                    acc1[t] = vf_fma(m1, sum, acc1[t]);
+                }
+                pair_fence();
             }
-            pair_fence();
         }
     }
 }
 
-/* Half h of a step, rows t0.. of a full tile: adds 32 products to acc. d: of each panel, unless there is a table. */
-MM_INLINE void pair_half(int f, int usual, int h, int t0, const uint8_t *const c[2], const vf d[2], const float *table,
-                         const uint8_t *a, vf acc[2][MM_TILE])
+/* Half h of a step, PAIR_ROWS rows from `row` on of a full tile: adds 32 products to their sums. d: of each panel, unless there is a
+ * table. */
+MM_INLINE void pair_half(int f, int way, int h, int row, const uint8_t *const c[2], const vf d[2], const float *table,
+                         const uint8_t *a, vf *acc0, vf *acc1)
 {
-    vi sum[2][PAIR_ROWS];
+    const int chains = pair_chains(way);
+    vi sum[2][2][PAIR_ROWS]; /* of a chain, a panel, a row */
     UNROLL for (int t = 0; t < PAIR_ROWS; t++)
     {
-        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, 0);
-        sum[0][t] = sum[1][t] = bias ? vi_word(bias) : (vi){0};
+        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, row + t, 0);
+        sum[0][0][t] = sum[0][1][t] = bias ? vi_word(bias) : (vi){0};
+        sum[1][0][t] = sum[1][1][t] = (vi){0};
     }
     UNROLL for (int g = 0; g < 8; g++)
     {
         const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
         UNROLL for (int t = 0; t < PAIR_ROWS; t++)
         {
-            const vi x = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
-            sum[0][t] = mm_dot_reg(sum[0][t], w0, x);
-            sum[1][t] = mm_dot_reg(sum[1][t], w1, x);
+            const vi x = vi_keep(vi_word(a + 64 * (row + t) + 32 * h + 4 * g));
+            vi(*const s)[PAIR_ROWS] = sum[g % chains];
+            s[0][t] = mm_dot_reg(s[0][t], w0, x);
+            s[1][t] = mm_dot_reg(s[1][t], w1, x);
         }
         pair_fence();
     }
@@ -145,32 +182,27 @@ MM_INLINE void pair_half(int f, int usual, int h, int t0, const uint8_t *const c
     {
         UNROLL for (int p = 0; p < 2; p++)
         {
+            const vi all = chains == 2 ? vi_add32(sum[0][p][t], sum[1][p][t]) : sum[0][p][t];
             const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : d[p];
-            acc[p][t0 + t] = pair_add(f, usual, h, t0 + t, sum[p][t], by, table + (2 + p) * MM_R, a, acc[p][t0 + t]);
+            vf *acc = (p ? acc1 : acc0) + t;
+            *acc = pair_add(f, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
         if (pair_has_table(f)) pair_fence(); /* the next row reads it again */
     }
     pair_fence();
 }
 
-/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
- * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. Returns 0, and has put nothing into out,
- * where the scales are not as `usual` says. */
-MM_INLINE int pair_tile(int f, int usual, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
-                        int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
+/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). */
+MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
+                        const uint8_t *a, int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    const int n = pair_pass_rows(way);
     unsigned odd = 0;
     vf acc[2][MM_TILE];
-    if (more) {
-        UNROLL for (int t = 0; t < MM_TILE; t++)
-        {
-            acc[0][t] = vf_load(out + t * ldo);
-            acc[1][t] = vf_load(out + t * ldo + MM_R);
-        }
-    } else {
-        mm_fetch_outputs(out, ldo, MM_TILE, PAIR_OUTS);
-        UNROLL for (int t = 0; t < MM_TILE; t++) acc[0][t] = acc[1][t] = vf_zero();
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        UNROLL for (int p = 0; p < 2; p++) acc[p][t] = more ? vf_load(out + (t0 + t) * ldo + p * MM_R) : vf_zero();
     }
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
@@ -179,7 +211,7 @@ MM_INLINE int pair_tile(int f, int usual, const uint8_t *w, size_t stride, int64
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
-            if (usual) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
+            if (way == PAIR_ADDS) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 vf d[2];
@@ -192,31 +224,44 @@ MM_INLINE int pair_tile(int f, int usual, const uint8_t *w, size_t stride, int64
                         d[p] = sc.d[0];
                     }
                 }
-                UNROLL for (int t = 0; t < MM_TILE; t += PAIR_ROWS) pair_half(f, usual, h, t, c, d, table, a, acc);
+                UNROLL for (int t = 0; t < n; t += PAIR_ROWS)
+                    pair_half(f, way, h, t0 + t, c, d, table, a, acc[0] + t, acc[1] + t);
             }
         }
         if (mm_min_with_span(f))
-            pair_mins(f, 0, MM_TILE, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0],
-                      acc[1]);
+            pair_mins(f, t0, n, table - 2 * steps * PAIR_SCALES, PAIR_SCALES, a - steps * MM_TILE * MM_ROW_STEP, acc[0], acc[1]);
     }
     if (odd) return 0;
-    UNROLL for (int t = 0; t < MM_TILE; t++)
+    UNROLL for (int t = 0; t < n; t++)
     {
-        vf_store(out + t * ldo, acc[0][t]);
-        vf_store(out + t * ldo + MM_R, acc[1][t]);
+        UNROLL for (int p = 0; p < 2; p++) vf_store(out + (t0 + t) * ldo + p * MM_R, acc[p][t]);
     }
     return 1;
 }
 
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
- * were. */
-MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
+ * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. Returns 0, and has put nothing into out,
+ * where the scales are not as `way` wants them. */
+MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
+                        int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
+{
+    const int n = pair_pass_rows(way);
+    if (!more) mm_fetch_outputs(out, ldo, MM_TILE, PAIR_OUTS);
+    if (!pair_pass(f, way, 0, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo)) return 0;
+    if (n < MM_TILE) (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, NULL, 0, NULL, out, ldo);
+    return 1;
+}
+
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles, `many` or not (PAIR_DEEP). Returns how
+ * many outputs that were. */
+MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
     const int64_t n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
     const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
     const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
     const uint8_t *w = b->w;
+    const int is_deep = many && !pair_is_zen4();
     int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
@@ -225,8 +270,11 @@ MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
-            usual = usual && pair_tile(f, 1, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
-            if (!usual) (void)pair_tile(f, 0, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
+            usual = usual && pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
+            if (usual) continue;
+            if (is_deep)
+                (void)pair_tile(f, PAIR_DEEP, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
+            else (void)pair_tile(f, PAIR_PLAIN, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
         }
     }
     return n;

@@ -20,6 +20,8 @@
  * Float part. Per 32 inputs, in order of k: acc = fma(sum, scale_w * scale_a, acc), or with scales by 16
  *  acc = fma(fma(sum1, scale1, sum0 * scale0), scale_a, acc); a minimum is one more fma with the sum of the activations: in formats
  *  of 32 elements behind the products, in those of 256 behind the span, so that a minimum is loaded once for all rows of a tile.
+ *  Where scales by 16 are small integers times d (mm_small_scales), those integers belong to the exact part: 32 products come to
+ *  x = scale0 * sum0 + scale1 * sum1, below 2^24, part = fma(x, scale_a, part), and behind the span acc = fma(part, d, acc).
  *  The sequence depends on nothing but the format, so every number of rows gives the same bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_QUANT_H
 #define WEFT_KERNELS_SIMD_MATMUL_QUANT_H
@@ -34,6 +36,12 @@ enum {
     MM_CHUNK_ROWS = 256, /* rows at most that share the fetching of a panel */
     MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
 };
+
+/* Are scales of 16 inputs integers so small that a code times its scale is one of eight bits? Q2_K: 3 * 15; Q3_K: -124 to 128. */
+MM_INLINE int mm_small_scales(int f)
+{
+    return MM_DOT32 && (f == WEFT_Q2_K || f == WEFT_Q3_K);
+}
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------------- */
 
@@ -113,12 +121,12 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
 /* ---- scales ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct mm_head {
-    vf d[2]; /* 256-element formats: d * 2^-shift for each half */
+    vf d[2]; /* 256-element formats: d * 2^-shift for each half; mm_small_scales: d */
     vf m;    /* -dmin */
 } mm_head;
 
 typedef struct mm_scales {
-    vf d[2]; /* of 32 inputs, or of each 16 */
+    vf d[2]; /* of 32 inputs, or of each 16; mm_small_scales: their integers * 2^-shift */
     vf m[2];
 } mm_scales;
 
@@ -133,9 +141,15 @@ MM_INLINE void mm_load_head(int f, const uint8_t *head, mm_head *o)
 {
     if (!mm_is_256(f)) return;
     vf d = vf_load_f16((const uint16_t *)head);
-    o->d[0] = mm_unshift(f, 0, d);
-    o->d[1] = mm_unshift(f, 1, d);
+    o->d[0] = mm_small_scales(f) ? d : mm_unshift(f, 0, d);
+    o->d[1] = mm_small_scales(f) ? d : mm_unshift(f, 1, d);
     if (mm_has_min(f)) o->m = vf_mul(vf_load_f16((const uint16_t *)(head + 2 * MM_R)), vf_set(-1.0f));
+}
+
+/* The scales of quarter i of half h of step s, a byte for each row, in formats with scales by 16. */
+MM_INLINE const uint8_t *mm_scales_by_16(int f, const uint8_t *head, int64_t s, int h, int i)
+{
+    return head + ((mm_has_min(f) ? 4 : 2) + 2 * (2 * s + h) + i) * MM_R;
 }
 
 /* Scales and minimums of half h of step s. */
@@ -148,14 +162,11 @@ MM_INLINE void mm_load_scales(int f, const uint8_t *head, const mm_head *hd, int
     }
     const uint8_t *sc = head + (mm_has_min(f) ? 4 : 2) * MM_R;
     const int64_t j = 2 * s + h;
-    for (int i = 0; i < 2; i++) {
-        const uint8_t *by_16 = sc + (2 * j + i) * MM_R;
-        if (f == WEFT_Q2_K) {
-            o->d[i] = vf_mul(vf_load_u4_low(by_16), hd->d[h]);
-            o->m[i] = vf_mul(vf_load_u4_high(by_16), hd->m);
-        } else if (mm_by_16(f)) {
-            o->d[i] = vf_mul(vf_load_s8(by_16), hd->d[h]);
-        }
+    for (int i = 0; mm_by_16(f) && i < 2; i++) {
+        const uint8_t *by_16 = mm_scales_by_16(f, head, s, h, i);
+        const vf scale = f == WEFT_Q2_K ? vf_load_u4_low(by_16) : vf_load_s8(by_16);
+        o->d[i] = mm_small_scales(f) ? mm_unshift(f, h, scale) : vf_mul(scale, hd->d[h]);
+        if (f == WEFT_Q2_K) o->m[i] = vf_mul(vf_load_u4_high(by_16), hd->m);
     }
     if (f == WEFT_IQ4_XS) o->d[0] = vf_mul(vf_load_s8(sc + j * MM_R), hd->d[h]);
     if (f == WEFT_Q4_K || f == WEFT_Q5_K) {
@@ -220,8 +231,8 @@ MM_INLINE vi mm_dot_end(int f, vi acc)
     return MM_DOT32 || mm_is_signed(f) ? acc : mm_sum_pairs(acc);
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to acc. Four rows side by side hide the latency of the
- * multipliers. */
+/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to acc (mm_small_scales: the span's part). Four rows side by
+ * side hide the latency of the multipliers. */
 MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w, const mm_scales *sc, const uint8_t *a, vf *acc)
 {
     const int parts = mm_parts(f);
@@ -262,15 +273,22 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
     }
 }
 
-/* All rows of a tile, half h of a step (its part i, where scales are by 16): adds a minimum to acc. */
+/* Minimums of half a step. */
+MM_INLINE int mm_mins(int f)
+{
+    return mm_by_16(f) ? 2 : 1;
+}
+
+/* The word that minimum i of half h is taken times: row t of n_rows. */
+MM_INLINE const uint8_t *mm_sum_of(int f, const uint8_t *a, int h, int n_rows, int t, int i)
+{
+    return mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
+}
+
+/* All rows of a tile, half h of a step: adds its minimum i to acc. */
 MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, vf m, const uint8_t *a, vf *acc)
 {
-    UNROLL for (int t = 0; t < n_rows; t++)
-    {
-        const uint8_t *sum =
-            mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
-        acc[t] = vf_fma(m, vf_word(sum), acc[t]);
-    }
+    UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t, i)), acc[t]);
 }
 
 /* Those of a span whose first step is at a. */
@@ -281,8 +299,7 @@ MM_INLINE void mm_span_mins(int f, int n_rows, const uint8_t *head, const mm_hea
         {
             mm_scales sc;
             mm_load_scales(f, head, hd, s, h, &sc);
-            mm_add_min(f, h, 0, n_rows, sc.m[0], a, acc);
-            if (mm_by_16(f)) mm_add_min(f, h, 1, n_rows, sc.m[1], a, acc);
+            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, n_rows, sc.m[i], a, acc);
         }
     }
 }
@@ -353,12 +370,13 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     const uint8_t *const first = a;
-    vf acc[MM_TILE];
+    vf acc[MM_TILE], part[MM_TILE];
     if (n_rows == MM_TILE) mm_fetch_outputs(out, ldo, n_rows, 1);
     UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         mm_head hd;
         mm_load_head(f, w, &hd);
+        UNROLL for (int t = 0; t < n_rows; t++) part[t] = vf_zero();
         const uint8_t *c = w + mm_head_row(f) * MM_R;
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
         const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n_rows);
@@ -374,8 +392,11 @@ MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, con
             {
                 mm_scales sc;
                 mm_load_scales(f, w, &hd, s, h, &sc);
-                mm_half(f, h, n_rows, c, &sc, a, acc);
+                mm_half(f, h, n_rows, c, &sc, a, mm_small_scales(f) ? part : acc);
             }
+        }
+        if (mm_small_scales(f)) {
+            UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
         }
         if (mm_min_with_span(f)) mm_span_mins(f, n_rows, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
     }
@@ -434,25 +455,19 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
 
-/* Q2_K gains nothing: its minimums by 16 are the limit, not loads. */
-MM_INLINE int mm_in_pairs(int f)
-{
-    return f != WEFT_Q2_K;
-}
-
 /* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
  * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
         const int many = end - c >= WIDE_ENOUGH;                                                                                 \
-        if (!mm_in_pairs(f) || (!many && (mm_has_min(f) || mm_by_16(f)))) return 0;                                              \
-        return many && wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, b, n_out, c, end, out, ldo);       \
+        if (!many && (mm_has_min(f) || mm_by_16(f))) return 0;                                                                   \
+        return many && wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, many, b, n_out, c, end, out, ldo); \
     }
-#define MM_PAIRS(f, name) (mm_in_pairs(f) ? name##_pairs : NULL)
+#define MM_PAIRS(name) name##_pairs
 #else
 #define MM_PAIRS_FN(f, name)
-#define MM_PAIRS(f, name) NULL
+#define MM_PAIRS(name) NULL
 #endif
 
 typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
@@ -543,7 +558,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
                                float *out, int64_t ldo, weft__ahead *ahead)                                                      \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo, ahead);            \
+        mm_run(WEFT_##format, tiles, MM_PAIRS(id), panels, stride, n_out, k, act, m, out, ldo, ahead);                           \
     }                                                                                                                            \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \
