@@ -85,7 +85,7 @@ enum pair_way {
     PAIR_ADDS, /* scales are added, and found to be in range */
     /* Half of the rows at a time, which leaves registers for two sums of each 32 products, so that twice as many products are on their
      * way: where multipliers are two, one chain of sums for each row and panel is no more than what keeps them busy. It reads a pair's
-     * panels twice, so that tiles must be many: then 3 to 5 % (Zen 5; 16 rows of Q8_0 would lose a quarter). */
+     * panels twice. Many rows gain 3 to 5 %, 16 of them Q4_0 alone, 4 % (Zen 5). */
     PAIR_DEEP
 };
 
@@ -239,8 +239,8 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
     return 1;
 }
 
-/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step
- * from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. Returns 0, and has put nothing into out,
+/* A tile of MM_TILE rows, all outputs there, from zero or (`more`) from what is in out. Meanwhile `lines` lines of each panel per step and
+ * pass from `next` on are fetched: the tiles of a chunk share the fetching of the pair that comes next. Returns 0, and has put nothing into out,
  * where the scales are not as `way` wants them. */
 MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t n_spans, const float *table, const uint8_t *a,
                         int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
@@ -248,7 +248,10 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
     const int n = pair_pass_rows(way);
     if (!more) mm_fetch_outputs(out, ldo, MM_TILE, PAIR_OUTS);
     if (!pair_pass(f, way, 0, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo)) return 0;
-    if (n < MM_TILE) (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, NULL, 0, NULL, out, ldo);
+    if (n < MM_TILE) {
+        next += lines * n_spans * mm_steps(f) * 64;
+        (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, NULL, out, ldo);
+    }
     return 1;
 }
 
@@ -257,17 +260,17 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
 MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
-    const int64_t n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
-    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
-    const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    const int is_deep = (many || f == WEFT_Q4_0) && !pair_is_zen4();
+    const int64_t n_steps = b->n_spans * mm_steps(f), tile_steps = n_steps * pair_chains(is_deep ? PAIR_DEEP : PAIR_PLAIN);
+    const int64_t all_steps = (end - c) / MM_TILE * tile_steps, n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
+    const int lines = (int)((n_lines + all_steps - 1) / all_steps);
     const uint8_t *w = b->w;
-    const int is_deep = many && !pair_is_zen4();
     int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
         const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
         if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
-        for (int64_t i = c; i < end; i += MM_TILE, next += lines * n_steps * 64) {
+        for (int64_t i = c; i < end; i += MM_TILE, next += lines * tile_steps * 64) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
             usual = usual && pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
