@@ -99,6 +99,11 @@ MM_INLINE int pair_pass_rows(int way)
     return MM_TILE / pair_chains(way);
 }
 
+MM_INLINE int pair_is_deep(int f, int many)
+{
+    return (many || f == WEFT_Q4_0) && !pair_is_zen4();
+}
+
 /* Scales of n spans of a pair of panels. */
 MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
 {
@@ -250,7 +255,7 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
     if (!pair_pass(f, way, 0, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo)) return 0;
     if (n < MM_TILE) {
         next += lines * n_spans * mm_steps(f) * 64;
-        (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, NULL, out, ldo);
+        (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo);
     }
     return 1;
 }
@@ -260,7 +265,7 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
 MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
-    const int is_deep = (many || f == WEFT_Q4_0) && !pair_is_zen4();
+    const int is_deep = pair_is_deep(f, many);
     const int64_t n_steps = b->n_spans * mm_steps(f), tile_steps = n_steps * pair_chains(is_deep ? PAIR_DEEP : PAIR_PLAIN);
     const int64_t all_steps = (end - c) / MM_TILE * tile_steps, n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
     const int lines = (int)((n_lines + all_steps - 1) / all_steps);

@@ -465,7 +465,18 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
         return many && wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, many, b, n_out, c, end, out, ldo); \
     }
 #define MM_PAIRS(name) name##_pairs
+
+/* How often pair_run goes over a tile's steps. */
+MM_INLINE int mm_passes(int f, int64_t n_rows)
+{
+    return pair_is_deep(f, n_rows >= WIDE_ENOUGH) ? 2 : 1;
+}
 #else
+MM_INLINE int mm_passes(int f, int64_t n_rows)
+{
+    (void)f, (void)n_rows;
+    return 1;
+}
 #define MM_PAIRS_FN(f, name)
 #define MM_PAIRS(name) NULL
 #endif
@@ -491,7 +502,7 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const
     const int64_t taken = together == 1 ? (n_out + MM_R - 1) / MM_R : n_out / (together * MM_R) * together; /* panels */
     const uint8_t *end_of_panels = panels + (size_t)taken * stride;
     int64_t done = 0;
-    if (ahead) mm_spread(ahead, taken / together * ((end - c) / MM_TILE) * n_spans * mm_steps(f));
+    if (ahead) mm_spread(ahead, taken / together * ((end - c) / MM_TILE) * n_spans * mm_steps(f) * mm_passes(f, end - c));
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
         const mm_block b = {.w = panels + s * span_bytes,
