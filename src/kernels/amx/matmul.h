@@ -103,8 +103,7 @@ MM_INLINE void amx_add(int f, int h, const int32_t *sums, const float *scale, co
     {
         const vf x = vf_from_int(vi_load(sums + r * MM_R)), by = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
         acc[r] = vf_fma(x, vf_mul(vf_load(scale), by), acc[r]);
-        if (mm_min_with_products(f))
-            acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * r + h)), acc[r]);
+        if (mm_min_with_products(f)) acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
     }
 }
 

@@ -144,7 +144,8 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
 }
 
 /* As mm_ahead (matmul_quant.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and
- * 8192 bytes take: F16, 1, 2 and 4 rows, 92, 76 and 92 %; BF16, 4 rows, 77 to 94 %, 1 row as long. Zen 4 does not care.) */
+ * 8192 bytes take: F16, 1, 2 and 4 rows, 92, 76 and 92 %; BF16, 4 rows, 77 to 94 %, 1 row as long. On a Zen 4 other distances had gained
+ * F16 nothing.) */
 MM_INLINE int mm_float_ahead(int f, int n_rows)
 {
     return n_rows <= (mm_unit_bytes(f) == 64 ? 5 : 2) ? 2048 : 4096;

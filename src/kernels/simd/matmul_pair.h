@@ -1,10 +1,11 @@
 /* matmul_pair.h: two neighbouring panels at once, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
  *
- * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32
- * registers 16 hold sums of the tile and 8 sums of products; nothing else may push one of them out, as a stored register costs as
- * much as two multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there. So
- * loads stay where they are written (pair_fence), and scales that want more than two registers are made into floats once for all
- * rows, and read where they are used.
+ * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
+ * 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of them out, as a stored register
+ * costs as much as two multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there.
+ * So loads stay where they are written (pair_fence), and scales that want more than two registers are made into floats once for all
+ * rows, and read where they are used. Whoever changes these functions looks at what the compiler made of each format: small changes
+ * turned 8 stored registers of Q4_0 into 50.
  *
  * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of operations on each
  * output are those of mm_tile, so the bits are too. */
@@ -13,7 +14,7 @@
 
 enum {
     PAIR_OUTS = 2 * MM_R,   /* outputs of a pair of panels */
-    PAIR_ROWS = 4,          /* rows side by side: with two panels, 8 sums hide the latency of the multipliers */
+    PAIR_ROWS = 4,          /* rows side by side: with two panels, 8 sums hide the latency of one multiplier */
     PAIR_SCALES = 4 * MM_R, /* floats of half a step: d of both panels; then m of both, or d of their second quarters */
     PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES
 };
@@ -132,7 +133,7 @@ MM_INLINE vf pair_add(int f, int usual, int h, int row, vi sum, vf d, const floa
     const vf scale = usual ? vf_add(vf_times_power(d, powers), vf_times_power(d, powers + 4))
                            : vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h)));
     acc = vf_fma(vf_from_int(sum), scale, acc);
-    return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(a + mm_sum32_at(MM_TILE) + 4 * (2 * row + h)), acc) : acc;
+    return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, MM_TILE, row, 0)), acc) : acc;
 }
 
 /* n rows of a full tile from t0 on: adds the minimums of a span, whose table and first step are at `table` and `a`; those of halves are

@@ -209,6 +209,18 @@ MM_INLINE const uint8_t *mm_bias_of(int f, const uint8_t *a, int h, int n_rows, 
     }
 }
 
+/* Minimums of half a step. */
+MM_INLINE int mm_mins(int f)
+{
+    return mm_by_16(f) ? 2 : 1;
+}
+
+/* The word that minimum i of half h is taken times: row t of n_rows. */
+MM_INLINE const uint8_t *mm_sum_of(int f, const uint8_t *a, int h, int n_rows, int t, int i)
+{
+    return mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
+}
+
 /* acc + products of the four codes per row in w and in the word at a. `fresh`: acc is zero. */
 MM_INLINE vi mm_dot(int f, vi acc, int fresh, vi w, const uint8_t *a)
 {
@@ -268,21 +280,9 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
             acc[r] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[r]);
         }
         if (mm_min_with_products(f)) {
-            acc[r] = vf_fma(sc->m[0], vf_word(a + mm_sum32_at(n_rows) + 4 * (2 * r + h)), acc[r]);
+            acc[r] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h, n_rows, r, 0)), acc[r]);
         }
     }
-}
-
-/* Minimums of half a step. */
-MM_INLINE int mm_mins(int f)
-{
-    return mm_by_16(f) ? 2 : 1;
-}
-
-/* The word that minimum i of half h is taken times: row t of n_rows. */
-MM_INLINE const uint8_t *mm_sum_of(int f, const uint8_t *a, int h, int n_rows, int t, int i)
-{
-    return mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
 }
 
 /* All rows of a tile, half h of a step: adds its minimum i to acc. */
