@@ -5,7 +5,7 @@
 #include "base/check.h"
 
 enum {
-    CHUNK_BYTES = 360 << 10, /* of prepared rows: they stay in the second-level cache while the weights stream past */
+    CHUNK_BYTES = 576 << 10, /* of prepared rows: they stay in the second-level cache while the weights stream past */
     MIN_CHUNK = 32,
     MAX_CHUNK = 256
 };

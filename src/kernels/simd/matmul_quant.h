@@ -455,22 +455,36 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
 
-/* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
- * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). */
-#define MM_PAIRS_FN(f, name)                                                                                                     \
-    static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
-    {                                                                                                                            \
-        const int many = end - c >= WIDE_ENOUGH;                                                                                 \
-        if (!many && (mm_has_min(f) || mm_by_16(f))) return 0;                                                                   \
-        return many && wide_better(f) ? wide_run(f, b, n_out, c, end, out, ldo) : pair_run(f, many, b, n_out, c, end, out, ldo); \
-    }
-#define MM_PAIRS(name) name##_pairs
+MM_INLINE int mm_is_wide(int f, int64_t n_rows)
+{
+    return n_rows >= WIDE_ENOUGH && wide_better(f);
+}
 
-/* How often pair_run goes over a tile's steps. */
+/* How often a tile's steps are gone over, while as often more is asked for. */
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
-    return pair_is_deep(f, n_rows >= WIDE_ENOUGH) ? 2 : 1;
+    return mm_is_wide(f, n_rows) ? MM_TILE / PAIR_ROWS : pair_is_deep(f, n_rows >= WIDE_ENOUGH) ? 2 : 1;
 }
+
+/* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
+ * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). Each way is a function of its own: where they
+ * share one, the compiler stores sums that it has registers for. */
+#define MM_PAIRS_FN(f, name)                                                                                                     \
+    MM_PAIRS_BY(name##_narrow, pair_run(f, end - c >= WIDE_ENOUGH, b, n_out, c, end, out, ldo))                                  \
+    MM_PAIRS_BY(name##_wide, wide_run(f, b, n_out, c, end, out, ldo))                                                            \
+    static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
+    {                                                                                                                            \
+        if (mm_is_wide(f, end - c)) return name##_wide(b, n_out, c, end, out, ldo);                                              \
+        if (end - c < WIDE_ENOUGH && (mm_has_min(f) || mm_by_16(f))) return 0;                                                   \
+        return name##_narrow(b, n_out, c, end, out, ldo);                                                                        \
+    }
+#define MM_PAIRS_BY(name, call)                                                                                                  \
+    static __attribute__((noinline)) int64_t name(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out,          \
+                                                  int64_t ldo)                                                                   \
+    {                                                                                                                            \
+        return call;                                                                                                             \
+    }
+#define MM_PAIRS(name) name##_pairs
 #else
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {

@@ -22,11 +22,12 @@ typedef struct wide_pair {
 } wide_pair;
 
 /* Is this quicker than pair_run, where rows are enough? Of prompts, shares of VPDPBUSD's peak: Q5_1 62 and 59 %, Q5_K 63 and 60, IQ4_XS
- * 69 and 67; but Q4_0 66 and 70 (Zen 4). Of a product, where multipliers are two: Q5_0 75 and 67, Q4_0 74 and 78 (Zen 5). Scales by 16
- * have no other way: Q3_K 77 %, panel by panel 52 (Zen 5). */
+ * 69 and 67; but Q4_0 66 and 70 (Zen 4). Of a product, where multipliers are two: Q5_0 75 and 67, IQ4_NL 74 and 72, Q4_0 74 and 78
+ * (Zen 5). Scales by 16 have no other way: Q3_K 77 %, panel by panel 52 (Zen 5). */
 MM_INLINE int wide_better(int f)
 {
-    return mm_by_16(f) || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_IQ4_XS || (f == WEFT_Q5_0 && !pair_is_zen4());
+    return mm_by_16(f) || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_IQ4_XS ||
+           ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !pair_is_zen4());
 }
 
 /* The integers of 16 scales, twice in the word of each row. */
@@ -138,9 +139,27 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
     }
 }
 
+/* What is fetched meanwhile: `lines` lines of both panels of the pair that comes next for each step and pass, not all of a tile's at once,
+ * as loads wait where all places for lines on their way are taken; and what else is asked for. */
+typedef struct wide_next {
+    const char *at, *stop; /* of the first panel */
+    size_t stride;
+    int lines;
+    weft__ahead *ahead; /* or NULL */
+} wide_next;
+
+MM_INLINE void wide_ask(wide_next *next)
+{
+    for (int l = 0; l < next->lines && next->at < next->stop; l++, next->at += 64) {
+        _mm_prefetch(next->at, _MM_HINT_T1);
+        _mm_prefetch(next->at + next->stride, _MM_HINT_T1);
+    }
+    if (next->ahead) mm_fetch_ahead(next->ahead);
+}
+
 /* A full tile times n steps of a pair: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld apart. */
-MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *a, const float *from, int64_t ld_from, float *to,
-                         int64_t ld)
+MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next, const float *from,
+                         int64_t ld_from, float *to, int64_t ld)
 {
     for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) {
         const uint8_t *c = w->halves[0], *b = a;
@@ -153,6 +172,7 @@ MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *
             const uint8_t *const first = b;
             vf part[2][PAIR_ROWS] = {{{0}}};
             for (int s = 0; s < mm_steps(f); s++, b += MM_TILE * MM_ROW_STEP) {
+                wide_ask(next);
                 UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, mm_small_scales(f) ? part : acc);
             }
             if (mm_small_scales(f)) {
@@ -180,12 +200,14 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
     wide_pair pair;
     _Alignas(64) float sums[MM_CHUNK_ROWS * PAIR_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
-    const int64_t n_tiles = n_parts * ((end - c) / MM_TILE), n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
-    const int64_t lines = (n_lines + n_tiles - 1) / n_tiles;
+    const int64_t n_asks = b->n_spans * mm_steps(f) * ((end - c) / PAIR_ROWS);
+    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
     const uint8_t *w = b->w;
+    wide_next next = {.stride = b->stride, .lines = (int)((n_lines + n_asks - 1) / n_asks), .ahead = b->ahead};
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
-        const char *next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
+        next.at = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
+        next.stop = next.at + n_lines * 64;
         for (int64_t p = 0; p < n_parts; p++) {
             const int64_t first = p * at_once, spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
             const int last = p == n_parts - 1;
@@ -195,13 +217,9 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
             float *sum = sums;
             for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {
                 float *o = out + i * ldo + n;
-                for (int64_t l = 0; l < lines; l++, next += 64) {
-                    _mm_prefetch(next, _MM_HINT_T1);
-                    _mm_prefetch(next + b->stride, _MM_HINT_T1);
-                }
                 if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, PAIR_OUTS);
                 const float *from = p ? sum : b->more ? o : NULL;
-                wide_tile(f, &pair, (int)spans * mm_steps(f), a, from, p ? PAIR_OUTS : ldo, last ? o : sum,
+                wide_tile(f, &pair, (int)spans * mm_steps(f), a, &next, from, p ? PAIR_OUTS : ldo, last ? o : sum,
                           last ? ldo : PAIR_OUTS);
             }
         }
