@@ -38,7 +38,7 @@ help:
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
-	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve'
+	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
 	@echo 'make peers           the same answers as llama.cpp, transformers and PEFT, where they can be installed; ARGS=... go to tests/peers/run'
