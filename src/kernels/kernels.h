@@ -29,6 +29,10 @@ typedef struct weft__act_part {
 
 #define WEFT__ACT_PART 64
 
+/* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1 MB, or hardly more.
+ * Who cuts rows into chunks, and the kernels that cut what they are given, cut alike. */
+#define WEFT__ACT_CHUNK_BYTES (576 << 10)
+
 typedef struct weft__act {
     const char *name;
     int tile; /* prepared rows [i*tile, (i+1)*tile) share lines of a cache: they are best put by one thread, and together */

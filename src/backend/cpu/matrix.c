@@ -4,11 +4,7 @@
 #include "backend/cpu/adapter.h"
 #include "base/check.h"
 
-enum {
-    CHUNK_BYTES = 576 << 10, /* of prepared rows: they stay in the second-level cache while the weights stream past */
-    MIN_CHUNK = 32,
-    MAX_CHUNK = 256
-};
+enum { MIN_CHUNK = 32, MAX_CHUNK = 256 };
 _Static_assert(2 * MAX_CHUNK * WEFT__ACT_PART <= WEFT__CPU_GLU_FLOATS, "a part of the gates of a chunk, whole tiles, fits");
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -127,7 +123,7 @@ void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, 
         int64_t block = in->act[a]->k_block;
         at_once += weft__cpu_round(in->act[a]->bytes(block && block < in->k ? block : in->k, in->tile));
     }
-    int64_t fits = (int64_t)(CHUNK_BYTES / (at_once / (size_t)in->tile + 1));
+    int64_t fits = (int64_t)(WEFT__ACT_CHUNK_BYTES / (at_once / (size_t)in->tile + 1));
     if (fits < MIN_CHUNK) fits = MIN_CHUNK;
     if (fits > MAX_CHUNK) fits = MAX_CHUNK;
     if (fits > max_rows) fits = max_rows > 0 ? max_rows : 1; /* 0: no row will ever be wanted */

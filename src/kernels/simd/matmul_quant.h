@@ -455,6 +455,7 @@ MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
 
+/* Are panels taken apart for so many rows? */
 MM_INLINE int mm_is_wide(int f, int64_t n_rows)
 {
     return n_rows >= WIDE_ENOUGH && wide_better(f);
@@ -499,10 +500,10 @@ typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int6
 typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, float *out,
                            int64_t ldo);
 
-/* Rows whose activations stay in half of a second-level cache of 1 MB, or hardly more, while panels pass by. */
+/* Rows whose activations stay in the second-level cache while panels pass by. */
 MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 {
-    int64_t rows = (576 << 10) / bytes_per_row / MM_TILE * MM_TILE;
+    int64_t rows = WEFT__ACT_CHUNK_BYTES / bytes_per_row / MM_TILE * MM_TILE;
     return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
 }
 

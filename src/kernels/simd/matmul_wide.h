@@ -10,7 +10,7 @@
 
 enum {
     WIDE_STEPS = 8,              /* a multiple of every mm_steps */
-    WIDE_ENOUGH = 3 * MM_TILE,   /* rows that repay it: with fewer, what is fetched comes in too large lumps */
+    WIDE_ENOUGH = 3 * MM_TILE,   /* rows that repay it (measured while what comes next was still fetched in lumps) */
     WIDE_CODES = 8 * 2 * MM_REG, /* bytes of the codes of half a step: registers [8 groups][2 panels] */
     WIDE_HALF = WIDE_CODES + PAIR_SCALES * sizeof(float) /* and behind them its scales */
 };
