@@ -252,13 +252,20 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
                         int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
     const int n = pair_pass_rows(way);
-    if (!more) mm_fetch_outputs(out, ldo, MM_TILE, PAIR_OUTS);
     if (!pair_pass(f, way, 0, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo)) return 0;
     if (n < MM_TILE) {
         next += lines * n_spans * mm_steps(f) * 64;
         (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo);
     }
     return 1;
+}
+
+/* The outputs of the tile behind the one of rows i.. and outputs n..: of the rows below, or of the next pair; of the last, its own. Sums that go
+ * on from what is in them wait for memory where they were not asked for a tile before: other blocks have driven them out. */
+MM_INLINE const float *pair_then(int64_t n_out, int64_t n, int64_t c, int64_t end, int64_t i, const float *out, int64_t ldo)
+{
+    if (i + MM_TILE < end) return out + (i + MM_TILE) * ldo + n;
+    return n + 2 * PAIR_OUTS <= n_out ? out + c * ldo + n + PAIR_OUTS : out + i * ldo + n;
 }
 
 /* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles, `many` or not (PAIR_DEEP). Returns how
@@ -279,6 +286,7 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
         for (int64_t i = c; i < end; i += MM_TILE, next += lines * tile_steps * 64) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
+            mm_fetch_outputs(b->more ? pair_then(n_out, n, c, end, i, out, ldo) : o, ldo, MM_TILE, PAIR_OUTS);
             usual = usual && pair_tile(f, PAIR_ADDS, w, b->stride, b->n_spans, table, a, b->more, next, lines, b->ahead, o, ldo);
             if (usual) continue;
             if (is_deep)

@@ -218,6 +218,7 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
             for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {
                 float *o = out + i * ldo + n;
                 if (p == n_parts - 2 || n_parts == 1) mm_fetch_outputs(o, ldo, MM_TILE, PAIR_OUTS);
+                if (p == 0 && b->more) mm_fetch_outputs(pair_then(n_out, n, c, end, i, out, ldo), ldo, MM_TILE, PAIR_OUTS);
                 const float *from = p ? sum : b->more ? o : NULL;
                 wide_tile(f, &pair, (int)spans * mm_steps(f), a, &next, from, p ? PAIR_OUTS : ldo, last ? o : sum,
                           last ? ldo : PAIR_OUTS);
