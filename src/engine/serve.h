@@ -212,6 +212,9 @@ void weft__serve_clear(serve_request *r);
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__serve_close_pages frees. */
 weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
 void weft__serve_close_pages(weft_engine *e);
+/* Gives one page memory ahead of need, while fewer have it than a prompt and what follows it take in every slot; 0: they do. Done at
+ * the start, and while there is nothing else to do. Engine's thread. */
+int weft__serve_warm_page(weft_engine *e);
 weft__sched_store weft__serve_store(weft_engine *e);
 /* What a prefix is found again by: the model, with isolation the tenant, and what the adapters compute (NULL: none). */
 weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,

@@ -161,7 +161,13 @@ weft_status weft__serve_open_pages(weft_engine *e, weft_error *err)
     e->root = model_key(e->model, e->params.store_dir != NULL);
     for (int32_t i = 0; i < g->n_kv_groups; i++)
         if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
+    while (weft__serve_warm_page(e)) continue;
     return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
+}
+
+int weft__serve_warm_page(weft_engine *e)
+{
+    return weft__kv_pool_warm(e->pool, 2 * e->params.n_slots);
 }
 
 void weft__serve_close_pages(weft_engine *e)

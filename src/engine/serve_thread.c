@@ -176,9 +176,11 @@ void *weft__serve_thread(void *arg)
         tell_all(e);
         if (busy) run(e, plan);
         if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
+        /* Between steps it would take more of their time than it saves: there all threads ask for memory at once. */
+        int warming = !busy && !stopping && weft__serve_warm_page(e);
         pthread_mutex_lock(&e->lock);
         weft__serve_count_keeping(e);
-        if (!busy) wait_for_work(e);
+        if (!busy && !warming) wait_for_work(e);
         stop = e->stop && !e->n_live && !weft__serve_keeping(e) && !e->first_command;
         pthread_mutex_unlock(&e->lock);
     }

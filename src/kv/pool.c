@@ -1,6 +1,9 @@
 /* pool.c: pages of one kind per group, counted references, a free list per group as a stack.
  * Owner: the engine thread. */
 #include "kv/pool.h"
+
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/check.h"
 #include "kv/kv.h"
@@ -129,8 +132,21 @@ int32_t weft__kv_page_take(weft__kv_pool *pool, int group)
     struct weft__kv_group_pool *gp = &pool->groups[group];
     if (gp->n_free == 0 && !(pool->reclaim && pool->reclaim(pool->reclaim_arg, group))) return -1;
     int32_t page = gp->free[--gp->n_free];
+    if (page >= gp->n_used) gp->n_used = page + 1;
+    if (page >= gp->n_warm) gp->n_warm = page + 1;
     gp->count[page] = 1;
     return page;
+}
+
+int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead)
+{
+    for (int g = 0; g < pool->n_groups; g++) {
+        struct weft__kv_group_pool *gp = &pool->groups[g];
+        if (gp->n_warm >= pool->bindings[g].n_pages || gp->n_warm - gp->n_used >= n_ahead) continue;
+        memset(weft__kv_page_data(pool, g, gp->n_warm++), 0, pool->bindings[g].page_bytes); /* what it is already */
+        return 1;
+    }
+    return 0;
 }
 
 void weft__kv_page_retain(weft__kv_pool *pool, int group, int32_t page)

@@ -13,10 +13,11 @@ struct weft__kv_group_pool {
     weft_kv_group spec;
     weft_buffer *buffer;
     int32_t *count; /* references per page */
-    int32_t *free;  /* stack of free pages */
+    int32_t *free;  /* stack of free pages; those that were never taken lie at its bottom, the lowest on top */
     int32_t n_free;
-    void **owner;         /* per page: the tree's node, or NULL */
-    int32_t *next, *prev; /* per page: neighbours in the list of idle pages; -1 at its ends */
+    int32_t n_used, n_warm; /* pages [0, n_used) were taken before; [0, n_warm) are in memory, n_used <= n_warm */
+    void **owner;           /* per page: the tree's node, or NULL */
+    int32_t *next, *prev;   /* per page: neighbours in the list of idle pages; -1 at its ends */
     int32_t idle_head, idle_tail, n_idle;
 };
 

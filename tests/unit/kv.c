@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/alloc.h"
@@ -80,6 +82,48 @@ static void shared_page_lives_until_its_last_owner(void **state)
     weft__kv_pool_destroy(&pool);
 }
 
+/* Does the last byte of the page of group 0 have memory? */
+static int has_memory(const weft__kv_pool *pool, int32_t page)
+{
+    const weft_kv_binding *b = weft__kv_pool_bindings(pool);
+    const uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE),
+                    last = (uintptr_t)b->data + (uintptr_t)(page + 1) * b->page_bytes - 1;
+    unsigned char is_there = 0;
+    assert_int_equal(mincore((void *)(last / size * size), 1, &is_there), 0);
+    return is_there & 1;
+}
+
+static void pages_have_memory_before_they_are_taken(void **state)
+{
+    (void)state;
+    const weft_kv_group group = {
+        .kind = WEFT_KV_FULL, .n_layers = 32, .n_kv_heads = 8, .head_dim_k = 64, .head_dim_v = 64, .page_tokens = 64};
+    weft__kv_pool *pool;
+    int32_t n_pages = 6, page[6];
+    assert_int_equal(weft__kv_pool_create(&group, 1, &n_pages, WEFT_F16, &pool, NULL), WEFT_OK);
+    assert_true(weft__kv_pool_bindings(pool)[0].page_bytes >= 4u << 20); /* larger than a huge page */
+    assert_false(has_memory(pool, 0));
+    assert_int_equal(weft__kv_pool_warm(pool, 0), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(weft__kv_pool_warm(pool, 2), 1);
+    assert_int_equal(weft__kv_pool_warm(pool, 2), 0);
+    assert_true(has_memory(pool, 0) && has_memory(pool, 1) && !has_memory(pool, 2));
+    for (int i = 0; i < 4; i++) page[i] = weft__kv_page_take(pool, 0); /* two more than were ready */
+    weft__kv_page_release(pool, 0, page[0]);
+    page[0] = weft__kv_page_take(pool, 0);
+    assert_int_equal(page[0], 0); /* none that was never taken */
+    assert_int_equal(weft__kv_pool_warm(pool, 1), 1);
+    assert_int_equal(weft__kv_pool_warm(pool, 1), 0);
+    assert_true(has_memory(pool, 4) && !has_memory(pool, 5));
+    memset((char *)weft__kv_pool_bindings(pool)[0].data, 7, weft__kv_pool_bindings(pool)[0].page_bytes * 5);
+    assert_int_equal(weft__kv_pool_warm(pool, 6), 1);
+    assert_int_equal(weft__kv_pool_warm(pool, 6), 0);
+    assert_true(has_memory(pool, 5));
+    for (size_t i = 0; i < weft__kv_pool_bindings(pool)[0].page_bytes * 5; i += 64) /* pages that have memory are not written */
+        assert_int_equal(((char *)weft__kv_pool_bindings(pool)[0].data)[i], 7);
+    for (int i = 0; i < 4; i++) weft__kv_page_release(pool, 0, page[i]);
+    weft__kv_pool_destroy(&pool);
+}
+
 /* A window group with the pages that weft__kv_pages_needed says serves any context, in any steps up to max_rows. */
 static void windows_let_go_of_what_nobody_sees(void **state)
 {
@@ -124,6 +168,7 @@ int main(void)
         cmocka_unit_test(grows_and_returns_pages),
         cmocka_unit_test(exhausted_pool_leaves_the_sequence_as_it_was),
         cmocka_unit_test(shared_page_lives_until_its_last_owner),
+        cmocka_unit_test(pages_have_memory_before_they_are_taken),
         cmocka_unit_test(windows_let_go_of_what_nobody_sees),
         cmocka_unit_test(refuses_other_types),
     };
