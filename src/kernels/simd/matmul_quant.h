@@ -425,31 +425,37 @@ typedef struct mm_block {
     weft__ahead *ahead; /* or NULL */
 } mm_block;
 
-/* Spreads what is asked for ahead over n steps. */
-static inline void mm_spread(weft__ahead *ahead, int64_t n)
+static inline void mm_next_range(weft__ahead *ahead)
 {
-    size_t lines = (size_t)n - 1;
-    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64 + 1; /* it may begin within a line */
-    ahead->lines = n > 0 ? (int)(lines / (size_t)n) : 0;
-    ahead->at = ahead->end = 0;
+    if (ahead->n == 0) {
+        ahead->lines = 0;
+        return;
+    }
+    ahead->at = (uintptr_t)ahead->range->at & ~(uintptr_t)63;
+    ahead->end = (uintptr_t)ahead->range->at + ahead->range->n;
+    ahead->range++;
+    ahead->n--;
 }
 
-/* A step's lines of it. */
+/* A step's lines. (More of them after every few steps cost more.) */
 MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
 {
-    for (int l = 0; l < ahead->lines; l++, ahead->at += 64) {
-        if (ahead->at >= ahead->end) {
-            if (ahead->n == 0) {
-                ahead->lines = 0;
-                return;
-            }
-            ahead->at = (uintptr_t)ahead->range->at & ~(uintptr_t)63;
-            ahead->end = (uintptr_t)ahead->range->at + ahead->range->n;
-            ahead->range++;
-            ahead->n--;
-        }
-        _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
-    }
+    const uintptr_t end = ahead->at + 64 * (uintptr_t)ahead->lines;
+    for (; ahead->at < end; ahead->at += 64) _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
+    if (end >= ahead->end) mm_next_range(ahead);
+}
+
+/* Spreads what is left to be asked for over n_steps, each with lines of one range; where there are hardly more steps than ranges, all of
+ * it comes at once. */
+static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
+{
+    const int64_t even = n_steps - ahead->n - 1; /* the last lines of a range are fewer */
+    size_t lines = ahead->end > ahead->at ? (ahead->end - ahead->at + 63) / 64 : 0;
+    if (n_steps <= 0) return;
+    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64 + 1; /* it may begin within a line */
+    ahead->lines = (int)(even > 0 ? (lines + (size_t)even - 1) / (size_t)even : lines);
+    if (ahead->at >= ahead->end) mm_next_range(ahead);
+    while (even <= 0 && ahead->lines > 0) mm_fetch_ahead(ahead);
 }
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
@@ -544,6 +550,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_R - 1) / MM_R) * stride, m,
                                       ahead && ahead->n && m < ENOUGH ? ahead->range->at : NULL);
+    if (ahead) ahead->at = ahead->end = 0, ahead->lines = 0;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
