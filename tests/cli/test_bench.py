@@ -296,8 +296,10 @@ class Scripts(unittest.TestCase):
             of = ("--model", "models/alderbrook.gguf", "-t", "1", "-o", folder)
             status, err = self.serve(*of, "--clients", "1,2", "-n", "200", "-c", "256", "-r", "1", "--only", "streams", "--others", "9")
             self.assertEqual(status, 0, err)
-            with self.assertRaisesRegex(SystemExit, "^serve: refused, status 400: .*from 0 to 2047"):
-                self.serve(*of, "--clients", "1", "-c", "256", "-r", "1", "--only", "streams", ids=lambda o, rng, n: [2048] * n)
+            for part in ("streams", "prefix", "arrivals", "cost"):
+                with self.subTest(part), self.assertRaisesRegex(SystemExit, "^serve: refused, status 400: .*from 0 to 2047"):
+                    self.serve(*of, "--clients", "1", "-c", "256", "-r", "1", "--only", part, "--seconds", "1", "--rate", "9",
+                               ids=lambda o, rng, n: [2048] * min(n, 16))
             rows, table, drawing = self.serve_results(folder)
             self.assertEqual([(r["program"], r["part"], r["clients"], r["rounds"]) for r in rows], [("weft", "streams", 1, 1), ("weft", "streams", 2, 1)])
             for r in rows:
