@@ -136,9 +136,27 @@ static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
 
 enum { PAUSE_US = CLAIMS_REPEATED(0, 0, 3000) }; /* after a token: of few requests enough are to run side by side */
 
+static int held; /* engines tell of no token; with the lock */
+
+static void hold(int on)
+{
+    pthread_mutex_lock(&lock);
+    held = on;
+    pthread_cond_broadcast(&told);
+    pthread_mutex_unlock(&lock);
+}
+
+static void wait_while_held(void)
+{
+    pthread_mutex_lock(&lock);
+    while (held) pthread_cond_wait(&told, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
 static int on_event(void *arg, const weft_event *e)
 {
     answer *a = arg;
+    if (e->kind == WEFT_EVENT_TOKEN) wait_while_held();
     if (PAUSE_US && e->kind == WEFT_EVENT_TOKEN) usleep(PAUSE_US);
     if (e->kind == WEFT_EVENT_TOKEN && a->n < N_LONG) {
         a->token[a->n] = e->token;
@@ -267,8 +285,11 @@ static void neighbours_change_no_bit(void **state)
         weft_error err = {0};
         weft_engine_stats before = {.size = sizeof before}, after = before;
         weft_engine_get_stats(e, &before);
-        for (int i = 0; i < N; i++)
-            if (submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err)) fail_msg("%s", err.message);
+        weft_status st = WEFT_OK;
+        hold(1); /* until all of them are there, however long this thread has no core */
+        for (int i = 0; i < N && !st; i++) st = submit(e, i % 3, &stacks[i % N_STACKS], round > 0, CONTENTS, &together[i], &err);
+        hold(0);
+        if (st) fail_msg("%s", err.message);
         for (int i = 0; i < N; i++) {
             wait_for(&together[i]);
             if (!same(&alone[i], &together[i])) fail_msg("request %d has another answer beside the others than alone", i);
