@@ -130,8 +130,8 @@ static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_erro
     return WEFT_OK;
 }
 
-/* Pages take memory only as they fill: too many of them would end the program, much later. Where it is not known what is free, it
- * goes on. */
+/* All but a few pages ahead of need (weft__serve_warm_page) take memory only as they fill: too many of them would end the program, much
+ * later. Where it is not known what is free, it goes on. */
 static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
 {
     const weft_graph *g = e->model->graph;
