@@ -290,6 +290,22 @@ static void check_tiny(check *c)
     guarded_free(c, &tiny, "the tiny activations");
 }
 
+/* A row that is multiplied where it lies among m prepared ones has the bits that all together have, and what is written is its own. */
+static void check_rows_among(check *c, const struct product *p, const char *what)
+{
+    const weft__act *act = p->mm->act;
+    if (!p->mm->run_row) return;
+    guarded all = guarded_new(act->bytes(p->k, p->m), 0), out = guarded_new((size_t)p->n * sizeof(float), 0);
+    act->put(p->x, p->k, &(weft__act_part){.k = p->k, .m = p->m, .to = p->k, .n = p->m}, all.p);
+    for (int64_t i = 0; i < p->m; i++) {
+        p->mm->run_row(p->panels, p->stride, p->n, p->k, all.p, i, p->m, (float *)out.p, i % 2 ? p->panels : NULL);
+        if (!check_same_bits((const float *)out.p, p->out + i * p->n, p->n))
+            check_fail(c, "row %d has other bits where it lies: %s", (int)i, what);
+    }
+    guarded_free(c, &all, "the activations");
+    guarded_free(c, &out, "the outputs of one row");
+}
+
 /* Each row alone, and the outputs of all panels but the first, must come out with the same bits. */
 static void check_alone(check *c, const struct product *p, const char *what)
 {
@@ -345,6 +361,7 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
         check_fail(c, "error %.2g where 8 bits are exact: %s", product_error(&p), what);
     }
     check_alone(c, &p, what);
+    check_rows_among(c, &p, what);
     check_take(c, &p, what);
     check_parts(c, &p, what);
     check_parts_apart(c, &p, what);

@@ -124,9 +124,16 @@ const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft
 
 /* ---- A ---- */
 
-/* h of n prepared rows of one adapter; h_rows: whose; next: what is read then, or NULL. */
-static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t k,
-                   int32_t expert, const void *acts, int64_t n, const int32_t *h_rows, int mat, const uint8_t *next)
+/* h of n prepared rows of one adapter, from its A's product with them in th->h; h_rows: whose. */
+static void put_h(weft_program *p, weft__cpu_thread *th, const weft_adapter *a, const weft__cpu_pair *pair, int64_t n,
+                  const int32_t *h_rows, int mat)
+{
+    for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
+}
+
+/* next: what is read then, or NULL. */
+static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k, int32_t expert, const void *acts, int64_t n,
+                     const uint8_t *next)
 {
     const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
     if (next && pair->mm->run_ahead) {
@@ -137,18 +144,24 @@ static void shrink(weft_program *p, weft__cpu_thread *th, const weft_adapter *a,
         fetch(next);
         pair->mm->run(panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
     }
-    for (int64_t i = 0; i < n; i++) a->expand->h_put(th->h + i * pair->rank, pair->rank, weft__cpu_h(p, h_rows[i], mat));
+}
+
+/* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
+static const uint8_t *prepared_as(const weft__cpu_linear *l, const weft__act *form, const weft__cpu_prepared *at)
+{
+    for (int a = 0; a < l->input.n_acts; a++)
+        if (l->input.act[a] == form) return at->acts + at->offset[a];
+    return NULL;
 }
 
 /* n rows, `rows` of the step, in the form that an A reads: those that are prepared already, copies of them, or made here. */
 static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, const weft__act *form,
                              const weft__cpu_prepared *at, const int32_t *rows, int64_t n)
 {
-    int a = 0;
-    while (a < l->input.n_acts && l->input.act[a] != form) a++;
-    if (a < l->input.n_acts && n == at->n) return at->acts + at->offset[a];
+    const uint8_t *prepared = prepared_as(l, form, at);
+    if (prepared && n == at->n) return prepared;
     for (int64_t i = 0; i < n; i++) {
-        if (a < l->input.n_acts) form->take(at->acts + at->offset[a], l->input.k, rows[i] - at->row, at->n, th->taken, i, n);
+        if (prepared) form->take(prepared, l->input.k, rows[i] - at->row, at->n, th->taken, i, n);
         else weft__act_put_row(form, weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->taken);
     }
     return th->taken;
@@ -181,10 +194,16 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
     for (int i = from; i < to; i++) {
         const weft__cpu_pair *pair = &a->pair[l->m[i].id];
         if (pair->rank == 0) continue;
-        if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
-        form = pair->mm->act;
-        shrink(p, th, a, pair, l->input.k, 0, acts, n, rows, i,
-               part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL);
+        const uint8_t *next = part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
+        const uint8_t *among = n == 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
+        if (among) {
+            pair->mm->run_row(pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row, at->n, th->h, next);
+        } else {
+            if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
+            form = pair->mm->act;
+            multiply(th, pair, l->input.k, 0, acts, n, next);
+        }
+        put_h(p, th, a, pair, n, rows, i);
     }
 }
 
@@ -228,7 +247,8 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
     weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->taken);
-    shrink(p, th, a, pair, m->k, expert, th->taken, 1, &row, mat, NULL);
+    multiply(th, pair, m->k, expert, th->taken, 1, NULL);
+    put_h(p, th, a, pair, 1, &row, mat);
 }
 
 /* ---- B ---- */

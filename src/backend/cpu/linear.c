@@ -7,10 +7,9 @@
 #include "backend/cpu/adapter.h"
 
 enum {
-    BLOCK = 128, /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
-    BLOCK_ROWS =
-        256,  /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
-    AHEAD = 4 /* rows for which residuals are fetched in advance */
+    BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
+    BLOCK_ROWS = 64, /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
+    AHEAD = 4        /* rows for which residuals are fetched in advance */
 };
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)

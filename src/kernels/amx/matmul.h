@@ -118,7 +118,7 @@ MM_INLINE void amx_span_mins(int f, const uint8_t *w, const uint8_t *a, vf acc[M
 {
     for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF)
-            mm_add_min(f, h, 0, MM_TILE, vf_load((const float *)(w + AMX_CODES) + MM_R), a, acc);
+            mm_add_min(f, h, 0, MM_TILE, 0, MM_TILE, vf_load((const float *)(w + AMX_CODES) + MM_R), a, acc);
     }
 }
 

@@ -9,7 +9,7 @@
 
 enum {
     TOGETHER = 4, /* rows that share a register of codes */
-    AHEAD = 4096, /* bytes that are asked for early; half of it costs another half per cent of a step with 4 bits */
+    AHEAD = 8192, /* bytes that are asked for early; half of it costs half a per cent of a step with 16 adapters */
     HEAD = 8,     /* of a prepared h: f32 scale, int32 that sums start from */
     REG = 4 * WEFT__EXPAND_ROWS
 };

@@ -243,8 +243,8 @@ MM_INLINE vi mm_dot_end(int f, vi acc)
     return MM_DOT32 || mm_is_signed(f) ? acc : mm_sum_pairs(acc);
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to acc (mm_small_scales: the span's part). Four rows side by
- * side hide the latency of the multipliers. */
+/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to their acc (mm_small_scales: the span's part). Four rows side
+ * by side hide the latency of the multipliers. */
 MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w, const mm_scales *sc, const uint8_t *a, vf *acc)
 {
     const int parts = mm_parts(f);
@@ -274,32 +274,32 @@ MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w
         if (mm_by_16(f)) {
             vf x = vf_mul(vf_from_int(first), sc->d[0]);
             x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1])), sc->d[1], x);
-            acc[r] = vf_fma(x, scale, acc[r]);
+            acc[t] = vf_fma(x, scale, acc[t]);
         } else {
             if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
-            acc[r] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[r]);
+            acc[t] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[t]);
         }
         if (mm_min_with_products(f)) {
-            acc[r] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h, n_rows, r, 0)), acc[r]);
+            acc[t] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h, n_rows, r, 0)), acc[t]);
         }
     }
 }
 
-/* All rows of a tile, half h of a step: adds its minimum i to acc. */
-MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, vf m, const uint8_t *a, vf *acc)
+/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds its minimum i to acc. */
+MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, int t0, int n, vf m, const uint8_t *a, vf *acc)
 {
-    UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t, i)), acc[t]);
+    UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t0 + t, i)), acc[t]);
 }
 
 /* Those of a span whose first step is at a. */
-MM_INLINE void mm_span_mins(int f, int n_rows, const uint8_t *head, const mm_head *hd, const uint8_t *a, vf *acc)
+MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *head, const mm_head *hd, const uint8_t *a, vf *acc)
 {
     for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++)
         {
             mm_scales sc;
             mm_load_scales(f, head, hd, s, h, &sc);
-            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, n_rows, sc.m[i], a, acc);
+            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, n_rows, t0, n, sc.m[i], a, acc);
         }
     }
 }
@@ -340,12 +340,12 @@ static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes,
     return (simd_next){.distance = (size_t)mm_ahead(f, m), .end = UINTPTR_MAX};
 }
 
-MM_INLINE void mm_half(int f, int h, int n_rows, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
+MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_scales *sc, const uint8_t *a, vf *acc)
 {
     vi w[8];
     UNROLL for (int g = 0; g < 8; g++) w[g] = mm_code(f, c, h, g);
-    mm_half_rows(f, h, n_rows, 0, n_rows < 4 ? n_rows : 4, w, sc, a, acc);
-    if (n_rows > 4) mm_half_rows(f, h, n_rows, 4, n_rows - 4, w, sc, a, acc);
+    mm_half_rows(f, h, n_rows, t0, n < 4 ? n : 4, w, sc, a, acc);
+    if (n > 4) mm_half_rows(f, h, n_rows, t0 + 4, n - 4, w, sc, a, acc + 4);
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
@@ -363,44 +363,44 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
         for (int i = 0; i < n_out; i += 16) simd_own(out + i);
 }
 
-/* One panel times one tile of n_rows rows; writes n_out <= MM_R outputs of each. next: how a panel that comes from memory is asked
- * for, and with it the activations that it pushes out; NULL where it does not. */
-MM_INLINE void mm_tile(int f, int n_rows, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out,
-                       float *out, int64_t ldo)
+/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_R outputs of each. next: how a panel that
+ * comes from memory is asked for, and with it the activations that it pushes out; NULL where it does not. */
+MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
+                       const simd_next *next, int n_out, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
     const uint8_t *const first = a;
     vf acc[MM_TILE], part[MM_TILE];
-    if (n_rows == MM_TILE) mm_fetch_outputs(out, ldo, n_rows, 1);
-    UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_zero();
+    if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
+    UNROLL for (int t = 0; t < n; t++) acc[t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
         mm_head hd;
         mm_load_head(f, w, &hd);
-        UNROLL for (int t = 0; t < n_rows; t++) part[t] = vf_zero();
+        UNROLL for (int t = 0; t < n; t++) part[t] = vf_zero();
         const uint8_t *c = w + mm_head_row(f) * MM_R;
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
-        const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n_rows);
+        const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             if (next) {
-                if (mm_is_light(f, n_rows))
-                    mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n_rows * MM_ROW_STEP : first, n_rows);
+                if (mm_is_light(f, n) && n == n_rows)
+                    mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
                 const int lines = (span_bytes / steps + 63) / 64;
-                UNROLL for (int l = 0; l < lines; l += mm_apart(f, n_rows))
+                UNROLL for (int l = 0; l < lines; l += mm_apart(f, n))
                     _mm_prefetch((const char *)ask + (s * lines + l) * 64, _MM_HINT_T1);
             }
             UNROLL for (int h = 0; h < 2; h++)
             {
                 mm_scales sc;
                 mm_load_scales(f, w, &hd, s, h, &sc);
-                mm_half(f, h, n_rows, c, &sc, a, mm_small_scales(f) ? part : acc);
+                mm_half(f, h, n_rows, t0, n, c, &sc, a, mm_small_scales(f) ? part : acc);
             }
         }
         if (mm_small_scales(f)) {
-            UNROLL for (int t = 0; t < n_rows; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
+            UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
         }
-        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
+        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, t0, n, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
     }
-    UNROLL for (int t = 0; t < n_rows; t++)
+    UNROLL for (int t = 0; t < n; t++)
     {
         if (n_out >= MM_R) {
             vf_store(out + t * ldo, acc[t]);
@@ -567,13 +567,29 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     }
 }
 
+/* Row t of a tile of n_rows. */
+typedef void (*mm_row_fn)(int n_rows, int t, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next,
+                          int n_out, float *out);
+
+/* weft__matmul.run_row */
+static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act,
+                              int64_t row, int64_t m, float *out, const uint8_t *then)
+{
+    const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, n_spans = mm_spans(f, k), first = mm_tile_first(row, m);
+    const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_R - 1) / MM_R) * stride, 1, then);
+    const uint8_t *w = panels;
+    for (int64_t n = 0; n < n_out; n += MM_R, w += stride)
+        one(mm_tile_rows(first, m), (int)(row - first), w, n_spans, (const uint8_t *)act + first * row_bytes, &next,
+            n_out - n < MM_R ? (int)(n_out - n) : MM_R, out + n);
+}
+
 /* ---- kernels: what a tier's file expands for each format ------------------------------------------------------------------------ */
 
 #define MM_TILE_FN(f, name, n_rows)                                                                                              \
     static void name##_##n_rows(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out,           \
                                 float *out, int64_t ldo)                                                                         \
     {                                                                                                                            \
-        mm_tile(f, n_rows, w, n_spans, a, next, n_out, out, ldo);                                                                \
+        mm_tile(f, n_rows, 0, n_rows, w, n_spans, a, next, n_out, out, ldo);                                                     \
     }
 
 /* Defines weft__matmul_ID_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
@@ -587,6 +603,16 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
     MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
     MM_PAIRS_FN(WEFT_##format, id)                                                                                               \
+    static void id##_one(int n_rows, int t, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next,          \
+                         int n_out, float *out)                                                                                  \
+    {                                                                                                                            \
+        mm_tile(WEFT_##format, n_rows, t, 1, w, n_spans, a, next, n_out, out, 0);                                                \
+    }                                                                                                                            \
+    static void id##_run_row(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row,          \
+                             int64_t m, float *out, const uint8_t *next)                                                         \
+    {                                                                                                                            \
+        mm_run_row(WEFT_##format, id##_one, panels, stride, n_out, k, act, row, m, out, next);                                   \
+    }                                                                                                                            \
     static void id##_run_ahead(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m,          \
                                float *out, int64_t ldo, weft__ahead *ahead)                                                      \
     {                                                                                                                            \
@@ -612,6 +638,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         .pack = pack_fn,                                                                                                         \
         .run = id##_run,                                                                                                         \
         .run_ahead = MM_DOT32 ? id##_run_ahead : NULL,                                                                           \
+        .run_row = id##_run_row,                                                                                                 \
     };
 
 #endif
