@@ -85,8 +85,8 @@ typedef struct weft__matmul {
      * what the first range begins with, as the panels come to their end: a few KB, whatever n is. NULL: run is all there is. */
     void (*run_ahead)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,
                       int64_t ldo, weft__ahead *ahead);
-    /* The same of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL. NULL: a row
-     * has to be taken out first (weft__act.take). */
+    /* Of one of m prepared rows: out[j] for j < n_out, the bits that run gives it. next: what is read then, or NULL; a kernel without
+     * run_ahead does not ask for it. NULL: a row has to be taken out first (weft__act.take). */
     void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row, int64_t m,
                     float *out, const uint8_t *next);
 } weft__matmul;

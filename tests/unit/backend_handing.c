@@ -1,6 +1,6 @@
 /* backend_handing.c: rows that a step hands on prepared (src/backend/cpu/handing.c) come to the same bits as floats that are prepared
- * later: in every number of rows, with adapters of the same form and of another, and where rows that nobody wants are left out. The same
- * model with its inner tensors as outputs hands nothing on. Nor do gated rows where whole parts (64 outputs) would be less even shares:
+ * later: in every number of rows, with adapters of the same form and of another, of many rows and of one, and where rows that nobody wants
+ * are left out. The same model with its inner tensors as outputs hands nothing on. Nor do gated rows where whole parts (64 outputs) would be less even shares:
  * F is as many as two and three threads share evenly. */
 #include "base/cpu.h"
 #include "waist.h"
@@ -86,10 +86,8 @@ static void pair_adapter(pair *p, uint32_t dtype)
 }
 
 /* Rows of two sequences from position 0 on; n_wanted of them, the last, are wanted. */
-static void run(pair *p, int w, int32_t n, int32_t n_wanted)
+static void rows_of(store *t, int32_t n, int32_t n_wanted)
 {
-    store *t = &p->t[w];
-    float *outputs[] = {p->out[w], p->y, p->h};
     const int32_t first = n - n / 3;
     for (int32_t i = 0; i < n; i++) {
         t->seq[i] = i >= first;
@@ -98,7 +96,13 @@ static void run(pair *p, int w, int32_t n, int32_t n_wanted)
         t->want[i] = i >= n - n_wanted ? WEFT_WANT_LOGITS : 0;
         t->adapter[i] = t->n_adapters && t->seq[i] == 0 ? t->adapter_of[0] : -1;
     }
-    store_run(t, n, n_wanted, outputs);
+}
+
+static void run(pair *p, int w, int32_t n, int32_t n_wanted)
+{
+    float *outputs[] = {p->out[w], p->y, p->h};
+    rows_of(&p->t[w], n, n_wanted);
+    store_run(&p->t[w], n, n_wanted, outputs);
 }
 
 static void compare(pair *p)
@@ -115,6 +119,23 @@ static void compare(pair *p)
     }
 }
 
+/* The first and the last row, which is in another chunk than the first, have copies of the adapter for themselves: multiplied where they lie,
+ * they have the bits of rows that share it. */
+static void alone(pair *p)
+{
+    for (int i = 0; i < 3; i++) pair_adapter(p, WEFT_ADAPTER_AUTO);
+    for (int w = 0; w < 2; w++) {
+        store *t = &p->t[w];
+        float *outputs[] = {p->out[w], p->y, p->h};
+        rows_of(t, ROWS, ROWS);
+        for (int32_t i = 0; i < ROWS; i++) t->adapter[i] = 0;
+        if (w == 0) t->adapter[0] = 1, t->adapter[ROWS - 1] = 2;
+        store_run(t, ROWS, ROWS, outputs);
+    }
+    if (memcmp(p->out[0], p->out[1], (size_t)ROWS * D * sizeof(float)))
+        fail_msg("rows with adapters of their own have other bits");
+}
+
 static void compare_types(int threads, const char *more, int n_handed)
 {
     static const uint32_t types[] = {WEFT_Q4_0, WEFT_Q8_0, WEFT_BF16, WEFT_F16, WEFT_F32};
@@ -128,6 +149,10 @@ static void compare_types(int threads, const char *more, int n_handed)
         compare(&p);
         pair_adapter(&p, WEFT_BF16);
         compare(&p);
+        pair_close(&p);
+        p = (pair){0};
+        pair_open(&p, types[i], options, n_handed);
+        alone(&p);
         pair_close(&p);
     }
 }

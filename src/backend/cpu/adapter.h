@@ -14,7 +14,8 @@
 enum {
     WEFT__CPU_H_MATS = WEFT_LINEAR_MAX, /* matrices of a node that have an h: also an expert's gate, up and down */
     WEFT__CPU_H_BYTES = 64 + 4 * WEFT_ADAPTER_RANK_MAX, /* of one */
-    WEFT__CPU_FEW = 16                                  /* rows of a group that are taken together */
+    WEFT__CPU_FEW = 16,                                 /* rows of a group that are taken together */
+    WEFT__CPU_ASK_ROWS = 64                             /* at most, for which kernels ask for what adapters need (ahead.c) */
 };
 
 /* What an adapter changes about one weight. */

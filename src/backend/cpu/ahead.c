@@ -7,8 +7,6 @@
  * pairs of panels do so, which full tiles of 16 rows or more have. */
 #include "backend/cpu/adapter.h"
 
-enum { MANY = 64 /* rows */ };
-
 /* The next product, or NULL. */
 static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_step *s)
 {
@@ -42,7 +40,7 @@ weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s,
 {
     weft__cpu_ahead *a = &p->threads[thread].ahead;
     int64_t n = weft__cpu_rows(p, s), first, last;
-    if (n > MANY || weft__cpu_groups_of(p, s->rows)->n == 0) return NULL;
+    if (n > WEFT__CPU_ASK_ROWS || weft__cpu_groups_of(p, s->rows)->n == 0) return NULL;
     a->n = a->next = a->n_products = 0;
     a->n_bytes = 0;
     const weft__cpu_step *next = next_linear(p, s);

@@ -195,8 +195,9 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
         const weft__cpu_pair *pair = &a->pair[l->m[i].id];
         if (pair->rank == 0) continue;
         const uint8_t *next = part->split ? first_a(l, groups, (int64_t)g * l->n_mat + i + 1, part->end, part->then) : NULL;
-        const uint8_t *among = n == 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
+        const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
+            if (!pair->mm->run_ahead) fetch(next);
             pair->mm->run_row(pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row, at->n, th->h, next);
         } else {
             if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);

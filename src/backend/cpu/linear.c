@@ -12,6 +12,8 @@ enum {
     AHEAD = 4        /* rows for which residuals are fetched in advance */
 };
 
+_Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_ASK_ROWS, "a block has outputs");
+
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
 {
     const float *x = p->data[l->x] + row * l->input.k;

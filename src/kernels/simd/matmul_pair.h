@@ -198,7 +198,8 @@ MM_INLINE void pair_half(int f, int way, int h, int row, const uint8_t *const c[
     pair_fence();
 }
 
-/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). */
+/* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for `lines` lines of two panels,
+ * from `next` on and `stride` behind it. */
 MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
                         const uint8_t *a, int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
@@ -245,7 +246,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
     return 1;
 }
 
-/* What is fetched of the pair that comes next: every line of its panels once, spread over all passes of all tiles of a chunk. (To ask for
+/* What is fetched of the pair that comes next: every line of its panels once, but for less than a pass's lines behind their end, spread over all passes of all tiles of a chunk. (To ask for
  * some lines twice cost 0.8 % of a step with 16 rows and of a prompt; 16 rows lose as much where some passes ask for nothing.) */
 typedef struct pair_asks {
     const char *next;       /* the first panel */
@@ -297,9 +298,9 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
 {
     _Alignas(64) float table[PAIR_TABLE];
     const int is_deep = pair_is_deep(f, many);
-    const int passes = is_deep ? pair_chains(PAIR_DEEP) : 1; /* of a tile */
+    const int tile_passes = is_deep ? pair_chains(PAIR_DEEP) : 1;
     const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f, MM_R) + 63) / 64;
-    pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * passes);
+    pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);
     const uint8_t *w = b->w;
     int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
     int64_t n = 0;
@@ -307,7 +308,7 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
         int pass = 0;
         asks.next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
         if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
-        for (int64_t i = c; i < end; i += MM_TILE, pass += passes) {
+        for (int64_t i = c; i < end; i += MM_TILE, pass += tile_passes) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;
             mm_fetch_outputs(b->more ? pair_then(n_out, n, c, end, i, out, ldo) : o, ldo, MM_TILE, PAIR_OUTS);

@@ -2,7 +2,8 @@
  *
  * The including file has included its tier's matmul_vec.h, which gives registers (vi, of MM_R rows of four bytes; vf, of MM_R
  * floats) and says by MM_DOT32 how bytes are multiplied. Every function here is inlined with constant format, half and number of
- * rows, so what reads as a decision is none at run time. One tile is one panel of weights by 1 to 8 rows of activations.
+ * rows, so what reads as a decision is none at run time; of one row alone, only its place in its tile is known then. One tile is one
+ * panel of weights by 1 to 8 rows of activations.
  *
  * Integer part. The sum of 32 products (16 where scales are by 16) is exact, in one of three ways:
  *  - MM_DOT32: VPDPBUSD of unsigned codes, int32 throughout. Codes are taken times 2^mm_shift so that the offset of most formats
@@ -364,7 +365,7 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
 }
 
 /* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_R outputs of each. next: how a panel that
- * comes from memory is asked for, and with it the activations that it pushes out; NULL where it does not. */
+ * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not. */
 MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
                        const simd_next *next, int n_out, float *out, int64_t ldo)
 {
