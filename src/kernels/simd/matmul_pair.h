@@ -246,8 +246,9 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
     return 1;
 }
 
-/* What is fetched of the pair that comes next: every line of its panels once, but for less than a pass's lines behind their end, spread over all passes of all tiles of a chunk. (To ask for
- * some lines twice cost 0.8 % of a step with 16 rows and of a prompt; 16 rows lose as much where some passes ask for nothing.) */
+/* What is fetched of the pair that comes next, spread over all passes of all tiles of a chunk: every line of its panels once, but for less
+ * than a pass's lines behind their end. (To ask for some lines twice cost 0.8 % of a step with 16 rows and of a prompt; 16 rows lose as much
+ * where some passes ask for nothing.) */
 typedef struct pair_asks {
     const char *next;       /* the first panel */
     int64_t n_steps;        /* of a pass */
