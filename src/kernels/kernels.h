@@ -29,9 +29,10 @@ typedef struct weft__act_part {
 
 #define WEFT__ACT_PART 64
 
-/* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1 MB, or hardly more.
- * Who cuts rows into chunks, and the kernels that cut what they are given, cut alike. */
+/* Prepared rows of so many bytes, read over and over while panels pass by, stay in half of a second-level cache of 1 MB, or hardly more; and
+ * of 512 KB, which processors without AVX-512 have. Who cuts rows into chunks, and the kernels that cut what they are given, cut alike. */
 #define WEFT__ACT_CHUNK_BYTES (576 << 10)
+#define WEFT__ACT_CHUNK_BYTES_AVX2 (256 << 10)
 
 typedef struct weft__act {
     const char *name;
@@ -43,7 +44,8 @@ typedef struct weft__act {
     void (*put)(const float *x, int64_t ldx, const weft__act_part *part, void *act);
     /* Copies row `row` of m from `act` to row `to_row` of to_m in `to`: the same bytes as if it had been put there. */
     void (*take)(const void *act, int64_t k, int64_t row, int64_t m, void *to, int64_t to_row, int64_t to_m);
-    int64_t k_block; /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
+    int64_t k_block;    /* inputs that products take at a time, for which alone rows need to stay in a cache; 0: all */
+    size_t chunk_bytes; /* of the rows that do; 0: WEFT__ACT_CHUNK_BYTES */
 } weft__act;
 
 /* Prepares row `row` of m, all of it. */

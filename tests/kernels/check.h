@@ -84,5 +84,7 @@ double check_difference(const float *a, const float *b, int64_t n, double floor)
 /* Sum (a-b)^2 / sum b^2; squares below 1e-60 do not count. */
 double check_nmse(const float *a, const float *b, int64_t n);
 int check_same_bits(const float *a, const float *b, int64_t n);
+/* The same, but which NaN it is does not matter (kernels.h): of two, an instruction keeps the one that its form names first. */
+int check_same_answer(const float *a, const float *b, int64_t n);
 
 #endif

@@ -299,7 +299,7 @@ static void check_rows_among(check *c, const struct product *p, const char *what
     act->put(p->x, p->k, &(weft__act_part){.k = p->k, .m = p->m, .to = p->k, .n = p->m}, all.p);
     for (int64_t i = 0; i < p->m; i++) {
         p->mm->run_row(p->panels, p->stride, p->n, p->k, all.p, i, p->m, (float *)out.p, i % 2 ? p->panels : NULL);
-        if (!check_same_bits((const float *)out.p, p->out + i * p->n, p->n))
+        if (!check_same_answer((const float *)out.p, p->out + i * p->n, p->n))
             check_fail(c, "row %d has other bits where it lies: %s", (int)i, what);
     }
     guarded_free(c, &all, "the activations");
@@ -312,7 +312,7 @@ static void check_alone(check *c, const struct product *p, const char *what)
     float *row = weft__alloc_array((size_t)p->n, sizeof *row);
     for (int64_t i = 0; i < p->m; i++) {
         multiply(c, p, p->mm, p->panels, p->stride, p->n, p->x + i * p->k, 1, row);
-        if (!check_same_bits(row, p->out + i * p->n, p->n)) check_fail(c, "row %d has other bits alone: %s", (int)i, what);
+        if (!check_same_answer(row, p->out + i * p->n, p->n)) check_fail(c, "row %d has other bits alone: %s", (int)i, what);
     }
     weft__free(row);
     check_rows_among(c, p, what);
@@ -321,7 +321,7 @@ static void check_alone(check *c, const struct product *p, const char *what)
     float *rest = weft__alloc_array((size_t)(p->m * n), sizeof *rest);
     multiply(c, p, p->mm, p->panels + p->stride, p->stride, n, p->x, p->m, rest);
     for (int64_t i = 0; i < p->m; i++) {
-        if (!check_same_bits(rest + i * n, p->out + i * p->n + skip, n)) check_fail(c, "a range of panels differs: %s", what);
+        if (!check_same_answer(rest + i * n, p->out + i * p->n + skip, n)) check_fail(c, "a range of panels differs: %s", what);
     }
     weft__free(rest);
 }

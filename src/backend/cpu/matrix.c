@@ -119,11 +119,13 @@ void weft__cpu_input_init(weft__cpu_input *in, weft__cpu_matrix **m, int n_mat, 
         in->tile_bytes += weft__cpu_round(in->act[a]->bytes(in->k, in->tile));
     }
     size_t at_once = 0; /* bytes of a tile that are read together */
+    size_t limit = WEFT__ACT_CHUNK_BYTES;
     for (int a = 0; a < in->n_acts; a++) {
-        int64_t block = in->act[a]->k_block;
-        at_once += weft__cpu_round(in->act[a]->bytes(block && block < in->k ? block : in->k, in->tile));
+        const weft__act *act = in->act[a];
+        at_once += weft__cpu_round(act->bytes(act->k_block && act->k_block < in->k ? act->k_block : in->k, in->tile));
+        if (act->chunk_bytes && act->chunk_bytes < limit) limit = act->chunk_bytes;
     }
-    int64_t fits = (int64_t)(WEFT__ACT_CHUNK_BYTES / (at_once / (size_t)in->tile + 1));
+    int64_t fits = (int64_t)(limit / (at_once / (size_t)in->tile + 1));
     if (fits < MIN_CHUNK) fits = MIN_CHUNK;
     if (fits > MAX_CHUNK) fits = MAX_CHUNK;
     if (fits > max_rows) fits = max_rows > 0 ? max_rows : 1; /* 0: no row will ever be wanted */

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_AVX2_MATMUL_H
 #define WEFT_KERNELS_AVX2_MATMUL_H
 
+#define MM_TWO 1
+#define MM_CHUNK_BYTES WEFT__ACT_CHUNK_BYTES_AVX2
 #include "kernels/avx2/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_pack.h"

@@ -7,4 +7,10 @@ static void put(const float *x, int64_t ldx, const weft__act_part *part, void *a
     mm_act8_put(x, ldx, part, act);
 }
 
-const weft__act weft__act_q8_avx2 = {"q8_avx2", MM_TILE, mm_act8_bytes, put, mm_act8_take};
+const weft__act weft__act_q8_avx2 = {.name = "q8_avx2",
+                                     .tile = MM_TILE,
+                                     .bytes = mm_act8_bytes,
+                                     .put = put,
+                                     .take = mm_act8_take,
+                                     .k_block = MM_BLOCK_STEPS * MM_STEP,
+                                     .chunk_bytes = MM_CHUNK_BYTES};

@@ -15,6 +15,10 @@ MM_INLINE vi vi_load(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
 }
+MM_INLINE void vi_store(void *p, vi a)
+{
+    _mm256_storeu_si256((__m256i *)p, a);
+}
 MM_INLINE vi vi_word(const void *p)
 {
     int w;

@@ -12,35 +12,12 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
-enum {
-    PAIR_OUTS = 2 * MM_R,   /* outputs of a pair of panels */
-    PAIR_ROWS = 4,          /* rows side by side: with two panels, 8 sums hide the latency of one multiplier */
-    PAIR_SCALES = 4 * MM_R, /* floats of half a step: d of both panels; then m of both, or d of their second quarters */
-    PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES
-};
-
-/* No load moves across this. */
-MM_INLINE void pair_fence(void)
-{
-    __asm__ volatile("" : : : "memory");
-}
+enum { PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
 
 /* Are scales read from a table of floats? Of the others, d of a half stays in registers. */
 MM_INLINE int pair_has_table(int f)
 {
     return mm_is_256(f) || mm_has_min(f);
-}
-
-/* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. (mm_small_scales: the minimums alone.) */
-MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
-{
-    if (mm_small_scales(f)) {
-        if (mm_has_min(f)) UNROLL for (int i = 0; i < 2; i++) vf_store(to + (2 * i + p) * MM_R, sc->m[i]);
-        return;
-    }
-    vf_store(to + p * MM_R, sc->d[0]);
-    if (mm_parts(f) == 2) vf_store(to + (2 + p) * MM_R, sc->d[1]);
-    else if (mm_has_min(f)) vf_store(to + (2 + p) * MM_R, sc->m[0]);
 }
 
 /* ---- scales without a multiplier ----
@@ -134,29 +111,6 @@ MM_INLINE vf pair_add(int f, int usual, int h, int row, vi sum, vf d, const floa
                            : vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h)));
     acc = vf_fma(vf_from_int(sum), scale, acc);
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, MM_TILE, row, 0)), acc) : acc;
-}
-
-/* n rows of a full tile from t0 on: adds the minimums of a span, whose table and first step are at `table` and `a`; those of halves are
- * `apart` floats from each other. */
-MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, const uint8_t *a, vf *acc0, vf *acc1)
-{
-    for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
-        UNROLL for (int h = 0; h < 2; h++, table += apart)
-        {
-            UNROLL for (int i = 0; i < mm_mins(f); i++)
-            {
-                const float *m = table + (mm_by_16(f) ? 2 * i : 2) * MM_R;
-                const vf m0 = vf_load(m), m1 = vf_load(m + MM_R);
-                UNROLL for (int t = 0; t < n; t++)
-                {
-                    const vf sum = vf_word(mm_sum_of(f, a, h, MM_TILE, t0 + t, i));
-                    acc0[t] = vf_fma(m0, sum, acc0[t]);
-                    acc1[t] = vf_fma(m1, sum, acc1[t]);
-                }
-                pair_fence();
-            }
-        }
-    }
 }
 
 /* Half h of a step, PAIR_ROWS rows from `row` on of a full tile: adds 32 products to their sums. d: of each panel, unless there is a
@@ -283,14 +237,6 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
         (void)pair_pass(f, way, n, w, stride, n_spans, table, a, more, next, lines, ahead, out, ldo);
     }
     return 1;
-}
-
-/* The outputs of the tile behind the one of rows i.. and outputs n..: of the rows below, or of the next pair; of the last, its own. Sums that go
- * on from what is in them wait for memory where they were not asked for a tile before: other blocks have driven them out. */
-MM_INLINE const float *pair_then(int64_t n_out, int64_t n, int64_t c, int64_t end, int64_t i, const float *out, int64_t ldo)
-{
-    if (i + MM_TILE < end) return out + (i + MM_TILE) * ldo + n;
-    return n + 2 * PAIR_OUTS <= n_out ? out + c * ldo + n + PAIR_OUTS : out + i * ldo + n;
 }
 
 /* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles, `many` or not (PAIR_DEEP). Returns how

@@ -33,6 +33,15 @@
 #include "kernels/simd/unroll.h"
 #include "quant/blocks.h"
 
+/* Are two panels multiplied at once? (AVX-512 without VPDPBUSD could, as AVX2 does: nobody has measured it.) */
+#ifndef MM_TWO
+#define MM_TWO MM_DOT32
+#endif
+
+#ifndef MM_CHUNK_BYTES
+#define MM_CHUNK_BYTES WEFT__ACT_CHUNK_BYTES
+#endif
+
 enum {
     MM_CHUNK_ROWS = 256, /* rows at most that share the fetching of a panel */
     MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
@@ -222,19 +231,27 @@ MM_INLINE const uint8_t *mm_sum_of(int f, const uint8_t *a, int h, int n_rows, i
     return mm_by_16(f) ? a + mm_sum16_at(n_rows) + 4 * (4 * t + 2 * h + i) : a + mm_sum32_at(n_rows) + 4 * (2 * t + h);
 }
 
-/* acc + products of the four codes per row in w and in the word at a. `fresh`: acc is zero. */
+#if !MM_DOT32
+/* acc + products of the four codes per row in w and in x. `fresh`: acc is zero. */
+MM_INLINE vi mm_dot_reg(int f, vi acc, int fresh, vi w, vi x)
+{
+    if (mm_is_signed(f)) {
+        const vi pairs = mm_sum_pairs(mm_mul_pairs_signed(w, x));
+        return vi_keep(fresh ? pairs : vi_add32(acc, pairs));
+    }
+    const vi pairs = mm_mul_pairs(w, x);
+    return vi_keep(fresh ? pairs : mm_add16(acc, pairs));
+}
+#endif
+
+/* The same with the word at a. */
 MM_INLINE vi mm_dot(int f, vi acc, int fresh, vi w, const uint8_t *a)
 {
 #if MM_DOT32
     (void)f, (void)fresh;
     return mm_dot_word(acc, w, a);
 #else
-    if (mm_is_signed(f)) {
-        vi x = mm_sum_pairs(mm_mul_pairs_signed(w, vi_word(a)));
-        return vi_keep(fresh ? x : vi_add32(acc, x));
-    }
-    vi x = mm_mul_pairs(w, vi_word(a));
-    return vi_keep(fresh ? x : mm_add16(acc, x));
+    return mm_dot_reg(f, acc, fresh, w, vi_word(a));
 #endif
 }
 
@@ -458,6 +475,9 @@ static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
     if (ahead->at >= ahead->end) mm_next_range(ahead);
     while (even <= 0 && ahead->lines > 0) mm_fetch_ahead(ahead);
 }
+#if MM_TWO
+#include "kernels/simd/matmul_two.h"
+#endif
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_wide.h"
@@ -492,15 +512,26 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
     {                                                                                                                            \
         return call;                                                                                                             \
     }
-#define MM_PAIRS(name) name##_pairs
+#define MM_PAIRS(f, name) name##_pairs
 #else
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
     (void)f, (void)n_rows;
     return 1;
 }
+#if MM_TWO
+#include "kernels/simd/matmul_wide.h"
+
+#define MM_PAIRS_FN(f, name)                                                                                                     \
+    static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
+    {                                                                                                                            \
+        return wide_run(f, b, n_out, c, end, out, ldo);                                                                          \
+    }
+#define MM_PAIRS(f, name) (wide_better(f) ? name##_pairs : NULL)
+#else
 #define MM_PAIRS_FN(f, name)
-#define MM_PAIRS(name) NULL
+#define MM_PAIRS(f, name) NULL
+#endif
 #endif
 
 typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
@@ -510,7 +541,7 @@ typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, 
 /* Rows whose activations stay in the second-level cache while panels pass by. */
 MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
 {
-    int64_t rows = WEFT__ACT_CHUNK_BYTES / bytes_per_row / MM_TILE * MM_TILE;
+    int64_t rows = MM_CHUNK_BYTES / bytes_per_row / MM_TILE * MM_TILE;
     return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
 }
 
@@ -560,8 +591,9 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         const uint8_t *w = panels;
         for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
             const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
-            for (int64_t i = n < paired ? full : c; i < end; i += MM_TILE) {
-                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == c ? &next : NULL, outs,
+            const int64_t first = n < paired ? full : c;
+            for (int64_t i = first; i < end; i += MM_TILE) {
+                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == first ? &next : NULL, outs,
                                               out + i * ldo + n, ldo);
             }
         }
@@ -618,7 +650,7 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
                                float *out, int64_t ldo, weft__ahead *ahead)                                                      \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIRS(id), panels, stride, n_out, k, act, m, out, ldo, ahead);                           \
+        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo, ahead);            \
     }                                                                                                                            \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \

@@ -1,5 +1,5 @@
-/* matmul_wide.h: products with weights that are costly to take apart, where many rows share them, for tiers with VPDPBUSD (words:
- * matmul_quant.h, which includes this).
+/* matmul_wide.h: products with weights that are costly to take apart, where many rows share them (words: matmul_quant.h, which includes
+ * this). What is multiplied how is the including tier's: matmul_wide_dot.h, matmul_wide_bytes.h.
  *
  * Two neighbouring panels are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float scales that stay in
  * the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
@@ -9,9 +9,8 @@
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_H
 
 enum {
-    WIDE_STEPS = 8,              /* a multiple of every mm_steps */
-    WIDE_ENOUGH = 3 * MM_TILE,   /* rows that repay it (measured while what comes next was still fetched in lumps) */
-    WIDE_CODES = 8 * 2 * MM_REG, /* bytes of the codes of half a step: registers [8 groups][2 panels] */
+    WIDE_STEPS = 8,                                      /* a multiple of every mm_steps */
+    WIDE_CODES = 8 * 2 * MM_REG,                         /* bytes of the codes of half a step: registers [8 groups][2 panels] */
     WIDE_HALF = WIDE_CODES + PAIR_SCALES * sizeof(float) /* and behind them its scales */
 };
 
@@ -21,30 +20,11 @@ typedef struct wide_pair {
     _Alignas(64) float d[WIDE_STEPS][2 * MM_R]; /* mm_small_scales: of each span */
 } wide_pair;
 
-/* Is this quicker than pair_run, where rows are enough? Of prompts, shares of VPDPBUSD's peak: Q5_1 62 and 59 %, Q5_K 63 and 60, IQ4_XS
- * 69 and 67; but Q4_0 66 and 70 (Zen 4). Of a product, where multipliers are two: Q5_0 75 and 67, IQ4_NL 74 and 72, Q4_0 74 and 78
- * (Zen 5). Scales by 16 have no other way: Q3_K 77 %, panel by panel 52 (Zen 5). */
-MM_INLINE int wide_better(int f)
-{
-    return mm_by_16(f) || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_IQ4_XS ||
-           ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !pair_is_zen4());
-}
-
-/* The integers of 16 scales, twice in the word of each row. */
-MM_INLINE vi wide_scale(int f, const uint8_t *by_16)
-{
-    return f == WEFT_Q2_K ? vi_twice_u4_low(by_16) : vi_twice_s8(by_16);
-}
-
-/* Codes of eight bits of group g of half h, the integers of whose scales are given (mm_small_scales). */
-MM_INLINE vi wide_code(int f, const uint8_t *c, int h, int g, vi scale)
-{
-    const vi w = mm_code(f, c, h, g);
-    if (!mm_small_scales(f)) return w;
-    if (f == WEFT_Q2_K) return vi_mul_bytes(w, scale);
-    const vi code = vi_and(vi_right(w, mm_shift(f, h)), vi_bytes(7));
-    return vi_xor(vi_mul_bytes(vi_sub8(vi_bytes(4), code), scale), vi_bytes(0x80));
-}
+#if MM_DOT32
+#include "kernels/simd/matmul_wide_dot.h"
+#else
+#include "kernels/simd/matmul_wide_bytes.h"
+#endif
 
 /* Takes n spans of panel i of a pair apart. */
 MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, wide_pair *to)
@@ -68,72 +48,6 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, wide_pai
                         vi_store(half + (2 * g + i) * MM_REG, wide_code(f, c, h, g, scale));
                 }
                 pair_put_scales(f, &sc, i, (float *)(half + WIDE_CODES));
-            }
-        }
-    }
-}
-
-/* How many sums the 32 products of a half are wanted in. */
-MM_INLINE int wide_parts(int f)
-{
-    return mm_small_scales(f) ? 1 : mm_parts(f);
-}
-
-/* Where the sum of a row's products starts. */
-MM_INLINE const uint8_t *wide_bias(int f, const uint8_t *a, int h, int t, int q)
-{
-    if (!mm_small_scales(f)) return mm_bias_of(f, a, h, MM_TILE, t, q);
-    return f == WEFT_Q3_K ? a + mm_bias32_at(MM_TILE) + 4 * (2 * t + h) : NULL;
-}
-
-/* The sums of the products of both quarters: rows t0.. of a full tile, half h of a step. Where they have one scale, the bias is in the
- * first, and they are wanted together: apart, twice as many products are on their way. */
-MM_INLINE void wide_sums(int f, int h, int t0, const uint8_t *w, const uint8_t *a, vi sum[2][2][PAIR_ROWS])
-{
-    UNROLL for (int q = 0; q < 2; q++)
-    {
-        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
-        {
-            const uint8_t *bias = q && wide_parts(f) == 1 ? NULL : wide_bias(f, a, h, t0 + t, q);
-            sum[q][0][t] = sum[q][1][t] = bias ? vi_word(bias) : (vi){0};
-        }
-    }
-    UNROLL for (int i = 0; i < 8; i++)
-    {
-        const int q = i % 2, g = 4 * q + i / 2;
-        const vi w0 = vi_load(w + 2 * g * MM_REG), w1 = vi_load(w + (2 * g + 1) * MM_REG);
-        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
-        {
-            const vi word = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
-            sum[q][0][t] = mm_dot_reg(sum[q][0][t], w0, word);
-            sum[q][1][t] = mm_dot_reg(sum[q][1][t], w1, word);
-        }
-    }
-}
-
-/* Half h of a step: adds 32 products to acc (mm_small_scales: the span's part). */
-MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *a, vf acc[2][PAIR_ROWS])
-{
-    const float *scales = (const float *)(w + WIDE_CODES);
-    vi sum[2][2][PAIR_ROWS]; /* of a quarter, a panel, a row */
-    wide_sums(f, h, t0, w, a, sum);
-    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
-    {
-        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * (t0 + t) + h));
-        UNROLL for (int i = 0; i < 2; i++)
-        {
-            if (wide_parts(f) == 2) {
-                vf x = vf_mul(vf_from_int(sum[0][i][t]), vf_load(scales + i * MM_R));
-                x = vf_fma(vf_from_int(sum[1][i][t]), vf_load(scales + (2 + i) * MM_R), x);
-                acc[i][t] = vf_fma(x, scale, acc[i][t]);
-                continue;
-            }
-            const vi all = vi_add32(sum[0][i][t], sum[1][i][t]);
-            if (mm_small_scales(f)) {
-                const vf x = vf_from_int(all);
-                acc[i][t] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[i][t]) : vf_fma(x, scale, acc[i][t]);
-            } else {
-                acc[i][t] = pair_add(f, 0, h, t0 + t, all, vf_load(scales + i * MM_R), scales + (2 + i) * MM_R, a, acc[i][t]);
             }
         }
     }
