@@ -327,8 +327,9 @@ MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *hea
 /* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes nearly all of the time, lines that
  * come too early meet others that the processor fetches by itself, the more so where activations come from the second level, too
  * (Q4_K with 5,632 inputs: 4096 costs a third); where multiplying takes a part of it, its own prefetching gives up and all must be
- * fetched, from far (512 costs 20 % to half). Fetching weights into the first level helps nowhere. */
-enum { MM_NEAR = 3072, MM_FAR = 8192 };
+ * fetched, from far (512 costs 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice
+ * that (Zen 3), others and more rows neither gain nor lose. */
+enum { MM_NEAR = 3072, MM_FAR = 8192, MM_FARTHER = 16384 };
 
 /* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
  * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
@@ -340,7 +341,7 @@ MM_INLINE int mm_is_light(int f, int64_t n_rows)
 
 MM_INLINE int mm_ahead(int f, int64_t n_rows)
 {
-    return mm_is_light(f, n_rows) ? MM_NEAR : MM_FAR;
+    return mm_is_light(f, n_rows) ? MM_NEAR : MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
 }
 
 /* Lines from one that is fetched to the next. Where the processor's own prefetching keeps up, ours only has to lead it over the ends
