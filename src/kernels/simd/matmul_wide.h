@@ -71,39 +71,49 @@ MM_INLINE void wide_ask(wide_next *next)
     if (next->ahead) mm_fetch_ahead(next->ahead);
 }
 
-/* A full tile times n steps of a pair: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld apart. */
+/* Rows t0.. of a full tile, PAIR_ROWS of them, times n steps of a pair: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld
+ * apart. */
+MM_INLINE void wide_rows(int f, int t0, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next, const float *from,
+                         int64_t ld_from, float *to, int64_t ld)
+{
+    const uint8_t *c = w->halves[0], *b = a;
+    vf acc[2][PAIR_ROWS];
+    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    {
+        UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * ld_from + i * MM_R) : vf_zero();
+    }
+    for (int i = 0; i < n_steps; i += mm_steps(f)) {
+        const uint8_t *const first = b;
+        vf part[2][PAIR_ROWS] = {{{0}}};
+        for (int s = 0; s < mm_steps(f); s++, b += MM_TILE * MM_ROW_STEP) {
+            wide_ask(next);
+            UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, mm_small_scales(f) ? part : acc);
+        }
+        if (mm_small_scales(f)) {
+            UNROLL for (int p = 0; p < 2; p++)
+            {
+                const vf d = vf_load(w->d[i / mm_steps(f)] + p * MM_R);
+                UNROLL for (int t = 0; t < PAIR_ROWS; t++) acc[p][t] = vf_fma(part[p][t], d, acc[p][t]);
+            }
+        }
+        if (mm_min_with_span(f))
+            pair_mins(f, t0, PAIR_ROWS, (const float *)(c - 2 * mm_steps(f) * WIDE_HALF + WIDE_CODES),
+                      WIDE_HALF / (int)sizeof(float), first, acc[0], acc[1]);
+    }
+    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    {
+        UNROLL for (int i = 0; i < 2; i++) vf_store(to + (t0 + t) * ld + i * MM_R, acc[i][t]);
+    }
+}
+
+/* The same for all rows of the tile. */
 MM_INLINE void wide_tile(int f, const wide_pair *w, int n_steps, const uint8_t *a, wide_next *next, const float *from,
                          int64_t ld_from, float *to, int64_t ld)
 {
-    for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) {
-        const uint8_t *c = w->halves[0], *b = a;
-        vf acc[2][PAIR_ROWS];
-        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
-        {
-            UNROLL for (int i = 0; i < 2; i++) acc[i][t] = from ? vf_load(from + (t0 + t) * ld_from + i * MM_R) : vf_zero();
-        }
-        for (int i = 0; i < n_steps; i += mm_steps(f)) {
-            const uint8_t *const first = b;
-            vf part[2][PAIR_ROWS] = {{{0}}};
-            for (int s = 0; s < mm_steps(f); s++, b += MM_TILE * MM_ROW_STEP) {
-                wide_ask(next);
-                UNROLL for (int h = 0; h < 2; h++, c += WIDE_HALF) wide_half(f, h, t0, c, b, mm_small_scales(f) ? part : acc);
-            }
-            if (mm_small_scales(f)) {
-                UNROLL for (int p = 0; p < 2; p++)
-                {
-                    const vf d = vf_load(w->d[i / mm_steps(f)] + p * MM_R);
-                    UNROLL for (int t = 0; t < PAIR_ROWS; t++) acc[p][t] = vf_fma(part[p][t], d, acc[p][t]);
-                }
-            }
-            if (mm_min_with_span(f))
-                pair_mins(f, t0, PAIR_ROWS, (const float *)(c - 2 * mm_steps(f) * WIDE_HALF + WIDE_CODES),
-                          WIDE_HALF / (int)sizeof(float), first, acc[0], acc[1]);
-        }
-        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
-        {
-            UNROLL for (int i = 0; i < 2; i++) vf_store(to + (t0 + t) * ld + i * MM_R, acc[i][t]);
-        }
+    if (wide_is_unrolled(f)) {
+        UNROLL for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
+    } else {
+        for (int t0 = 0; t0 < MM_TILE; t0 += PAIR_ROWS) wide_rows(f, t0, w, n_steps, a, next, from, ld_from, to, ld);
     }
 }
 

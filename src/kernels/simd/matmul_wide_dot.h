@@ -14,6 +14,12 @@ MM_INLINE int wide_better(int f)
            ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !pair_is_zen4());
 }
 
+MM_INLINE int wide_is_unrolled(int f)
+{
+    (void)f;
+    return 0;
+}
+
 /* The integers of 16 scales, twice in the word of each row. */
 MM_INLINE vi wide_scale(int f, const uint8_t *by_16)
 {
