@@ -5,8 +5,9 @@
  * at rank 16.) Then, rank by rank:
  *   F32 and BF16: [rank][16]    8 bits: signed codes [rank][16]
  *   4 bits: [ranks / 2][16] bytes, the even rank's code in the low nibble, both 8 too large
- * or, for VPDPBUSD, in registers of 64 bytes, whose byte 4 * r + j is that of output r:
- *   8 bits: [ranks / 4], rank 4 * g + j, codes 128 too large    4 bits: [ranks / 8], rank 8 * g + j low, 8 * g + 4 + j high
+ * or, for dot products of bytes (expand_dot.h), in registers of 64 bytes, whose byte 4 * r + j is that of output r:
+ *   8 bits: [ranks / 4], rank 4 * g + j, for VPDPBUSD codes 128 too large
+ *   4 bits: [ranks / 8], rank 8 * g + j low, 8 * g + 4 + j high, codes 8 too large
  * Missing ranks are codes of zero. */
 #ifndef WEFT_KERNELS_SIMD_EXPAND_LAYOUT_H
 #define WEFT_KERNELS_SIMD_EXPAND_LAYOUT_H
