@@ -163,16 +163,17 @@ static void test_same_bits(void **state)
     for (int threads = 1; threads <= 3; threads++) compare_types(threads, "", 2);
 }
 
-/* Whose tiles and forms are others. */
+/* Whose tiles and forms are others; what is left of this processor by several names, once. */
 static void test_same_bits_of_lower_tiers(void **state)
 {
     static const char *const tiers[] = {"ref", "avx2", "avx512", "avx512vnni"};
+    uint32_t found, before = 0;
     (void)state;
-    for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++) {
+    for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++, before = found) {
         char option[32];
-        uint32_t found;
         snprintf(option, sizeof option, ",cpu=%s", tiers[i]);
-        if (weft__cpu_tiers_for(tiers[i], &found, NULL) == WEFT_OK) compare_types(2, option, 2);
+        assert_int_equal(weft__cpu_tiers_for(tiers[i], &found, NULL), WEFT_OK);
+        if (found != before && found != weft__cpu_tiers()) compare_types(2, option, 2);
     }
 }
 
