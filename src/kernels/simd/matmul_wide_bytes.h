@@ -4,8 +4,8 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 
-/* Is this quicker than panel by panel, from two tiles on? Of 64 rows, on Zen 3: Q5_0 and Q6_K by a fifth, Q4_0 by 15 %, Q8_0 by 6; of 16, Q4_0 by 8 and Q8_0
- * hardly. Q2_K, whose scales and minimums take as long as its products, gains 3 % and loses 4. */
+/* Is this quicker than panel by panel, from two tiles on? Of 64 rows, on Zen 3: Q5_0 and Q6_K by a fifth, Q4_0 by a tenth, Q8_0 by 6 %; of
+ * 16, Q4_0 by 8 % and Q8_0 hardly. Q2_K, whose scales and minimums take as long as its products, gains 3 % and loses 4. */
 MM_INLINE int wide_better(int f)
 {
     return f != WEFT_Q2_K;
