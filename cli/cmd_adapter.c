@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "adapter_train.h"
 #include "base/json.h"
@@ -105,9 +106,10 @@ static int convert_command(int argc, char **argv)
     const command_spec spec = {
         "adapter convert",
         "IN OUT --base MODEL",
-        "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. Nothing is lost: what is\n"
-        "read back has the same id. llama.cpp reads the files too, but for DoRA and scales of single matrices. OUT may be an older\n"
-        "adapter, never IN, MODEL or another GGUF file.",
+        "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. What is read back has the\n"
+        "same id; only a folder has no place for the mark of the base that an adapter was trained on, and fits every model of the\n"
+        "same shapes. llama.cpp reads the files too, but for DoRA and scales of single matrices. OUT may be an older adapter, never\n"
+        "IN, MODEL or another GGUF file.",
         "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
         options,
         2,
@@ -241,6 +243,7 @@ static int merge_command(int argc, char **argv)
         2,
         2};
     weft_error err = {0};
+    struct stat base;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (o.adapters.n == 0) return merge_usage("--adapter is missing");
@@ -249,6 +252,8 @@ static int merge_command(int argc, char **argv)
     int dare = o.method && !strcmp(o.method, "dare"), ties = o.method && !strcmp(o.method, "ties");
     if (density && !dare && !ties) return merge_usage("--density is for --method ties and dare; leave it out");
     if (seed && !dare) return merge_usage("--seed is for --method dare; leave it out");
+    if (!o.method && !stat(argv[first], &base) && S_ISDIR(base.st_mode))
+        return merge_usage("BASE is a folder; make a GGUF file of it first: weft convert FOLDER FILE.gguf");
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;

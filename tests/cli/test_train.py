@@ -267,6 +267,8 @@ class Adapters(Training):
         merged = self.path("owl.gguf")
         p = weft("adapter", "merge", self.model, merged, "--adapter", "owl=" + self.path("owl/adapter.gguf"))
         self.assertEqual(p.returncode, 0, p.stderr)
+        refused = weft("adapter", "merge", self.path("owl"), self.path("no.gguf"), "--adapter", "owl=" + self.path("owl/adapter.gguf"))
+        self.assertEqual((refused.returncode, b"weft convert" in refused.stderr), (2, True), refused.stderr)
         base, owl = (json.loads(weft("compare", m, "Who sat by the duck?", "-n", "8", "--temp", "0", "--json").stdout)[0]["text"] for m in (self.model, merged))
         self.assertEqual(owl, "The owl!")
         self.assertNotEqual(base, owl)
