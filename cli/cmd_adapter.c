@@ -252,9 +252,9 @@ static int merge_command(int argc, char **argv)
     int dare = o.method && !strcmp(o.method, "dare"), ties = o.method && !strcmp(o.method, "ties");
     if (density && !dare && !ties) return merge_usage("--density is for --method ties and dare; leave it out");
     if (seed && !dare) return merge_usage("--seed is for --method dare; leave it out");
+    if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!o.method && !stat(argv[first], &base) && S_ISDIR(base.st_mode))
         return merge_usage("BASE is a folder; make a GGUF file of it first: weft convert FOLDER FILE.gguf");
-    if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;
 }
