@@ -46,10 +46,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
         alone = real.serve("--slots", 1)
+        began = time.time()
         wanted = [ask(alone, i) for i in range(len(PROMPTS))]
+        answer = (time.time() - began) / len(PROMPTS)
         real.checked_stop(alone)
         saved, n_half, n_restored, n_read, k = set(), 0, 0, 0, -1
-        within = 3 if EMULATOR else 0.3  # seconds in which a kill comes; more on machines that are too slow to write by then
+        # Seconds in which a kill comes: a few answers' time, more on machines that are too slow to write by then.
+        within = most = max(3 if EMULATOR else 0.3, 3 * answer)
         while k + 1 < TIMES or (n_half < LEAST_HALF and k + 1 < TIMES + 30):
             k += 1
             server = real.serve("--store", store, "--slots", 4)
@@ -62,7 +65,7 @@ def main():
                 t.join()
             half = any(name.startswith("t-") for name in os.listdir(store))
             n_half += half
-            within = within if n_half else min(1.1 * within, 5)
+            within = within if n_half else min(1.1 * within, max(5, most))
             if k >= TIMES and not half:
                 continue
             server = real.serve("--store", store, "--slots", 4)
