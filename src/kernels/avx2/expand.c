@@ -21,7 +21,7 @@ static int32_t dot_codes(const float *h, int64_t rank, double inverse, uint8_t *
     return _mm_cvtsi128_si32(_mm_hadd_epi32(sum, sum));
 }
 
-EX_KERNEL(F32, f32, avx2, AVX2)
-EX_KERNEL(BF16, bf16, avx2, AVX2)
-DOT_KERNEL(Q8_0, q8_0, avx2, AVX2)
-DOT_KERNEL(Q4_0, q4_0, avx2, AVX2)
+EX_KERNEL(ex, F32, f32, avx2, AVX2)
+EX_KERNEL(ex, BF16, bf16, avx2, AVX2)
+EX_KERNEL(dot, Q8_0, q8_0, avx2, AVX2)
+EX_KERNEL(dot, Q4_0, q4_0, avx2, AVX2)

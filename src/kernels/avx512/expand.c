@@ -4,7 +4,7 @@
 #include "kernels/list.h"
 #include "kernels/simd/expand.h"
 
-EX_KERNEL(F32, f32, avx512, AVX512)
-EX_KERNEL(BF16, bf16, avx512, AVX512)
-EX_KERNEL(Q8_0, q8_0, avx512, AVX512)
-EX_KERNEL(Q4_0, q4_0, avx512, AVX512)
+EX_KERNEL(ex, F32, f32, avx512, AVX512)
+EX_KERNEL(ex, BF16, bf16, avx512, AVX512)
+EX_KERNEL(ex, Q8_0, q8_0, avx512, AVX512)
+EX_KERNEL(ex, Q4_0, q4_0, avx512, AVX512)

@@ -18,5 +18,5 @@ static int32_t dot_codes(const float *h, int64_t rank, double inverse, uint8_t *
     return _mm_cvtsi128_si32(_mm_hadd_epi32(half, half));
 }
 
-DOT_KERNEL(Q8_0, q8_0, avx512vnni, AVX512VNNI)
-DOT_KERNEL(Q4_0, q4_0, avx512vnni, AVX512VNNI)
+EX_KERNEL(dot, Q8_0, q8_0, avx512vnni, AVX512VNNI)
+EX_KERNEL(dot, Q4_0, q4_0, avx512vnni, AVX512VNNI)

@@ -24,10 +24,12 @@ static float scale_of(uint32_t f, const uint8_t *panel, int r)
     return f == WEFT_F32 || f == WEFT_BF16 ? 1 : ex_scale(panel, r);
 }
 
-static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y)
+static void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,
+                   const void *next)
 {
+    (void)next;
     for (int64_t j = 0; j < n_out; j++) {
-        const uint8_t *p = panel + (size_t)(j / WEFT__EXPAND_ROWS) * ex_panel_bytes(f, rank);
+        const uint8_t *p = (const uint8_t *)panels + (size_t)(j / WEFT__EXPAND_ROWS) * ex_panel_bytes(f, rank);
         int r = (int)(j % WEFT__EXPAND_ROWS);
         for (int t = 0; t < m; t++) {
             const float *x = h[t];
@@ -38,29 +40,7 @@ static void add(uint32_t f, const uint8_t *panel, int64_t n_out, int64_t rank, c
     }
 }
 
-#define EXPAND(type, id)                                                                                                         \
-    static size_t id##_bytes(int64_t rank)                                                                                       \
-    {                                                                                                                            \
-        return ex_panel_bytes(WEFT_##type, rank);                                                                                \
-    }                                                                                                                            \
-    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
-    {                                                                                                                            \
-        ex_pack(WEFT_##type, b, ldb, factor, n_rows, rank, panel);                                                               \
-    }                                                                                                                            \
-    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
-    {                                                                                                                            \
-        ex_h_put(WEFT_##type, h, rank, to);                                                                                      \
-    }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
-                         const void *next)                                                                                       \
-    {                                                                                                                            \
-        (void)next;                                                                                                              \
-        add(WEFT_##type, panels, n_out, rank, h, m, y);                                                                          \
-    }                                                                                                                            \
-    const weft__expand weft__expand_##id##_ref = {"expand_" #id "_ref", WEFT_##type, WEFT__TIER_REF, id##_bytes, id##_pack,      \
-                                                  ex_h_bytes,           id##_put,    id##_run};
-
-EXPAND(F32, f32)
-EXPAND(BF16, bf16)
-EXPAND(Q8_0, q8_0)
-EXPAND(Q4_0, q4_0)
+EX_KERNEL(ex, F32, f32, ref, REF)
+EX_KERNEL(ex, BF16, bf16, ref, REF)
+EX_KERNEL(ex, Q8_0, q8_0, ref, REF)
+EX_KERNEL(ex, Q4_0, q4_0, ref, REF)

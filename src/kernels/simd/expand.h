@@ -84,26 +84,4 @@ MM_INLINE void ex_run(uint32_t f, const void *panels, int64_t n_out, int64_t ran
     }
 }
 
-/* Defines weft__expand_ID_TIER. */
-#define EX_KERNEL(format, id, tier_name, TIER)                                                                                   \
-    static size_t id##_bytes(int64_t rank)                                                                                       \
-    {                                                                                                                            \
-        return ex_panel_bytes(WEFT_##format, rank);                                                                              \
-    }                                                                                                                            \
-    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
-    {                                                                                                                            \
-        ex_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                             \
-    }                                                                                                                            \
-    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
-    {                                                                                                                            \
-        ex_h_put(WEFT_##format, h, rank, to);                                                                                    \
-    }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
-                         const void *next)                                                                                       \
-    {                                                                                                                            \
-        ex_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                               \
-    }                                                                                                                            \
-    const weft__expand weft__expand_##id##_##tier_name = {                                                                       \
-        "expand_" #id "_" #tier_name, WEFT_##format, WEFT__TIER_##TIER, id##_bytes, id##_pack, ex_h_bytes, id##_put, id##_run};
-
 #endif

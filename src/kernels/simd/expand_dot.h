@@ -176,26 +176,4 @@ MM_INLINE void dot_run(uint32_t f, const void *panels, int64_t n_out, int64_t ra
     }
 }
 
-/* Defines weft__expand_ID_TIER. */
-#define DOT_KERNEL(format, id, tier_name, TIER)                                                                                  \
-    static size_t id##_bytes(int64_t rank)                                                                                       \
-    {                                                                                                                            \
-        return dot_panel_bytes(WEFT_##format, rank);                                                                             \
-    }                                                                                                                            \
-    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
-    {                                                                                                                            \
-        dot_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                            \
-    }                                                                                                                            \
-    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
-    {                                                                                                                            \
-        dot_h_put(WEFT_##format, h, rank, to);                                                                                   \
-    }                                                                                                                            \
-    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
-                         const void *next)                                                                                       \
-    {                                                                                                                            \
-        dot_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                              \
-    }                                                                                                                            \
-    const weft__expand weft__expand_##id##_##tier_name = {                                                                       \
-        "expand_" #id "_" #tier_name, WEFT_##format, WEFT__TIER_##TIER, id##_bytes, id##_pack, dot_h_bytes, id##_put, id##_run};
-
 #endif

@@ -127,4 +127,32 @@ static inline void ex_h_put(uint32_t f, const float *h, int64_t rank, float *to)
     if (rank % 2) to[1 + rank] = 0;
 }
 
+/* Defines weft__expand_ID_TIER out of WAY_panel_bytes, WAY_pack, WAY_h_bytes, WAY_h_put and WAY_run. */
+#define EX_KERNEL(way, format, id, tier_name, TIER)                                                                              \
+    static size_t id##_bytes(int64_t rank)                                                                                       \
+    {                                                                                                                            \
+        return way##_panel_bytes(WEFT_##format, rank);                                                                           \
+    }                                                                                                                            \
+    static void id##_pack(const float *b, int64_t ldb, float factor, int n_rows, int64_t rank, void *panel)                      \
+    {                                                                                                                            \
+        way##_pack(WEFT_##format, b, ldb, factor, n_rows, rank, panel);                                                          \
+    }                                                                                                                            \
+    static void id##_put(const float *h, int64_t rank, void *to)                                                                 \
+    {                                                                                                                            \
+        way##_h_put(WEFT_##format, h, rank, to);                                                                                 \
+    }                                                                                                                            \
+    static void id##_run(const void *panels, int64_t n_out, int64_t rank, const void *const *h, int m, float *const *y,          \
+                         const void *next)                                                                                       \
+    {                                                                                                                            \
+        way##_run(WEFT_##format, panels, n_out, rank, h, m, y, next);                                                            \
+    }                                                                                                                            \
+    const weft__expand weft__expand_##id##_##tier_name = {"expand_" #id "_" #tier_name,                                          \
+                                                          WEFT_##format,                                                         \
+                                                          WEFT__TIER_##TIER,                                                     \
+                                                          id##_bytes,                                                            \
+                                                          id##_pack,                                                             \
+                                                          way##_h_bytes,                                                         \
+                                                          id##_put,                                                              \
+                                                          id##_run};
+
 #endif
