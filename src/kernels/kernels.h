@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/cpu.h"
+#include "base/watch.h"
 #include "weft/buffer.h"
 
 /* ---- matrix products -------------------------------------------------------------------------------------------------------
@@ -92,6 +93,40 @@ typedef struct weft__matmul {
     void (*run_row)(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t row, int64_t m,
                     float *out, const uint8_t *next);
 } weft__matmul;
+
+/* Calls of these kernels, for whoever has other threads: builds with the thread sanitizer compile them without it, as it takes many times
+ * as long as they do to note each load, and are told here what a whole call reads and writes; of weights, each panel's beginning. */
+static inline void weft__matmul_watch(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t m,
+                                      float *out, int64_t ldo)
+{
+    for (int64_t p = 0; p * mm->panel_rows < n_out; p++) weft__watch_read((const uint8_t *)panels + (size_t)p * stride, 8);
+    for (int64_t i = 0; i < m; i++) weft__watch_written(out + i * ldo, (size_t)n_out * sizeof *out);
+}
+
+/* run_ahead, or run where ahead is NULL. */
+static inline void weft__matmul_run(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t k,
+                                    const void *act, int64_t m, float *out, int64_t ldo, weft__ahead *ahead)
+{
+    weft__watch_read(act, mm->act->bytes(k, m));
+    weft__matmul_watch(mm, panels, stride, n_out, m, out, ldo);
+    if (ahead) mm->run_ahead(panels, stride, n_out, k, act, m, out, ldo, ahead);
+    else mm->run(panels, stride, n_out, k, act, m, out, ldo);
+}
+
+/* The row is not watched: others, which another thread may be preparing, lie between its bytes. */
+static inline void weft__matmul_run_row(const weft__matmul *mm, const void *panels, size_t stride, int64_t n_out, int64_t k,
+                                        const void *act, int64_t row, int64_t m, float *out, const uint8_t *next)
+{
+    weft__matmul_watch(mm, panels, stride, n_out, 1, out, n_out);
+    mm->run_row(panels, stride, n_out, k, act, row, m, out, next);
+}
+
+static inline void weft__matmul_pack(const weft__matmul *mm, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k,
+                                     void *panel)
+{
+    weft__watch_written(panel, mm->panel_bytes(k));
+    mm->pack(rows, row_bytes, n_rows, k, panel);
+}
 
 /* The kernel for a weight format: the highest tier of `tiers` (weft__cpu_tiers) that kernels.def lists. Never NULL for the
  * formats of weft_dtype that hold weights; NULL for integers. */

@@ -14,6 +14,7 @@ import real
 from servers import LLAMA, SANITIZED, SLOWER, TEXT
 
 N = 40 if SANITIZED else 200
+N_LONG = 8 if SANITIZED else 20  # answers so long that requests give way to each other where pages are few
 OF_OPENINGS = (1, 5, 7)  # requests that begin with one, under two adapters and none
 WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()
 
@@ -23,7 +24,7 @@ def make_requests():
     openings = [" ".join(rng.choice(WORDS) for _ in range(50)) for _ in range(3)]
     requests = []
     for i in range(N):
-        long_answer = i >= N - 20
+        long_answer = i >= N - N_LONG
         prompt = (rng.choice(openings) + " " if i % 2 and not long_answer else "") + " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 30)))
         body = {"prompt": prompt, "seed": i, "temperature": rng.choice((0, 0.5, 1, 1.3)), "max_tokens": 200 if long_answer else rng.randrange(1, 40)}
         if i % 4 == 0:

@@ -154,7 +154,7 @@ static weft_status fill_a(const weft_weight *w, const weft_lora *lora, const wef
                 weft__background_did((uint64_t)k * sizeof *a * (mm->dtype == WEFT_Q4_0 ? SEARCHED : 1));
             }
             if (st) return weft_fail_within(err, st, "A of the adapter for %s", w->name);
-            if (mm->panel_bytes) mm->pack(coded, row_bytes, (int)n, k, to);
+            if (mm->panel_bytes) weft__matmul_pack(mm, coded, row_bytes, (int)n, k, to);
             weft__background_did((uint64_t)(n * k) * sizeof *a);
         }
     }

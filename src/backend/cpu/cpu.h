@@ -368,9 +368,8 @@ static inline const uint8_t *weft__cpu_panels(const weft__cpu_matrix *m, int32_t
 static inline void weft__cpu_multiply(const weft__cpu_matrix *m, int32_t expert, int64_t first, int64_t last, const uint8_t *acts,
                                       const size_t *offset, int64_t n, float *out, int64_t ldo, weft__ahead *ahead)
 {
-    const uint8_t *panels = weft__cpu_panels(m, expert, first);
-    if (ahead) m->mm->run_ahead(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo, ahead);
-    else m->mm->run(panels, m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo);
+    weft__matmul_run(m->mm, weft__cpu_panels(m, expert, first), m->stride, last - first, m->k, acts + offset[m->act], n, out, ldo,
+                     ahead);
 }
 /* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x is not handed. */
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);

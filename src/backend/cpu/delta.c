@@ -136,14 +136,11 @@ static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k
                      const uint8_t *next)
 {
     const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
-    if (next && pair->mm->run_ahead) {
-        const weft__range range = {next, 1};
-        weft__ahead ahead = {.range = &range, .n = 1};
-        pair->mm->run_ahead(panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, &ahead);
-    } else {
-        fetch(next);
-        pair->mm->run(panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank);
-    }
+    const weft__range range = {next, 1};
+    weft__ahead ahead = {.range = &range, .n = 1};
+    int asks = next && pair->mm->run_ahead;
+    if (!asks) fetch(next);
+    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, asks ? &ahead : NULL);
 }
 
 /* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
@@ -198,7 +195,8 @@ static void shrink_rows(weft_program *p, const weft__cpu_linear *l, weft__cpu_th
         const uint8_t *among = n == 1 && at->n > 1 && pair->mm->run_row ? prepared_as(l, pair->mm->act, at) : NULL;
         if (among) {
             if (!pair->mm->run_ahead) fetch(next);
-            pair->mm->run_row(pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row, at->n, th->h, next);
+            weft__matmul_run_row(pair->mm, pair->a, pair->a_stride, pair->rank, l->input.k, among, rows[0] - at->row, at->n,
+                                 th->h, next);
         } else {
             if (pair->mm->act != form) acts = take_rows(p, l, th, pair->mm->act, at, rows, n);
             form = pair->mm->act;

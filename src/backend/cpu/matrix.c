@@ -94,8 +94,8 @@ void weft__cpu_pack(const weft__cpu_matrix *m, int64_t first, int64_t last)
         /* A range begins with a panel, or behind the last one of a matrix that is smaller than a panel. */
         for (int64_t panel = (first + rows - 1) / rows; panel * rows < last; panel++) {
             int64_t row = panel * rows, n = m->n - row < rows ? m->n - row : rows;
-            m->mm->pack(source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k,
-                        panels + (size_t)panel * m->stride);
+            weft__matmul_pack(m->mm, source + (uint64_t)row * m->w->row_bytes, m->w->row_bytes, (int)n, m->k,
+                              panels + (size_t)panel * m->stride);
         }
     }
 }

@@ -22,7 +22,7 @@ MM_INLINE void vi_store(void *p, vi a)
 MM_INLINE vi vi_word(const void *p)
 {
     int w;
-    __builtin_memcpy(&w, MM_WORD(p), sizeof w);
+    __builtin_memcpy(&w, p, sizeof w);
     return _mm512_set1_epi32(w);
 }
 MM_INLINE vi vi_bytes(int b)
@@ -100,7 +100,7 @@ MM_INLINE vf vf_from_int(vi a)
 MM_INLINE vf vf_word(const void *p)
 {
     float x;
-    __builtin_memcpy(&x, MM_WORD(p), sizeof x);
+    __builtin_memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
 MM_INLINE vf vf_load_u8(const uint8_t *p)

@@ -31,14 +31,6 @@
 
 #define MM_INLINE static inline __attribute__((always_inline))
 
-/* Where a word of prepared rows lies, a multiple of 4. Only the thread sanitizer is told: it then notes each such access in a fraction of
- * the time; others would have GCC 12 load words apart from the products that they are operands of (an eighth more instructions). */
-#ifdef __SANITIZE_THREAD__
-#define MM_WORD(p) __builtin_assume_aligned(p, 4)
-#else
-#define MM_WORD(p) (p)
-#endif
-
 #ifndef MM_TILE_ROWS
 #define MM_TILE_ROWS 8
 #endif
