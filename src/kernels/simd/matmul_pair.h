@@ -102,34 +102,34 @@ MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n
     }
 }
 
-/* acc + what 32 products come to: half h of a step, a row of a full tile, one panel; m: where its minimums are. usual, a constant: all
- * scales are in range. */
-MM_INLINE vf pair_add(int f, int usual, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
+/* acc + what 32 products come to: half h of a step, a row of a tile of `tile`, one panel; m: where its minimums are. usual, a constant:
+ * all scales are in range. */
+MM_INLINE vf pair_add(int f, int tile, int usual, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
 {
-    const uint8_t *powers = a + mm_powers_at(MM_TILE) + 8 * (2 * row + h);
+    const uint8_t *powers = a + mm_powers_at(tile) + 8 * (2 * row + h);
     const vf scale = usual ? vf_add(vf_times_power(d, powers), vf_times_power(d, powers + 4))
-                           : vf_mul(d, vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * row + h)));
+                           : vf_mul(d, vf_word(a + mm_scale_at(tile) + 4 * (2 * row + h)));
     acc = vf_fma(vf_from_int(sum), scale, acc);
-    return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, MM_TILE, row, 0)), acc) : acc;
+    return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
-/* Half h of a step, PAIR_ROWS rows from `row` on of a full tile: adds 32 products to their sums. d: of each panel, unless there is a
- * table. */
-MM_INLINE void pair_half(int f, int way, int h, int row, const uint8_t *const c[2], const vf d[2], const float *table,
-                         const uint8_t *a, vf *acc0, vf *acc1)
+/* Half h of a step, n rows from `row` on, at most PAIR_ROWS, of a tile of `tile`: adds 32 products to their sums. d: of each panel, unless
+ * there is a table. */
+MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2], const vf d[2],
+                         const float *table, const uint8_t *a, vf *acc0, vf *acc1)
 {
     const int chains = pair_chains(way);
     vi sum[2][2][PAIR_ROWS]; /* of a chain, a panel, a row */
-    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    UNROLL for (int t = 0; t < n; t++)
     {
-        const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, row + t, 0);
+        const uint8_t *bias = mm_bias_of(f, a, h, tile, row + t, 0);
         sum[0][0][t] = sum[0][1][t] = bias ? vi_word(bias) : (vi){0};
         sum[1][0][t] = sum[1][1][t] = (vi){0};
     }
     UNROLL for (int g = 0; g < 8; g++)
     {
         const vi w0 = mm_code(f, c[0], h, g), w1 = mm_code(f, c[1], h, g);
-        UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+        UNROLL for (int t = 0; t < n; t++)
         {
             const vi x = vi_keep(vi_word(a + 64 * (row + t) + 32 * h + 4 * g));
             vi(*const s)[PAIR_ROWS] = sum[g % chains];
@@ -138,14 +138,14 @@ MM_INLINE void pair_half(int f, int way, int h, int row, const uint8_t *const c[
         }
         pair_fence();
     }
-    UNROLL for (int t = 0; t < PAIR_ROWS; t++)
+    UNROLL for (int t = 0; t < n; t++)
     {
         UNROLL for (int p = 0; p < 2; p++)
         {
             const vi all = chains == 2 ? vi_add32(sum[0][p][t], sum[1][p][t]) : sum[0][p][t];
             const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : d[p];
             vf *acc = (p ? acc1 : acc0) + t;
-            *acc = pair_add(f, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
+            *acc = pair_add(f, tile, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
         if (pair_has_table(f)) pair_fence(); /* the next row reads it again */
     }
@@ -186,7 +186,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
                     }
                 }
                 UNROLL for (int t = 0; t < n; t += PAIR_ROWS)
-                    pair_half(f, way, h, t0 + t, c, d, table, a, acc[0] + t, acc[1] + t);
+                    pair_half(f, MM_TILE, PAIR_ROWS, way, h, t0 + t, c, d, table, a, acc[0] + t, acc[1] + t);
             }
         }
         if (mm_min_with_span(f))

@@ -481,6 +481,7 @@ static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
 #endif
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
+#include "kernels/simd/matmul_few.h"
 #include "kernels/simd/matmul_wide.h"
 
 /* Are panels taken apart for so many rows? */
@@ -514,7 +515,28 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
         return call;                                                                                                             \
     }
 #define MM_PAIRS(f, name) name##_pairs
+#define MM_FEW_FN(f, name, n_rows)                                                                                               \
+    static void name##_few_##n_rows(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const uint8_t *then,     \
+                                    float *out, int64_t ldo)                                                                     \
+    {                                                                                                                            \
+        if (few_has(f)) few_tile(f, n_rows, w, stride, n_spans, a, then, out, ldo);                                              \
+    }
+#define MM_FEWS_FN(f, name)                                                                                                      \
+    MM_FEW_FN(f, name, 1)                                                                                                        \
+    MM_FEW_FN(f, name, 2)                                                                                                        \
+    MM_FEW_FN(f, name, 3)                                                                                                        \
+    MM_FEW_FN(f, name, 4)                                                                                                        \
+    MM_FEW_FN(f, name, 5)                                                                                                        \
+    MM_FEW_FN(f, name, 6)                                                                                                        \
+    MM_FEW_FN(f, name, 7)                                                                                                        \
+    MM_FEW_FN(f, name, 8)                                                                                                        \
+    static const mm_few_fn name##_few[MM_TILE] = {name##_few_1, name##_few_2, name##_few_3, name##_few_4,                        \
+                                                  name##_few_5, name##_few_6, name##_few_7, name##_few_8};
+#define MM_FEWS(f, name) (few_has(f) && !pair_is_zen4() ? name##_few : NULL)
 #else
+#define MM_FEWS_FN(f, name)
+#define MM_FEWS(f, name) NULL
+enum { FEW_ENOUGH, FEW_REST };
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
     (void)f, (void)n_rows;
@@ -536,6 +558,8 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
 #endif
 
 typedef int64_t (*mm_pairs_fn)(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo);
+typedef void (*mm_few_fn)(const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a, const uint8_t *then, float *out,
+                          int64_t ldo);
 typedef void (*mm_tile_fn)(const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next, int n_out, float *out,
                            int64_t ldo);
 
@@ -573,16 +597,18 @@ static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const
 }
 
 /* weft__matmul.run: chunk of rows, then block, then pair of panels, then tile; what pairs leave over, and everything where there is
- * no such function, chunk by panel by tile. tiles[n - 1] serves n rows; pairs, full tiles where a chunk has two, which share the
- * fetching of a pair. */
-static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, const void *panels, size_t stride, int64_t n_out,
-                          int64_t k, const void *act, int64_t m, float *out, int64_t ldo, weft__ahead *ahead)
+ * no such function, chunk by panel by tile, or by two panels. tiles[n - 1] and few[n - 1], or NULL, serve n rows; pairs, full tiles where a
+ * chunk has two, which share the fetching of a pair. */
+static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, mm_pairs_fn pairs, const void *panels,
+                          size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo,
+                          weft__ahead *ahead)
 {
     enum { ENOUGH = 2 * MM_TILE };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
-    const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_R - 1) / MM_R) * stride, m,
-                                      ahead && ahead->n && m < ENOUGH ? ahead->range->at : NULL);
+    const size_t n_bytes = (size_t)((n_out + MM_R - 1) / MM_R) * stride;
+    const uint8_t *asked = ahead && ahead->n && m < ENOUGH ? ahead->range->at : NULL;
+    const simd_next next = mm_next_of(f, panels, n_bytes, m, asked);
     if (ahead) ahead->at = ahead->end = 0, ahead->lines = 0;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
@@ -590,12 +616,17 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, mm_pairs_fn pairs, con
         if (pairs && end - c >= ENOUGH)
             paired = mm_run_blocks(f, pairs, 2, panels, stride, n_out, n_spans, act, c, full, out, ldo, ahead);
         const uint8_t *w = panels;
-        for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
-            const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
+        for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_R - 1) / MM_R * (int64_t)stride) {
             const int64_t first = n < paired ? full : c;
+            const int two = few && n + 2 * MM_R <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
+            outs = two ? 2 * MM_R : n_out - n < MM_R ? n_out - n : MM_R;
+            for (int l = 0; two && asked && n + outs == n_out && l < MM_NEAR; l += 64)
+                _mm_prefetch((const char *)asked + l, _MM_HINT_T1);
             for (int64_t i = first; i < end; i += MM_TILE) {
-                tiles[mm_tile_rows(i, m) - 1](w, n_spans, (const uint8_t *)act + i * row_bytes, i == first ? &next : NULL, outs,
-                                              out + i * ldo + n, ldo);
+                const uint8_t *a = (const uint8_t *)act + i * row_bytes;
+                const int rows = mm_tile_rows(i, m), comes = i == first;
+                if (two) few[rows - 1](w, stride, n_spans, a, comes ? w + 2 * stride : NULL, out + i * ldo + n, ldo);
+                else tiles[rows - 1](w, n_spans, a, comes ? &next : NULL, (int)outs, out + i * ldo + n, ldo);
             }
         }
     }
@@ -637,6 +668,7 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
     MM_TILE_FN(WEFT_##format, id, 7)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 8)                                                                                             \
     MM_PAIRS_FN(WEFT_##format, id)                                                                                               \
+    MM_FEWS_FN(WEFT_##format, id)                                                                                                \
     static void id##_one(int n_rows, int t, const uint8_t *w, int64_t n_spans, const uint8_t *a, const simd_next *next,          \
                          int n_out, float *out)                                                                                  \
     {                                                                                                                            \
@@ -651,7 +683,8 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
                                float *out, int64_t ldo, weft__ahead *ahead)                                                      \
     {                                                                                                                            \
         static const mm_tile_fn tiles[MM_TILE] = {id##_1, id##_2, id##_3, id##_4, id##_5, id##_6, id##_7, id##_8};               \
-        mm_run(WEFT_##format, tiles, MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m, out, ldo, ahead);            \
+        mm_run(WEFT_##format, tiles, MM_FEWS(WEFT_##format, id), MM_PAIRS(WEFT_##format, id), panels, stride, n_out, k, act, m,  \
+               out, ldo, ahead);                                                                                                 \
     }                                                                                                                            \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
                          int64_t ldo)                                                                                            \

@@ -1,0 +1,61 @@
+/* matmul_few.h: a tile of rows times a pair of panels, for tiers with VPDPBUSD (words: matmul_quant.h, which includes this).
+ *
+ * Panel by panel each product loads its word of activations, and a row has one sum. Two panels at once load it half as often, and half of
+ * the rows at a time leave registers for two sums of each (PAIR_DEEP); a second tile follows while the pair is near. What pairs of panels cost is
+ * that they are read side by side: where memory is the limit they are slower, and so is asking for both at a time. So the lines of the next
+ * pair are asked for one after the other as they lie, half of them in each half. Invariant: as in matmul_pair.h, the bits are those of
+ * mm_tile. */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_FEW_H
+#define WEFT_KERNELS_SIMD_MATMUL_FEW_H
+
+/* Rows that repay it: of all that come, and behind full tiles, where panels are near. (Of a step's time on a Zen 5, 4 and 6 rows of Q4_0 105
+ * and 106 %, 8 99, 9 91, 12 88, 15 91 %; 17 rows 100, 18 97, 20 and 23 96 %. IQ4_NL, 12 and 20 rows 94 and 97 %; Q5_0 97 and 97.) */
+enum { FEW_ENOUGH = MM_TILE, FEW_REST = 2 };
+
+/* Formats that need no table of scales, and are not at the limit of memory as Q8_0 is. */
+MM_INLINE int few_has(int f)
+{
+    return f == WEFT_Q4_0 || f == WEFT_IQ4_NL || f == WEFT_Q5_0;
+}
+
+/* n rows from t0 on, at most PAIR_ROWS, of a tile of `tile` rows. Each step asks for `lines` lines from `next` on. */
+MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
+                        const uint8_t *next, int lines, float *out, int64_t ldo)
+{
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    vf acc[2][PAIR_ROWS];
+    UNROLL for (int t = 0; t < n; t++) acc[0][t] = acc[1][t] = vf_zero();
+    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
+        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
+        for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += tile * MM_ROW_STEP) {
+            for (int l = 0; l < lines; l++, next += 64) _mm_prefetch((const char *)next, _MM_HINT_T1);
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                vf d[2];
+                UNROLL for (int p = 0; p < 2; p++)
+                {
+                    mm_scales sc;
+                    mm_load_scales(f, w + (size_t)p * stride, NULL, s, h, &sc);
+                    d[p] = sc.d[0];
+                }
+                pair_half(f, tile, n, PAIR_DEEP, h, t0, c, d, NULL, a, acc[0], acc[1]);
+            }
+        }
+    }
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        UNROLL for (int p = 0; p < 2; p++) vf_store(out + (t0 + t) * ldo + p * MM_R, acc[p][t]);
+    }
+}
+
+/* All rows of a tile; then: of the pair that comes next, if this one comes from memory. */
+MM_INLINE void few_tile(int f, int n_rows, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
+                        const uint8_t *then, float *out, int64_t ldo)
+{
+    const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2,
+              lines = !then ? 0 : (mm_span_bytes(f, MM_R) / mm_steps(f) + 63) / 64;
+    few_pass(f, n_rows, 0, n, w, stride, n_spans, a, then, n < n_rows ? lines : 2 * lines, out, ldo);
+    if (n < n_rows) few_pass(f, n_rows, n, n_rows - n, w, stride, n_spans, a, then ? then + stride : NULL, lines, out, ldo);
+}
+
+#endif
