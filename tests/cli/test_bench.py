@@ -305,6 +305,7 @@ class Scripts(unittest.TestCase):
             for r in rows:
                 self.assertGreater(min(r["rate"], r["first_ms"]), 0)
                 self.assertLessEqual(r["between_ms"], r["between_p99_ms"])
+                self.assertGreater(r["of_memory"], 0)
                 self.assertIn(f"| {r['clients']} streams | weft | {r['rate']:.1f} |", table)
             svg = "{http://www.w3.org/2000/svg}"
             texts = [text.text for text in drawing.findall(svg + "text")]
@@ -319,9 +320,11 @@ class Scripts(unittest.TestCase):
         times = dict.fromkeys(("first_ms", "first_p99_ms", "between_ms", "between_p99_ms"), 1)
         kept = {("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5, "times": 100}, ("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.03}}
         for n, rate in ((1, 1.1), (4, 2.5), (16, 2.8)):
-            kept.update({("weft", "streams", n): {"rate": 10 * rate, **times}, ("llama.cpp", "streams", n): {"rate": 10, **times}})
+            kept.update({("weft", "streams", n): {"rate": 10 * rate, "of_memory": 0.5, **times}, ("llama.cpp", "streams", n): {"rate": 10, **times}})
         cases = [({}, "")]
-        cases += [({("weft", "streams", n): {"rate": rate, **times}}, f"{n} streams: {rate / 10:.2f};") for n, rate in ((1, 10.9), (4, 24.8), (16, 27.8))]
+        slow = [(n, {"rate": rate, "of_memory": 0.84, **times}) for n, rate in ((1, 10.9), (4, 24.8), (16, 27.8))]
+        cases += [({("weft", "streams", n): row}, f"{n} streams: {row['rate'] / 10:.2f}, 84 % of what memory allows;") for n, row in slow]
+        cases += [({("weft", "streams", n): {**row, "of_memory": 0.85}}, "") for n, row in slow]
         cases += [({("llama.cpp", "streams", 4): None}, "4 streams: not measured"), ({("weft", "prefix", 0): {"cold_ms": 500, "warm_ms": 5.1, "times": 98}}, "prefix: 98;"),
                   ({("weft", "cost", 0): {"http": 9, "bench": 10, "cost": 0.1, "outside": 0.031}}, "cost: 0.031;"), (dict.fromkeys(kept), "prefix: not measured")]
         for changed, words in cases:
