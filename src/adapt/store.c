@@ -117,6 +117,15 @@ int weft__adapt_name_ok(const char *name)
     return 1;
 }
 
+weft_status weft__adapt_name_check(const char *name, weft_error *err)
+{
+    char shown[WEFT__SHOW];
+    if (weft__adapt_name_ok(name)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
+                     weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+}
+
 static entry *find(weft__adapt_store *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -168,7 +177,8 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
         *old = *fresh;
     } else {
         if (s->n == WEFT__ADAPT_ENTRIES)
-            return weft_fail(err, WEFT_LIMIT, "there are %d adapters; no more are taken", WEFT__ADAPT_ENTRIES);
+            return weft_fail(err, WEFT_STATE, "there are %d adapters, and no more are taken; remove one first",
+                             WEFT__ADAPT_ENTRIES);
         if (!weft__grow(&s->entries, &s->capacity, s->n + 1, sizeof *s->entries))
             return weft_fail(err, WEFT_NO_MEMORY, "no memory for an adapter's name");
         fresh->index = s->next_index++;
@@ -235,13 +245,8 @@ static weft_status fail_by_name(const weft_error *why, const char *name, const c
 weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags,
                                   weft_error *err)
 {
-    char shown[WEFT__SHOW];
-    weft_status st = WEFT_OK;
-    if (!weft__adapt_name_ok(name))
-        return weft_fail(
-            err, WEFT_ARGUMENT,
-            "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
-            weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);
+    weft_status st = weft__adapt_name_check(name, err);
+    if (st) return st;
     if (!isfinite(scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter '%s': its scale must be finite", name);
     entry fresh = {.name = weft__strdup(name), .path = weft__strdup(path), .version = 1, .scale = scale};
     if (!fresh.name || !fresh.path) {

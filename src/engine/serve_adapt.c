@@ -95,6 +95,11 @@ int weft_engine_lease_wait(weft_engine *e, uint32_t timeout_ms)
     return weft__adapt_store_wait(e->adapters, timeout_ms);
 }
 
+weft_status weft_engine_adapter_check_name(const char *name, weft_error *err)
+{
+    return weft__adapt_name_check(name, err);
+}
+
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
                                     weft_error *err)
 {

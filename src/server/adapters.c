@@ -278,9 +278,11 @@ static void put_loaded(const weft_server *s, const char *name, weft__text *out)
     else weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index, a.name, a.version);
 }
 
-/* The model's own names always mean the model. */
+/* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's fault. */
 static int name_is_free(const weft_server *s, const char *name, weft__fault *fault)
 {
+    weft_error err = {0};
+    if (weft_engine_adapter_check_name(name, &err)) return weft__fault_set(fault, 400, "lora_name", "%s", err.message);
     return !weft__is_model_name(s, name)
                ? 1
                : weft__fault_set(fault, 400, "lora_name", "'%.128s' is the model's own name; give the adapter another", name);
@@ -347,6 +349,7 @@ weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err)
 
 /* ---- by clients ---- */
 
+/* The name can be used, and the scale is finite: the form saw to it. */
 static void load(weft_server *s, const weft__ask *ask, const char *place, weft__text *out, weft__fault *fault)
 {
     weft_error err = {0};
@@ -356,8 +359,9 @@ static void load(weft_server *s, const weft__ask *ask, const char *place, weft__
     if (st == WEFT_EXISTS)
         weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                         ask->lora_name);
+    else if (st == WEFT_STATE) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
     else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(fault, st, err.message);
-    else if (st) weft__fault_set(fault, 400, st == WEFT_ARGUMENT ? "lora_name" : "lora_path", "%s", err.message);
+    else if (st) weft__fault_set(fault, 400, "lora_path", "%s", err.message);
     else put_loaded(s, ask->lora_name, out);
 }
 

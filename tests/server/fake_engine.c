@@ -7,7 +7,7 @@
  *   [reject]     the request is refused                           [seed]       generates the seed, in decimal
  *   [sampler]    generates temperature, top_k and the window of penalties
  *   [unlikely]   no token is among the likeliest
- * Without an order it says "Hello, world!". Any empty file may be an adapter. A slot takes two seconds to be
+ * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot takes two seconds to be
  * saved as "hung". A file "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them. For
  * an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when it is told long of an end. */
 #include "fake_model.h"
@@ -471,25 +471,32 @@ static void load_slowly(weft_engine *e, const char *path)
     pthread_mutex_unlock(&e->loading);
 }
 
+weft_status weft_engine_adapter_check_name(const char *name, weft_error *err)
+{
+    return !*name || strpbrk(name, "/: ") ? weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name) : WEFT_OK;
+}
+
 weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
                                     weft_error *err)
 {
-    weft_status st = WEFT_OK;
+    weft_status st = weft_engine_adapter_check_name(name, err);
+    if (st) return st;
     const char *slash = strrchr(path, '/');
-    if (!strncmp(slash ? slash + 1 : path, "slow", 4)) load_slowly(e, path);
+    const char *file = slash ? slash + 1 : path;
+    if (!strncmp(file, "slow", 4)) load_slowly(e, path);
     FILE *f = fopen(path, "rb");
     const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
     if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
     if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: it is malformed", told);
+    else if (!strncmp(file, "other", 5)) st = weft_fail(err, WEFT_ARGUMENT, "adapter %s: it was made for another base", told);
     fclose(f);
     if (st) return st;
-    if (!*name || strpbrk(name, "/: ")) return weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name);
     pthread_mutex_lock(&e->lock);
     weft_engine_adapter *a = adapter_named(e, name);
     if (a && !(flags & WEFT_ADAPTER_REPLACE)) st = weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already", name);
     else if (a) a->version++;
+    else if (e->n_adapters == MAX_ADAPTERS) st = weft_fail(err, WEFT_STATE, "there are %d adapters", MAX_ADAPTERS);
     else {
-        if (e->n_adapters == MAX_ADAPTERS) abort();
         a = &e->adapters[e->n_adapters++];
         *a = (weft_engine_adapter){.size = sizeof *a,
                                    .index = e->next_adapter++,

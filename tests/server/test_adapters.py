@@ -232,12 +232,27 @@ class Adapters(unittest.TestCase):
         self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 200)
         self.assertEqual(self.server.post(UNLOAD, {"lora_name": "a"}).status, 404)
         self.assertEqual(self.server.get(LIST).json, [])
-        self.assertEqual(self.load("x/y", "a.gguf").status, 400)
         r = self.load("fake", "a.gguf")  # nobody could ask for it
         self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"))
         self.assertEqual(self.load("a", "nowhere.gguf").status, 404)
         for body in ({}, {"lora_name": "a"}, {"lora_path": "a.gguf"}, {"lora_name": 1, "lora_path": "a"}):
             self.assertEqual(self.server.post(LOAD, body).status, 400, body)
+
+    def test_the_field_that_is_wrong_is_blamed(self):
+        """What is wrong with a name is not said of its file, nor the other way round; the name is looked at first."""
+        for name, data in (("other.gguf", ""), ("bad.gguf", "malformed")):
+            with open(os.path.join(self.inside, name), "w") as f:
+                f.write(data)
+        for name, path, param, words in (("x/y", "a.gguf", "lora_name", "no name for an adapter"), ("x/y", "other.gguf", "lora_name", "no name for an adapter"),
+                                         ("x", "other.gguf", "lora_path", "another base"), ("x", "bad.gguf", "lora_path", "malformed")):
+            r = self.load(name, path)
+            self.assertEqual((r.status, r.json["error"]["param"]), (400, param), (name, path))
+            self.assertIn(words, r.json["error"]["message"])
+        for i in range(64):  # as many as the double has room for
+            self.assertEqual(self.load(f"n{i}", "a.gguf").status, 200)
+        r = self.load("one-more", "a.gguf")
+        self.assertEqual((r.status, r.json["error"]["param"]), (400, "lora_name"))
+        self.assertEqual(self.load("n0", "b.gguf", load_inplace=True).status, 200)
 
     def test_no_adapter_takes_a_name_of_the_model(self):
         server = base.Server([*base.FAKE, "--adapter-dir", self.inside, "--alias", "first", "--alias", "gpt-4", "--alias", "*"])

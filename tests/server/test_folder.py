@@ -17,17 +17,17 @@ STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
-def write_adapter(path, a=0.0, b=0.0):
-    """Rank 1 for the first layer's attn_q of the model: all of A and of B the same."""
+def write_adapter(path, a=0.0, b=0.0, width=real.WIDTH):
+    """Rank 1 for the first layer's attn_q of the model, or of one of another width: all of A and of B the same."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
     meta = {"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora"}
-    tensors = (("blk.0.attn_q.weight.lora_a", (real.WIDTH, 1), 0), ("blk.0.attn_q.weight.lora_b", (1, real.WIDTH), 4 * real.WIDTH))
+    tensors = (("blk.0.attn_q.weight.lora_a", (width, 1), 0), ("blk.0.attn_q.weight.lora_b", (1, width), 4 * width))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", STRING) + text(v) for k, v in meta.items())
     head += b"".join(text(n) + struct.pack("<IQQIQ", 2, *d, 0, at) for n, d, at in tensors)
     with open(path, "wb") as f:
-        f.write(head + bytes(-len(head) % 32) + struct.pack("<%df" % (2 * real.WIDTH), *[a] * real.WIDTH, *[b] * real.WIDTH))
+        f.write(head + bytes(-len(head) % 32) + struct.pack("<%df" % (2 * width), *[a] * width, *[b] * width))
 
 
 class Folder(unittest.TestCase):
@@ -64,6 +64,18 @@ class Folder(unittest.TestCase):
         self.assertRegex(said.json["error"]["message"], "^adapter mine: .")
         self.assertNotIn(self.folder, said.body.decode())
         self.assertIn(os.path.join(self.inside, "a.gguf"), real.checked_stop(server))  # the log says it
+
+    def test_another_bases_adapter_is_its_files_fault(self):
+        write_adapter(os.path.join(self.inside, "other.gguf"), width=real.WIDTH // 2)
+        server = real.serve("--adapter-dir", self.inside)
+        said = server.post(LOAD, {"lora_name": "mine", "lora_path": "other.gguf"})
+        self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_path"))
+        for words in ("adapter mine: blk.0.attn_q.weight", "128 x 128", "256 x 256", "another base"):
+            self.assertIn(words, said.json["error"]["message"])
+        for name in ("../mine", ".mine", "m" * 129):
+            said = server.post(LOAD, {"lora_name": name, "lora_path": "other.gguf"})
+            self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_name"), name)
+        real.checked_stop(server)
 
     def test_adapters_come_change_and_go_while_requests_run(self):
         """Those that run finish with the content that they began with; a changed file is another adapter, once it is loaded again."""
