@@ -161,6 +161,10 @@ void weft__adapt_base_free(weft__adapt_base *base);
  * both marks are known and differ. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 
+/* Can steps compute with its values at that weight in a stack, whatever type they are kept in? WEFT_FORMAT: at no weight (not even at 1);
+ * WEFT_ARGUMENT: not at this one. The message names the tensor, not the adapter. */
+weft_status weft__adapt_check_values(const weft__adapt *a, float weight, weft_error *err);
+
 /* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
  * scales but a single pair's and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1). A target that is a row range of
  * a tensor gets its rows. Borrows from the stack's adapters. */

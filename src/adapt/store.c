@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -193,7 +194,7 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 typedef struct reading {
     const weft__adapt_store *s;
     const char *path;
-    weft__adapt **out; /* NULL: only its id is asked for */
+    weft__adapt **out; /* NULL: only its id is asked for, and whether it can be used at a scale of 1 */
     weft__adapt_id id;
     uint64_t n_packed; /* at least */
     weft_status status;
@@ -211,6 +212,10 @@ static void read_checked(void *arg)
     if (!r->status) {
         r->id = a->id;
         r->n_packed = a->n_bytes / SHRINK;
+    }
+    if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, 1, r->err))) {
+        char shown[WEFT__SHOW * 2];
+        weft_fail_within(r->err, r->status, "adapter %s", weft__show_path(shown, r->path));
     }
     if (!r->status && r->out) *r->out = a;
     else weft__adapt_close(&a);
@@ -442,11 +447,19 @@ static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error 
 /* What becomes of adapters that were read. */
 typedef struct packing {
     const weft__adapt_store *s;
+    const wish *w;
     weft__adapt **adapters; /* [WEFT__ADAPT_STACK], closed in the end */
     weft__adapt_lease *p;
     weft_status status;
     weft_error *err;
 } packing;
+
+/* "adapter x", or "adapters x, y", as far as there is room. */
+static void name_all(const char *const *names, int32_t n, char *out, size_t size)
+{
+    size_t at = (size_t)snprintf(out, size, n > 1 ? "adapters" : "adapter");
+    for (int32_t i = 0; i < n && at < size; i++) at += (size_t)snprintf(out + at, size - at, "%s %s", i ? "," : "", names[i]);
+}
 
 /* In the background. */
 static void pack_stack(void *arg)
@@ -455,11 +468,23 @@ static void pack_stack(void *arg)
     const weft__adapt_packer *packer = &k->s->packer;
     weft__adapt_use uses[WEFT__ADAPT_STACK];
     weft__adapt_woven woven;
-    for (int32_t i = 0; i < k->p->n; i++) uses[i] = (weft__adapt_use){k->adapters[i], k->p->strands[i].scale};
-    k->status = weft__adapt_weave(uses, k->p->n, k->s->base, &woven, k->err);
+    k->status = WEFT_OK;
+    for (int32_t i = 0; i < k->p->n && !k->status; i++) {
+        uses[i] = (weft__adapt_use){k->adapters[i], k->p->strands[i].scale};
+        k->status = weft__adapt_check_values(uses[i].adapter, uses[i].scale, k->err);
+        if (k->status) weft_fail_within(k->err, k->status, "adapter %s", k->w->entry_names[i]);
+    }
     if (!k->status) {
-        k->status = packer->pack(packer->arg, &woven, &k->p->packed, &k->p->n_bytes, k->err);
-        weft__adapt_woven_free(&woven);
+        k->status = weft__adapt_weave(uses, k->p->n, k->s->base, &woven, k->err);
+        if (!k->status) {
+            k->status = packer->pack(packer->arg, &woven, &k->p->packed, &k->p->n_bytes, k->err);
+            weft__adapt_woven_free(&woven);
+        }
+        if (k->status) {
+            char names[256];
+            name_all((const char *const *)k->w->entry_names, k->p->n, names, sizeof names);
+            weft_fail_within(k->err, k->status, "%s", names);
+        }
     }
     for (int32_t i = 0; i < WEFT__ADAPT_STACK; i++) weft__adapt_close(&k->adapters[i]);
 }
@@ -476,7 +501,7 @@ static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapte
     memcpy(p->strands, w->strands, sizeof p->strands);
     weft_status st = make_id(p, err);
     if (!st) {
-        packing k = {s, adapters, p, WEFT_OK, err};
+        packing k = {s, w, adapters, p, WEFT_OK, err};
         weft__background_run(pack_stack, &k);
         st = k.status;
     }
@@ -591,6 +616,19 @@ int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms)
     int is_full = s->is_full;
     pthread_mutex_unlock(&s->lock);
     return !is_full;
+}
+
+void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease, char *out, size_t size)
+{
+    const char *names[WEFT__ADAPT_STACK];
+    pthread_mutex_lock(&s->lock);
+    for (int32_t k = 0; k < lease->n; k++) {
+        names[k] = "?";
+        for (size_t i = 0; i < s->n; i++)
+            if (s->entries[i].known && same_id(s->entries[i].id, lease->strands[k].id)) names[k] = s->entries[i].name;
+    }
+    name_all(names, lease->n, out, size);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease)

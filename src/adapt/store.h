@@ -56,7 +56,7 @@ typedef struct weft__adapt_ask {
 typedef struct weft__adapt_lease weft__adapt_lease;
 
 /* What the names and indices stand for now: from here on contents are meant, not names. *out NULL: nothing is changed. Fails with WEFT_NOT_FOUND (no such name), WEFT_ARGUMENT (scale), WEFT_LIMIT (ranks, or larger than the
- * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open and _weave do. */
+ * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open, _check_values and _weave do. */
 weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
                                     weft_error *err);
 /* The same, but nothing is read, and nobody waited for: where that would have to be, *ready is 0, and there is no lease. */
@@ -68,6 +68,8 @@ void weft__adapt_store_release(weft__adapt_store *s, weft__adapt_lease **lease);
 /* For who was refused with WEFT_BUSY, and has no lease himself that he could give back: returns 1 when another was
  * since, or 0 after timeout_ms. */
 int weft__adapt_store_wait(weft__adapt_store *s, uint32_t timeout_ms);
+/* "adapter x", or "adapters x, y": names that stand for its contents now, as far as there is room, and "?" where there is none any more. */
+void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease, char *out, size_t size);
 void *weft__adapt_lease_packed(const weft__adapt_lease *lease);
 /* What it computes: contents and weights. */
 weft__adapt_id weft__adapt_lease_id(const weft__adapt_lease *lease);

@@ -240,6 +240,7 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
 weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *uses, int32_t n, weft_error *err)
 {
     enum { MOST = 64 };
+    char shown[WEFT__SHOW * 2];
     weft__adapt_use stack[MOST];
     weft__adapt_woven woven;
     weft_adapter *adapter = NULL;
@@ -251,6 +252,8 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
     for (int32_t i = 0; i < n; i++) {
         if (!isfinite(uses[i].scale)) return weft_fail(err, WEFT_ARGUMENT, "adapter %d: its scale must be finite", i);
         if ((st = weft__adapt_check(uses[i].file->a, &s->model->base, err))) return st;
+        if ((st = weft__adapt_check_values(uses[i].file->a, uses[i].scale, err)))
+            return weft_fail_within(err, st, "adapter %s", weft__show_path(shown, uses[i].file->a->label));
         stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     }
     if (n > 0) {

@@ -7,27 +7,33 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import tempfile
 import unittest
 
 import real
-from servers import SLOWER, TEXT
+from servers import EMULATOR, PROGRAM, SLOWER, TEXT
 
 STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
-def write_adapter(path, a=0.0, b=0.0, width=real.WIDTH):
-    """Rank 1 for the first layer's attn_q of the model, or of one of another width: all of A and of B the same."""
+def write_adapter(path, a=0.0, b=0.0, rank=1, **shapes):
+    """For matrices of the model's first layer, given as NAME=(inputs, outputs), by default attn_q: all of A and of B the same."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
     meta = {"general.architecture": "llama", "general.type": "adapter", "adapter.type": "lora"}
-    tensors = (("blk.0.attn_q.weight.lora_a", (width, 1), 0), ("blk.0.attn_q.weight.lora_b", (1, width), 4 * width))
+    tensors, values = [], b""
+    for name, (n_in, n_out) in (shapes or {"attn_q": (real.WIDTH, real.WIDTH)}).items():
+        for half, dims, value in (("a", (n_in, rank), a), ("b", (rank, n_out), b)):
+            data = struct.pack("<f", value) * (dims[0] * dims[1])
+            tensors.append(text(f"blk.0.{name}.weight.lora_{half}") + struct.pack("<IQQIQ", 2, *dims, 0, len(values)))
+            values += data + bytes(-len(data) % 32)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", STRING) + text(v) for k, v in meta.items())
-    head += b"".join(text(n) + struct.pack("<IQQIQ", 2, *d, 0, at) for n, d, at in tensors)
+    head += b"".join(tensors)
     with open(path, "wb") as f:
-        f.write(head + bytes(-len(head) % 32) + struct.pack("<%df" % (2 * width), *[a] * width, *[b] * width))
+        f.write(head + bytes(-len(head) % 32) + values)
 
 
 class Folder(unittest.TestCase):
@@ -66,7 +72,7 @@ class Folder(unittest.TestCase):
         self.assertIn(os.path.join(self.inside, "a.gguf"), real.checked_stop(server))  # the log says it
 
     def test_another_bases_adapter_is_its_files_fault(self):
-        write_adapter(os.path.join(self.inside, "other.gguf"), width=real.WIDTH // 2)
+        write_adapter(os.path.join(self.inside, "other.gguf"), attn_q=(real.WIDTH // 2, real.WIDTH // 2))
         server = real.serve("--adapter-dir", self.inside)
         said = server.post(LOAD, {"lora_name": "mine", "lora_path": "other.gguf"})
         self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_path"))
@@ -75,6 +81,51 @@ class Folder(unittest.TestCase):
         for name in ("../mine", ".mine", "m" * 129):
             said = server.post(LOAD, {"lora_name": name, "lora_path": "other.gguf"})
             self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_name"), name)
+        real.checked_stop(server)
+
+    def test_values_too_large_to_compute_with_are_refused(self):
+        """Finite ones, whatever type they are kept in: when they are loaded, or of those that lie in the folder by the first request, with the
+        tensor and the remedy; and a scale that makes them too large, in the request that has it."""
+        huge = (("a", 1e30, 1, "half A holds 1e+30"), ("b", 1, 1e30, "B up to 1e+30"), ("both", 5e5, 5e5, "A up to 500000, B up to 500000"))
+        for name, a, b, _ in huge:
+            write_adapter(os.path.join(self.inside, f"huge-{name}.gguf"), a, b)
+        write_adapter(os.path.join(self.inside, "ill-scaled.gguf"), 1e-20, 1e20)  # the product is what counts
+        write_adapter(os.path.join(self.inside, "good.gguf"), 100, 100)
+        for kept in ("q8_0", "f32"):
+            server = real.serve("--adapter-dir", self.inside, "--adapter-type", kept)
+            for name, _, _, words in huge:
+                said = server.post(LOAD, {"lora_name": "mine", "lora_path": f"huge-{name}.gguf"})
+                self.assertEqual((said.status, said.json["error"]["param"]), (400, "lora_path"))
+                asked = server.post(TEXT, {"prompt": "x", "max_tokens": 1, "model": f"huge-{name}"})
+                self.assertEqual(asked.status, 400)
+                for called, r in (("mine", said), (f"huge-{name}", asked)):
+                    for part in (f"adapter {called}: blk.0.attn_q.weight: ", words, "train it again with a lower learning rate"):
+                        self.assertIn(part, r.json["error"]["message"])
+            for name in ("ill-scaled", "good"):
+                self.assertEqual(server.post(TEXT, {"prompt": "x", "max_tokens": 1, "model": name}).status, 200, name)
+            ids = {x["name"]: x["id"] for x in server.get("/lora-adapters").json}
+            said = server.post(TEXT, {"prompt": "x", "max_tokens": 1, "lora": [{"id": ids["ill-scaled"], "scale": 1}, {"id": ids["good"], "scale": -1e6}]})
+            self.assertEqual(said.status, 400)
+            self.assertRegex(said.json["error"]["message"], r"^adapter good: blk\.0\.attn_q\.weight: at a scale of -1e\+06, .* give a smaller scale")
+            real.checked_stop(server)
+        p = subprocess.run([*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"], capture_output=True, text=True)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
+
+    def test_an_adapter_that_leaves_no_numbers_is_named(self):
+        """Each change is one that can be computed with, all together are not: that is found while the request runs."""
+        wide = 3 * real.WIDTH
+        write_adapter(os.path.join(self.inside, "strong.gguf"), 1, 4e9, 128, ffn_gate=(real.WIDTH, wide), ffn_up=(real.WIDTH, wide), ffn_down=(wide, real.WIDTH))
+        write_adapter(os.path.join(self.inside, "weak.gguf"))
+        server = real.serve("--adapter-dir", self.inside)
+        ids = {x["name"]: x["id"] for x in server.get("/lora-adapters").json}
+        asks = (({"model": "strong"}, "^adapter strong: "), ({"lora": [{"id": ids[n], "scale": 1} for n in ("weak", "strong")]}, "^adapters weak, strong: "))
+        for path, body, what in ((TEXT, {"prompt": "x", "max_tokens": 4}, "no token can be picked"), ("/v1/embeddings", {"input": "x"}, "hidden states are no finite numbers")):
+            for ask, named in asks if path == TEXT else asks[:1]:
+                said = server.post(path, {**body, **ask})
+                self.assertEqual(said.status, 400, said.body)
+                self.assertRegex(said.json["error"]["message"], f"{named}.*{what}.*give a smaller scale")
+            self.assertEqual(server.post(path, body).status, 200)
         real.checked_stop(server)
 
     def test_adapters_come_change_and_go_while_requests_run(self):
