@@ -1,10 +1,13 @@
 """Claims about the folder of adapters of the real `weft serve`: what of it is served at the start, under which paths, and what is left out; and
-that adapters come, change and go while requests run. Most files are empty: none is read before somebody asks for it.
+that adapters come, change and go while requests run. Most files are empty: none is read before somebody asks for it. And that hundreds lie there
+while there is memory for tens.
 
 usage: test_folder.py build/weft"""
+import concurrent.futures
 import http.client
 import json
 import os
+import random
 import shutil
 import struct
 import subprocess
@@ -12,14 +15,14 @@ import tempfile
 import unittest
 
 import real
-from servers import EMULATOR, PROGRAM, SLOWER, TEXT
+from servers import EMULATOR, PROGRAM, SANITIZED, SLOWER, TEXT
 
 STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 
 
 def write_adapter(path, a=0.0, b=0.0, rank=1, **shapes):
-    """For matrices of the model's first layer, given as NAME=(inputs, outputs), by default attn_q: all of A and of B the same."""
+    """For matrices of the model's first layer, given as NAME=(inputs, outputs), by default attn_q: all of A and of B the same, or what calls return."""
     def text(s):
         return struct.pack("<Q", len(s)) + s.encode()
 
@@ -27,7 +30,8 @@ def write_adapter(path, a=0.0, b=0.0, rank=1, **shapes):
     tensors, values = [], b""
     for name, (n_in, n_out) in (shapes or {"attn_q": (real.WIDTH, real.WIDTH)}).items():
         for half, dims, value in (("a", (n_in, rank), a), ("b", (rank, n_out), b)):
-            data = struct.pack("<f", value) * (dims[0] * dims[1])
+            n = dims[0] * dims[1]
+            data = struct.pack("<%df" % n, *(value() if callable(value) else value for _ in range(n)))
             tensors.append(text(f"blk.0.{name}.weight.lora_{half}") + struct.pack("<IQQIQ", 2, *dims, 0, len(values)))
             values += data + bytes(-len(data) % 32)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)) + b"".join(text(k) + struct.pack("<I", STRING) + text(v) for k, v in meta.items())
@@ -201,6 +205,60 @@ class Folder(unittest.TestCase):
             if status == 400:
                 self.assertIn("ran with adapters", said.json["error"]["message"])
         real.checked_stop(server)
+
+
+class Hundreds(unittest.TestCase):
+    """300 adapters on disk, each of its own, and a budget of two megabytes, which has room for some tens of them."""
+    N, SAMPLE = 300, 4 if SANITIZED else 12
+    ASK = {"prompt": "Once upon a time", "max_tokens": 12, "temperature": 0, "ignore_eos": True}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        for i in range(cls.N):
+            dice = random.Random(i)
+            write_adapter(cls.path(i), lambda: dice.uniform(-1, 1), lambda: dice.uniform(-0.5, 0.5), 2, ffn_down=(3 * real.WIDTH, real.WIDTH))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, i):
+        return os.path.join(cls.folder.name, f"n{i}.gguf")
+
+    def text(self, server, i):
+        r = server.post(TEXT, {**self.ASK, "model": f"n{i}"}, timeout=60 * SLOWER)
+        self.assertEqual(r.status, 200, r.body)
+        return r.json["choices"][0]["text"]
+
+    def test_each_answers_as_it_does_alone(self):
+        server = real.serve("--adapter-dir", self.folder.name, "--adapter-mb", 2, "--slots", 8, "--queue", 64)
+        order = list(range(self.N))
+        random.Random(1).shuffle(order)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            first = dict(zip(order, pool.map(lambda i: self.text(server, i), order)))
+            n_ready, n_bytes = server.metric("weft_adapters_ready"), server.metric("weft_adapter_bytes")
+            loads, evictions = server.metric("weft_adapter_loads_total"), server.metric("weft_adapter_evictions_total")
+            self.assertEqual(server.metric("weft_adapters"), self.N)
+            self.assertTrue(20 <= n_ready <= 99, n_ready)
+            self.assertLessEqual(n_bytes, 2 << 20)
+            self.assertEqual(loads, self.N)
+            self.assertEqual(evictions, self.N - n_ready)
+            sample = order[:self.SAMPLE]  # those that were let go long ago
+            again = list(pool.map(lambda i: self.text(server, i), sample))
+        self.assertEqual(server.metric("weft_adapter_loads_total"), loads + len(sample))
+        self.assertGreater(server.metric("weft_adapter_evictions_total"), evictions)
+        self.assertGreater(len(set(first.values())), self.N * 0.9)  # or it would not be seen whose answer one is
+        self.assertEqual(again, [first[i] for i in sample])
+        last = order[-1]  # it is ready: used last
+        self.assertEqual(self.text(server, last), first[last])
+        self.assertEqual(server.metric("weft_adapter_loads_total"), loads + len(sample))
+        real.checked_stop(server)
+        for i in sample:
+            alone = real.serve("--adapter", f"n{i}={self.path(i)}")
+            self.assertEqual(self.text(alone, i), first[i], i)
+            real.checked_stop(alone)
 
 
 if __name__ == "__main__":
