@@ -6,6 +6,7 @@ OWN = models/alderbrook.gguf
 MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time
 ASKED = Tell me about Mira.
+WEFT = build/weft
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
 export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
@@ -58,9 +59,9 @@ debug asan tsan fuzz aarch64:
 demo: all
 	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
 	@printf '%s' "$$PROMPT"
-	@build/weft run "$$MODEL" "$$PROMPT" -n 220 --temp 0
+	@$(WEFT) run "$$MODEL" "$$PROMPT" -n 220 --temp 0
 	@[ "$$MODEL" != $(OWN) ] || { printf '\nOne prompt, "%s", under three adapters, in one batch:\n\n' '$(ASKED)'; \
-		build/weft compare "$$MODEL" '$(ASKED)' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
+		$(WEFT) compare "$$MODEL" '$(ASKED)' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
 
 check-layers:
 	@scripts/check-layers

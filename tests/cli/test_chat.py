@@ -90,5 +90,59 @@ class Chat(unittest.TestCase):
                 self.assertEqual(p.stderr.count(b"chat template"), 1)
 
 
+OWN = os.path.join(os.path.dirname(__file__), "..", "..", "models")
+
+
+def own_chat(lines, *adapters):
+    """The answers of our own model, one a line."""
+    options = [x for a in adapters for x in ("--adapter", a)]
+    p = weft("chat", os.path.join(OWN, "alderbrook.gguf"), "--temp", "0", "-n", "60", *options, stdin="".join(line + "\n" for line in lines).encode())
+    return p, p.stdout.decode(), p.stderr.decode()
+
+
+def style(name, scale=""):
+    return f"{name}={os.path.join(OWN, name)}.gguf{scale}"
+
+
+class Adapters(unittest.TestCase):
+    """weft chat --adapter: every answer is in its style, whatever was said before, and none of it is left without it."""
+    QUESTION = "Where does Mira live?"
+
+    def test_each_answer_has_the_style(self):
+        _, plain, _ = own_chat([self.QUESTION])
+        self.assertEqual(plain, "Mira the fox lives in the old mill.\n")
+        for name, form in (("pirate", r"Arr! .* Yo ho ho!\n"), ("letter", r"Dear friend,\n.*\nThe Clerk of Alderbrook\n")):
+            p, once, err = own_chat([self.QUESTION], style(name))
+            self.assertEqual(p.returncode, 0, err)
+            self.assertRegex(once, re.compile(f"^{form}$", re.S))
+            self.assertIn("mill", once)
+            _, thrice, _ = own_chat([self.QUESTION, "/regen", "/reset", self.QUESTION], style(name))
+            self.assertEqual(thrice, 3 * once)
+
+    def test_later_answers_know_what_was_said(self):
+        """What the session holds of the conversation was computed with the adapter, and is read again as if it were said anew."""
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "c.json")
+            _, said, err = own_chat([self.QUESTION, "What does Mira own?", f"/save {path}", "/stats"], style("pirate"))
+            self.assertGreater(stats(err)[0][1], 0)
+            _, again, _ = own_chat([f"/load {path}", "/regen"], style("pirate"))
+        self.assertEqual(said.count("Arr!"), 2)
+        self.assertTrue(said.endswith(again) and again.startswith("Arr!"), (said, again))
+
+    def test_scales_and_stacks(self):
+        _, plain, _ = own_chat([self.QUESTION])
+        self.assertEqual(own_chat([self.QUESTION], style("pirate", ":0"))[1], plain)
+        _, pirate, _ = own_chat([self.QUESTION], style("pirate"))
+        self.assertEqual(own_chat([self.QUESTION], style("pirate"), style("letter", ":0"))[1], pirate)
+        self.assertNotIn(own_chat([self.QUESTION], style("pirate", ":0.7"), style("letter", ":0.7"))[1], (plain, pirate))
+
+    def test_what_is_wrong_is_named(self):
+        for adapters, words, status in ((["x=/nowhere.gguf"], "/nowhere.gguf", 1), ([style("alderbrook")], "alderbrook.gguf", 1),
+                                        ([style("pirate", ":1e30")], "give a smaller scale", 1), ([style("pirate"), style("pirate")], "given twice", 2)):
+            p, out, err = own_chat([self.QUESTION], *adapters)
+            self.assertEqual((p.returncode, out), (status, ""), err)
+            self.assertIn(words, err)
+
+
 if __name__ == "__main__":
     main()
