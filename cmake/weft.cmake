@@ -86,7 +86,8 @@ function(weft_unit_material name)
 endfunction()
 
 # weft_fuzz(NAME SOURCE ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang.
-# Seeds stand in tests/fuzz/seeds/NAME/, a dictionary in tests/fuzz/NAME.dict; both are optional.
+# Seeds stand in tests/fuzz/seeds/NAME/, or are written by tests/fuzz/NAME_seeds.py FOLDER; a dictionary stands in tests/fuzz/NAME.dict. All are
+# optional.
 function(weft_fuzz name source)
     if(NOT WEFT_FUZZ)
         return()
