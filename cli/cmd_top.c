@@ -109,15 +109,16 @@ static int connect_to(const struct target *t, weft_error *err)
 /* The body of GET path, NUL-terminated; the caller frees *out. */
 static weft_status get(const struct target *t, const char *path, char **out, weft_error *err)
 {
-    char head[1024];
+    char head[4096];
     size_t n = 0;
     ssize_t got = 1;
     *out = NULL;
+    int n_head = snprintf(head, sizeof head, "GET %s HTTP/1.0\r\nHost: %s\r\n%s%s%s\r\n", path,
+                          t->port[0] && !strchr(t->host, ':') ? t->host : "localhost", t->key ? "Authorization: Bearer " : "",
+                          t->key ? t->key : "", t->key ? "\r\n" : "");
+    if (n_head < 0 || (size_t)n_head >= sizeof head) return weft_fail(err, WEFT_ARGUMENT, "--api-key: longer than a head holds");
     int fd = connect_to(t, err);
     if (fd < 0) return err->status;
-    snprintf(head, sizeof head, "GET %s HTTP/1.0\r\nHost: %s\r\n%s%.400s%s\r\n", path,
-             t->port[0] && !strchr(t->host, ':') ? t->host : "localhost", t->key ? "Authorization: Bearer " : "",
-             t->key ? t->key : "", t->key ? "\r\n" : "");
     char *text = malloc(ANSWER_MAX + 1);
     if (text && send(fd, head, strlen(head), MSG_NOSIGNAL) >= 0)
         while (n < ANSWER_MAX && (got = recv(fd, text + n, ANSWER_MAX - n, 0)) > 0) n += (size_t)got;

@@ -234,6 +234,15 @@ static int read_logprobs_llama(weft__ask *ask, const char *name, const weft__jso
     return 1;
 }
 
+/* Off at 0 and below: -1 is llama.cpp's default, which clients send that send all settings. */
+static int read_no_limit(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+{
+    int64_t ms;
+    (void)ask;
+    if (!weft__json_int(v, &ms)) return weft__fault_set(fault, 400, name, "'%s' must be an integer", name);
+    return ms <= 0 || weft__fault_set(fault, 400, name, "'%s' above 0 is not supported; 'timeout_ms' sets a deadline", name);
+}
+
 static int read_seed(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     (void)name, (void)v, (void)fault;
@@ -547,7 +556,9 @@ static int check_completions(weft__ask *ask, weft__fault *fault)
 static int check_completion(weft__ask *ask, weft__fault *fault)
 {
     static const char *const limits[] = {"n_predict", "max_completion_tokens", "max_tokens", NULL};
+    static const char *const answers[] = {"n_cmpl", "n", NULL};
     take_first(ask, limits, &ask->max_tokens);
+    take_first(ask, answers, &ask->n);
     if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
     if (ask->stream) ask->return_tokens = 1; /* its streams have them */
@@ -671,6 +682,7 @@ static const weft__field completion_fields[] = {
     INT("n_predict", max_tokens, -1, -1, MAX_INT),
     INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
     INT("max_tokens", max_tokens, -1, -1, MAX_INT),
+    INT("n_cmpl", n, 1, 1, WEFT__MAX_N),
     INT("n", n, 1, 1, WEFT__MAX_N),
     NUMBER("temperature", temperature, 0.8, -100, 100),
     INT("top_k", top_k, 40, -1, MAX_INT),
@@ -710,9 +722,10 @@ static const weft__field completion_fields[] = {
     ONLY("xtc_probability", 0),
     ONLY("dry_multiplier", 0),
     ONLY("top_n_sigma", -1),
+    ONLY("adaptive_target", -1),
     ONLY("min_keep", 0),
     ONLY("n_indent", 0),
-    ONLY("t_max_predict_ms", 0),
+    READ("t_max_predict_ms", "integer", read_no_limit),
     END,
 };
 
@@ -740,6 +753,7 @@ static const weft__field apply_template_fields[] = {
 static const weft__field embedding_fields[] = {
     JSON("content", 0, content, PROMPT, read_prompt_llama),
     JSON("input", 0, input, PROMPT, read_prompt_llama),
+    ONLY("embd_normalize", 2), /* the Euclidean norm */
     END,
 };
 

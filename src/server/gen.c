@@ -413,7 +413,8 @@ static int prepare(weft__gen *g, weft__fault *fault)
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
-    uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 11;
+    /* Drawn ones have 31 bits: /completion tells them, and llama.cpp's clients read them as a number of 32. */
+    uint64_t seed = g->ask.seed_given ? (uint64_t)g->ask.seed : weft__rng_entropy() >> 33;
     for (; g->n_choices < n; g->n_choices++) {
         if (!begin_choice(g, g->n_choices, fault)) {
             g->n_choices++; /* half-built: freed with the others */

@@ -26,12 +26,6 @@ static void refuse(weft__http_request *r, const weft__fault *fault)
     weft__http_release(r);
 }
 
-/* What stands behind the path's last '/'. */
-static const char *last_part(const weft__http_request *r)
-{
-    return strrchr(weft__http_path(r), '/') + 1;
-}
-
 /* ---- asking the model ---- */
 
 /* *adapter: that the name stands for, or NULL. */
@@ -347,7 +341,7 @@ static void slot(weft_server *s, weft__http_request *r, const char *tenant)
     weft__text out = {0};
     weft__fault fault = {0};
     weft__ask ask = {0};
-    const char *action = weft__http_query(r, "action"), *part = last_part(r);
+    const char *action = weft__http_query(r, "action"), *part = weft__http_path(r) + strlen("/slots/");
     size_t n = strlen(part);
     long id = n && n < 6 && strspn(part, "0123456789") == n ? strtol(part, NULL, 10) : -1;
     int ok = 0;

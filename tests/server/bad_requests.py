@@ -98,7 +98,7 @@ def bad_requests(facts):
         ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": 101}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
         ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"), ({"logprobs": 21}, "'logprobs'"), ({"logprobs": "1"}, "'logprobs'"), ({"logprobs": -1}, "'logprobs'"),
         ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_k"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
-        ({"logit_bias": {"w" * 1001: 1}}, "at most 1000 bytes"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
+        ({"logit_bias": {"w" * 1001: 1}}, "at most 1000 bytes"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"adaptive_target": 0.5}, "'adaptive_target' other than -1"), ({"n_cmpl": 129}, "'n_cmpl' must be from 1 to 128"), ({"t_max_predict_ms": 5}, "'t_max_predict_ms' above 0 is not supported"), ({"t_max_predict_ms": True}, "'t_max_predict_ms' must be an integer"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' other than {} is not supported"), ({"json_schema": False}, "'json_schema'"), ({"json_schema": []}, "'json_schema'"),
         ({"json_schema": {}, "grammar": "root ::= \"a\""}, "exclude each other"), ({"json_schema": {}, "response_format": {"type": "json_object"}}, "exclude each other"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),
         ({"logit_bias": 5}, "'logit_bias'"), ({"logit_bias": [[beyond, 1]]}, "'logit_bias' must have token ids " + ids), ({"logit_bias": [[1]]}, "[token, number]"),
@@ -107,11 +107,12 @@ def bad_requests(facts):
     cases += [(LLAMA, {**p, **body}, 400, words, None) for body, words in llama]
     cases += [("/tokenize", {"content": 5}, 400, "'content' must be a string", None), ("/tokenize", {"content": "a", "add_special": 2}, 400, "'add_special'", None),
               ("/detokenize", {}, 400, "'tokens' is missing", None), ("/detokenize", {"tokens": "a"}, 400, "'tokens' must be an array", None), ("/detokenize", {"tokens": [beyond]}, 400, "'tokens[0]'", None),
-              ("/apply-template", {}, 400, "'messages' is missing", None), ("/embedding", {}, 400, "'content' is missing", None), ("/embedding", {"content": {}}, 400, "'content' must be", None)]
+              ("/apply-template", {}, 400, "'messages' is missing", None), ("/embedding", {}, 400, "'content' is missing", None), ("/embedding", {"content": {}}, 400, "'content' must be", None),
+              ("/embedding", {"content": "x", "embd_normalize": -1}, 400, "'embd_normalize' other than 2 is not supported", None)]
     for name in ("../../etc/passwd", "..", ".", "", "a/b", "a\\b", "/etc/passwd", "x" * 129, "a b", "café", "a\n", "%2e%2e", "a:b", "nul\0l", 5, None):
         cases.append(("/slots/0?action=save", {"filename": name}, 400, "'filename'", None))
         cases.append(("/slots/0?action=restore", {"filename": name}, 400, "'filename'", None))
-    for path in ("/slots/%d?action=erase" % facts.n_slots, "/slots/-1?action=erase", "/slots/x?action=erase", "/slots/999999999999?action=erase", "/slots/0x1?action=erase"):
+    for path in ("/slots/%d?action=erase" % facts.n_slots, "/slots/-1?action=erase", "/slots/x?action=erase", "/slots/999999999999?action=erase", "/slots/0x1?action=erase", "/slots/0/1?action=erase"):
         cases.append((path, {}, 400, slots, None))
     cases += [("/slots/0?action=", {}, 400, "'action' must be", None), ("/slots/0", {}, 400, "'action' must be", None), ("/slots/0?action=steal", {}, 400, "'action' must be", None)]
     for path in (CHAT, LLAMA):

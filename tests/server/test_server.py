@@ -248,6 +248,10 @@ class Llama(Case):
         for limits in ({"max_completion_tokens": 3, "n_predict": 5}, {"n_predict": 5, "max_tokens": 3, "max_completion_tokens": 2}, {"max_tokens": 3, "max_completion_tokens": 5},
                        {"n_predict": None, "max_tokens": 5}):  # llama-server's order, whatever that of the body
             self.assertEqual(self.post(LLAMA, {"prompt": "[loop ab]", **limits}).json["content"], "ababa", limits)
+        for n in ({"n_cmpl": 3}, {"n": 3}, {"n": 5, "n_cmpl": 3}, {"n_cmpl": 3, "n": 5}):
+            self.assertEqual([c["content"] for c in self.post(LLAMA, {"prompt": "[say a]", **n}).json], ["a"] * 3, n)
+        for off in (-1, 0, None):
+            self.post(LLAMA, {"prompt": "x", "t_max_predict_ms": off})
         for probs in ({"logprobs": 2}, {"logprobs": 5, "n_probs": 2}, {"n_probs": 2, "logprobs": 5}):
             a = self.post(LLAMA, {"prompt": "[say a]", **probs}).json
             self.assertEqual(len(a["completion_probabilities"][0]["top_logprobs"]), 2, probs)
@@ -369,6 +373,7 @@ class Llama(Case):
         for seed in (-1, -2, -2 ** 63, 4294967295):
             seeds = {self.post(LLAMA, {"prompt": "[say x]", "seed": seed}).json["generation_settings"]["seed"] for _ in range(2)}
             self.assertEqual(len(seeds - {seed}), 2)
+            self.assertLess(max(seeds), 2 ** 32)  # as llama.cpp's are
         self.assertEqual(self.post(LLAMA, {"prompt": "[say x]", "seed": 4294967294}).json["generation_settings"]["seed"], 4294967294)
 
     def test_prompts_count_once(self):

@@ -299,6 +299,10 @@ class Top(Case):
         self.assertIn(b"the server wants a key: --api-key", p.stderr)
         self.assertEqual(weft("top", server.address, "--api-key", "key-of-someone").returncode, 0)
         self.assertEqual(weft("top", server.address[len("http://"):] + "/", "--api-key", "key-of-someone").returncode, 0)
+        long = "k" * 1022  # as long as a line of a file of keys
+        server = self.serve("--api-key", long)
+        self.assertEqual(weft("top", server.address, "--api-key", long).returncode, 0)
+        self.assertIn(b"--api-key: longer than", weft("top", server.address, "--api-key", "k" * 5000).stderr)
         socket = self.path("socket")
         over_socket = subprocess.Popen([*WEFT, "serve", self.path("tiny.gguf"), "--unix", socket], stderr=subprocess.PIPE)
         self.addCleanup(over_socket.communicate)
