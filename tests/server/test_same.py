@@ -14,7 +14,7 @@ import real
 from servers import LLAMA, SANITIZED, SLOWER, TEXT
 
 N = 40 if SANITIZED else 200
-N_LONG = 8 if SANITIZED else 20  # answers so long that requests give way to each other where pages are few
+N_LONG = 12 if SANITIZED else 20  # answers so long that requests give way to each other where pages are few
 OF_OPENINGS = (1, 5, 7)  # requests that begin with one, under two adapters and none
 WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()
 
@@ -88,7 +88,10 @@ class SameAnswer(unittest.TestCase):
                 self.assertGreater(server.metric("weft_prefix_hit_tokens_total"), before + N)
             real.checked_stop(server)
         few = self.serve("--kv-tokens", 384)
-        self.check("after preemption", few)
+        for _ in range(8):  # who meets whom is chance
+            self.check("after preemption", few)
+            if few.metric("weft_preempted_total"):
+                break
         self.assertGreater(few.metric("weft_preempted_total"), 0)
         real.checked_stop(few)
 
