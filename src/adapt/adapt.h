@@ -29,6 +29,16 @@ typedef struct weft__adapt_pair {
     const float *magnitude;    /* [n], or NULL: no DoRA; never with experts */
 } weft__adapt_pair;
 
+/* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */
+enum { WEFT__ADAPT_COPIES = 2 /* the embedding and the output head */, WEFT__ADAPT_COPY_ROWS = 64 };
+
+typedef struct weft__adapt_copy {
+    char name[WEFT_NAME_MAX];
+    int64_t k, n;
+    int32_t n_rows;    /* row i is row i * n / n_rows */
+    const float *rows; /* [n_rows, k] */
+} weft__adapt_copy;
+
 /* What computes the same has the same id (SHA-256 of names, shapes, scales and values, cut). */
 typedef struct weft__adapt_id {
     uint64_t word[2];
@@ -41,6 +51,8 @@ typedef struct weft__adapt {
     uint64_t base_mark; /* weft__adapt_mark of its base; 0: it does not say */
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
+    int32_t n_copies;
+    weft__adapt_copy copies[WEFT__ADAPT_COPIES]; /* not of the id: they change nothing that is computed; nor are they written */
     weft__adapt_id id;
     uint64_t n_bytes, max_bytes; /* of values in float32; at most so many may be read */
     weft__arena arena;
@@ -157,8 +169,8 @@ weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err);
 void weft__adapt_base_free(weft__adapt_base *base);
 
-/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, or when
- * both marks are known and differ. */
+/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when both marks are known
+ * and differ, or when a copy is not what the base has there, as far as its bytes are there. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 
 /* Can steps compute with its values at that weight in a stack, whatever type they are kept in? WEFT_FORMAT: at no weight (not even at 1);

@@ -7,10 +7,12 @@
 #include "format/tensors.h"
 #include "text/regex.h"
 
+enum { WEFT__ADAPT_MODULE_MAX = 256 /* bytes of a module's name, with its NUL */ };
+
 /* The tensors found for one matrix, or one expert's. */
 typedef struct weft__adapt_found {
     weft__adapt_place place;
-    char module[256];                           /* as the file calls it, for messages */
+    char module[WEFT__ADAPT_MODULE_MAX];        /* as the file calls it, for messages */
     const weft__tensor_desc *a, *b, *magnitude; /* d = {k, r}, {r, n} (3-d with experts), {n} */
     int embedding;                              /* the tensors of an embedding: see weft__adapt_assemble */
     float scale;
@@ -63,6 +65,14 @@ weft_status weft__peft_selected(const weft__peft_selection *selection, const cha
 weft_status weft__peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
                                    weft_error *err);
 weft_status weft__peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err);
+
+/* copies.c: rows of the base's matrix `name` that tensor t holds. WEFT_FORMAT (shape, type, values), WEFT_LIMIT, WEFT_NO_MEMORY. */
+weft_status weft__adapt_copy_add(weft__adapt *a, const char *name, const weft__tensor_desc *t, weft_error *err);
+/* Are they the base's? WEFT_ARGUMENT, WEFT_NO_MEMORY. */
+weft_status weft__adapt_check_copies(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
+
+/* weave.c: the matrix that pairs of this name change, or NULL. */
+const weft__adapt_target *weft__adapt_target_of(const weft__adapt_base *base, const char *name);
 
 /* id.c: fills a->id and a->n_bytes; pairs are sorted. */
 weft_status weft__adapt_identify(weft__adapt *a, weft_error *err);

@@ -7,7 +7,7 @@
 #include "adapt/parts.h"
 #include "format/safetensors.h"
 
-enum half { HALF_A, HALF_B, HALF_MAGNITUDE, HALF_EMBEDDING_A, HALF_EMBEDDING_B };
+enum half { HALF_A, HALF_B, HALF_MAGNITUDE, HALF_EMBEDDING_A, HALF_EMBEDDING_B, NO_HALF };
 
 static const struct {
     const char *suffix;
@@ -19,6 +19,7 @@ static const struct {
     {".lora_magnitude_vector.weight", HALF_MAGNITUDE},
     {".lora_embedding_A", HALF_EMBEDDING_A},
     {".lora_embedding_B", HALF_EMBEDDING_B},
+    {".base_layer.weight", NO_HALF}, /* the base's own (copies.c) */
 };
 
 typedef struct reading {
@@ -68,14 +69,23 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
 static weft_status refuse_tensor(const char *name, weft_error *err)
 {
     char shown[WEFT__SHOW];
-    size_t n = strlen(name);
-    weft__show_name(shown, name, n);
-    if (strstr(name, ".base_layer."))
-        return weft_fail(
-            err, WEFT_UNSUPPORTED,
-            "tensor %s is the base's own, saved beside its change; save the adapter without it (save_embedding_layers=False of PEFT)",
-            shown);
-    return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported", shown);
+    return weft_fail(err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA that is supported",
+                     weft__show_name(shown, name, strlen(name)));
+}
+
+/* The base's own matrix of a module, which PEFT saves beside the change of an embedding and of the head. */
+static weft_status add_copy(reading *r, const weft__tensor_desc *t, const char *name, size_t n)
+{
+    char module[WEFT__ADAPT_MODULE_MAX];
+    weft__adapt_place place = {.expert = -1, .n_experts = 1};
+    if (n < sizeof module) {
+        memcpy(module, name, n);
+        module[n] = 0;
+        if (r->names->place(r->names->arg, module, &place) &&
+            (!strcmp(place.name, "token_embd.weight") || !strcmp(place.name, "output.weight")))
+            return weft__adapt_copy_add(r->a, place.name, t, r->err);
+    }
+    return refuse_tensor(t->name, r->err);
 }
 
 static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
@@ -84,6 +94,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     enum half half;
     weft_status st;
     if (!split(t->name, &begin, &n, &half)) return refuse_tensor(t->name, r->err);
+    if (half == NO_HALF) return add_copy(r, t, t->name + begin, n - begin);
     weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
     if (!f || (!f->place.name[0] && (st = begin_module(r, f)))) return st;
     int embedding = half == HALF_EMBEDDING_A || half == HALF_EMBEDDING_B;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "adapt/adapt.h"
+#include "adapt/parts.h"
 #include "base/alloc.h"
 #include "base/background.h"
 #include "base/hash.h"
@@ -114,7 +114,7 @@ void weft__adapt_base_free(weft__adapt_base *base)
 
 /* ---- does it fit? ---- */
 
-static const weft__adapt_target *target_of(const weft__adapt_base *base, const char *name)
+const weft__adapt_target *weft__adapt_target_of(const weft__adapt_base *base, const char *name)
 {
     for (int32_t i = 0; i < base->n; i++)
         if (!strcmp(base->targets[i].name, name)) return &base->targets[i];
@@ -124,7 +124,7 @@ static const weft__adapt_target *target_of(const weft__adapt_base *base, const c
 static weft_status check_pair(const weft__adapt *a, const weft__adapt_pair *p, const weft__adapt_base *base, weft_error *err)
 {
     char shown[WEFT__SHOW], path[WEFT__SHOW * 2];
-    const weft__adapt_target *t = target_of(base, p->name);
+    const weft__adapt_target *t = weft__adapt_target_of(base, p->name);
     weft__show_name(shown, p->name, strlen(p->name));
     weft__show_path(path, a->label);
     if (!t)
@@ -153,7 +153,7 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
             "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, or "
             "train on this one (to try it all the same, convert it to a PEFT folder, which does not say its base)",
             weft__show_path(path, a->label), base->label);
-    return st;
+    return st ? st : weft__adapt_check_copies(a, base, err);
 }
 
 /* ---- weaving ---- */

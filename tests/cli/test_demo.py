@@ -5,7 +5,7 @@ import re
 import shutil
 import unittest
 
-from common import EMULATED, STORIES, WEFT, leave_out, main, needs_models, run
+from common import STORIES, WEFT, main, needs_models, run
 
 STYLES = {"base": r"^Mira is a fox [^\n]*\.\n\n", "pirate": r"^Arr! .*\bth' ", "poem": r"^(?:[^\n]{1,40}\n)+so sings the wind,\nso ends the song\.\n", "letter": r"^Dear friend,\n"}
 
@@ -16,7 +16,6 @@ def demo(*settings):
     return run(["make", "-s", "-o", "all", "demo", "WEFT=" + " ".join(WEFT), *settings], env=own)
 
 
-@leave_out(EMULATED, "make demo runs what this machine builds for itself")
 @unittest.skipUnless(shutil.which("make"), "no make")
 class Demo(unittest.TestCase):
     def test_a_story_and_three_styles(self):

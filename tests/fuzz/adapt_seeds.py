@@ -87,6 +87,7 @@ SEEDS = {
     "peft-dora": peft({"use_dora": True}, *halves("q"), ("q.lora_magnitude_vector", (8,), F16)),
     "peft-rslora": peft({"use_rslora": True, "fan_in_fan_out": False, "init_lora_weights": True, "modules_to_save": None}, *halves("up")),
     "peft-embedding": peft({"target_modules": "all-linear"}, ("table.lora_embedding_A", (6, 2), F32), ("table.lora_embedding_B", (2, 4), F32)),
+    "peft-base-beside": peft({}, ("table.lora_embedding_A", (6, 2), F32), ("table.lora_embedding_B", (2, 4), F32), ("table.base_layer.weight", (4, 6), BF16)),
     "peft-experts": peft({"alpha_pattern": {"e1.up": 6}, "rank_pattern": {"e2.up": 3}}, *halves("e0.up"), *halves("e1.up"), *halves("e2.up", rank=3)),
     "peft-patterns": peft({"rank_pattern": {r"layers\.1\.(up|down)": 3, "^q": 4}, "alpha_pattern": {"0.up": 1.5}}, *halves(MODULES[0]), *halves(MODULES[1]), *halves(MODULES[2], rank=3)),
     "peft-selection": peft({"target_modules": r"model\.layers\.[0-9]+\.(q|up)", "exclude_modules": ["down"], "layers_to_transform": [0, 2],

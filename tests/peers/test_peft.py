@@ -65,8 +65,8 @@ class Beside(folders.Folder):
         return model(torch.tensor([self.tokens])).logits[0].double().numpy()
 
     def save(self, model, name):
-        """The folder of adapter `name`, without the base's own embedding, which PEFT would put beside a changed one."""
-        model.save_pretrained(self.path("saved"), selected_adapters=[name], save_embedding_layers=False)
+        """The folder of adapter `name`, as PEFT saves it by itself: beside a changed embedding or head, the base's own."""
+        model.save_pretrained(self.path("saved"), selected_adapters=[name])
         return self.path("saved") if name == "default" else os.path.join(self.path("saved"), name)
 
     def weft(self, *args):

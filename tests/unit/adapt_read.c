@@ -605,6 +605,63 @@ static void fan_in_fan_out_changes_nothing(void **state)
     weft__adapt_close(&b);
 }
 
+/* PEFT saves an embedding's own weights with its change: they may be there, in any precision that the base is kept in, but no others. */
+static void the_base_beside_a_change_is_the_base(void **state)
+{
+    enum { ROWS = 200, WIDE = 256 };
+    static const uint32_t types[] = {WEFT_F32,  WEFT_F16,  WEFT_BF16,   WEFT_Q8_0, WEFT_Q6_K, WEFT_Q5_0,
+                                     WEFT_Q4_0, WEFT_Q4_K, WEFT_IQ4_NL, WEFT_Q3_K, WEFT_Q2_K};
+    (void)state;
+    float *table = malloc(ROWS * WIDE * sizeof *table);
+    uint8_t *kept = malloc(ROWS * WIDE * sizeof *table);
+    weft__rng rng;
+    weft__rng_seed(&rng, 4);
+    for (int i = 0; i < ROWS * WIDE; i++) table[i] = (float)weft__rng_normal(&rng);
+    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {ROWS, 4}},
+                      {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, WIDE}},
+                      {"base_model.model.model.embed_tokens.base_layer.weight", 2, {WIDE, ROWS}, table}};
+    weft__adapt *a = open_peft(CONFIG "}", t, 3), *bare = open_peft(CONFIG "}", t, 2);
+    weft__adapt_base base = made_base();
+    weft__adapt_target *target = &base.targets[3];
+    weft_error err = {0};
+    assert_memory_equal(&a->id, &bare->id, sizeof a->id);
+    assert_int_equal(a->n_pairs, 1);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        made_target(target, "token_embd.weight", WIDE, ROWS, 1);
+        assert_int_equal(weft__quant_encode_rows(types[i], table, kept, ROWS, WIDE, NULL, NULL), WEFT_OK);
+        target->dtype = types[i];
+        target->row_bytes = weft__quant_row_bytes(types[i], WIDE);
+        target->data = kept;
+        if (weft__adapt_check(a, &base, &err)) fail_msg("%s: %s", weft_dtype_describe(types[i]).name, err.message);
+        memmove(kept, kept + target->row_bytes, (ROWS - 1) * (size_t)target->row_bytes); /* each row is its neighbour */
+        assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+        assert_non_null(strstr(err.message, "the token_embd.weight beside its change is not that of base (an NMSE of "));
+        assert_int_equal(weft__adapt_check(bare, &base, &err), WEFT_OK);
+    }
+    target->data = NULL; /* a compiled plan's: shapes are all that is known */
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_OK);
+    weft__adapt_close(&a);
+    /* A table that was trained, by 2 % of its size, and one of another vocabulary. */
+    made_target(target, "token_embd.weight", WIDE, ROWS, 1);
+    target->data = memcpy(kept, table, ROWS * WIDE * sizeof *table);
+    for (int i = 0; i < ROWS * WIDE; i++) table[i] += 0.02f * (float)weft__rng_normal(&rng);
+    a = open_peft(CONFIG "}", t, 3);
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+    weft__adapt_close(&a);
+    const made resized[] = {t[0], t[1], {t[2].name, 2, {WIDE, ROWS - 1}, table}};
+    a = open_peft(CONFIG "}", resized, 3);
+    assert_int_equal(weft__adapt_check(a, &base, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "is of 256 x 199, that of base of 256 x 200"));
+    weft__adapt_close(&a);
+    table[3] = NAN;
+    refuse_peft(CONFIG "}", t, 3, WEFT_FORMAT, "base_layer.weight holds NaN");
+    const made flat[] = {t[0], t[1], {t[2].name, 3, {WIDE, ROWS / 2, 2}, NULL}};
+    refuse_peft(CONFIG "}", flat, 3, WEFT_FORMAT, "is no matrix of floats");
+    weft__adapt_close(&bare);
+    free(kept);
+    free(table);
+}
+
 static void configurations_are_refused_by_name(void **state)
 {
     static const struct {
@@ -639,8 +696,8 @@ static void configurations_are_refused_by_name(void **state)
     refuse_peft(CONFIG "}", other, 1, WEFT_ARGUMENT, "layers.7");
     const made saved[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.lm_head.weight", 2, {K, N}}};
     refuse_peft(CONFIG "}", saved, 3, WEFT_UNSUPPORTED, "lm_head.weight");
-    const made table[] = {{"base_model.model.model.embed_tokens.base_layer.weight", 2, {K, N}}};
-    refuse_peft(CONFIG "}", table, 1, WEFT_UNSUPPORTED, "save_embedding_layers=False");
+    const made whole[] = {PEFT_Q[0], PEFT_Q[1], {MODULE "self_attn.q_proj.base_layer.weight", 2, {K, N}}};
+    refuse_peft(CONFIG "}", whole, 3, WEFT_UNSUPPORTED, "q_proj.base_layer.weight is no part of a LoRA");
     const made traversal[] = {{"base_model.model.../../../etc/passwd.lora_A.weight", 2, {K, 4}}};
     refuse_peft(CONFIG "}", traversal, 1, WEFT_ARGUMENT, "etc/passwd");
 }
@@ -686,7 +743,8 @@ static void refused_allocations_leave_nothing(void **state)
     (void)state;
     recipe r = q_recipe();
     assert_true(made_gguf(file, &r));
-    assert_true(made_peft(peft, CONFIG ",\"alpha_pattern\":{\"q_proj\":5}}", PEFT_Q, 2));
+    const made t[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.model.embed_tokens.base_layer.weight", 2, {K, VOCAB}}};
+    assert_true(made_peft(peft, CONFIG ",\"alpha_pattern\":{\"q_proj\":5}}", t, 3));
     assert_true(fail_each(open_both, NULL) > 10);
 }
 
@@ -713,6 +771,7 @@ int main(void)
         cmocka_unit_test(a_folder_is_never_half_of_two_adapters),
         cmocka_unit_test(what_is_replaced_meanwhile_is_refused),
         cmocka_unit_test(peft_embeddings_are_turned),
+        cmocka_unit_test(the_base_beside_a_change_is_the_base),
         cmocka_unit_test(magnitudes_are_read),
         cmocka_unit_test(fan_in_fan_out_changes_nothing),
         cmocka_unit_test(configurations_are_refused_by_name),
