@@ -150,9 +150,10 @@ int cmd_serve(int argc, char **argv)
     int32_t store_mb = 0, kv_tokens = 0;
     weft_engine_params_default(e);
     weft_server_params_default(s);
+    s->port = 8080;
     const option_spec options[] = {
         {"host", 0, OPT_TEXT, &s->host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
-        {"port", 'p', OPT_INT, &s->port, "P", "its port, -1: any (8080)", -1, 65535, NULL},
+        {"port", 'p', OPT_INT, &s->port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
         {"unix", 0, OPT_TEXT, &s->unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
         {"api-key", 0, OPT_LIST, &o.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
         {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a key per line, or sha256:HEX of one", 0, 0, NULL},
@@ -218,6 +219,7 @@ int cmd_serve(int argc, char **argv)
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
     e->store_bytes = (uint64_t)store_mb << 20;
     e->n_kv_tokens = kv_tokens;
+    if (s->port == 0) s->port = -1; /* to the library it is the default; to who types it, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD, LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif

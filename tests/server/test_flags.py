@@ -144,6 +144,17 @@ class Tls(Doors):
             self.assertIn(words, p.stderr)
 
 
+# ---- where ----
+
+class Port(unittest.TestCase):
+    def test_any_port(self):
+        """0 is any that is free, as with other programs, and no other word for the default."""
+        for port in (0, -1):
+            server = real.serve("--slots", 1, "--ctx", 64, "--port", port)
+            self.assertNotIn(server.port, (0, 8080))
+            real.checked_stop(server)
+
+
 # ---- how many, and for how long ----
 
 class Crowd(Case):
