@@ -14,7 +14,7 @@ enum {
     OWN_MOST = CLAIMS_REPEATED(60, 60, 16),     /* tokens that follow it */
     MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0),  /* so few requests may never meet */
     MANY_PUT_OFF = CLAIMS_REPEATED(200, 60, 0), /* nor the grammars among them (in_turn has some that do) */
-    RACE_TOKENS = CLAIMS_REPEATED(60, 60, 20)
+    RACE_TOKENS = CLAIMS_REPEATED(60, 60, 40)
 };
 
 /* Mixed prompts, half of them with beginnings in common; lengths (the answers of the last quarter are long), seeds, temperatures, penalties; a few with log-probabilities of the
@@ -179,8 +179,7 @@ static void in_turn(const course *c)
     weft_engine_params p = small();
     weft_engine *e = open_engine(c->model, &p);
     static ask all[N_RACE];
-    race.n_began = race.over = race.lead = 0;
-    memset(race.n, 0, sizeof race.n);
+    int together = 0;
     pthread_mutex_lock(&e->lock);
     e->mask_most_ns = 1;
     pthread_mutex_unlock(&e->lock);
@@ -190,11 +189,16 @@ static void in_turn(const course *c)
         all[i].p.ignore_end = 1;
         all[i].p.event = in_race;
     }
-    run_together(e, all, race.answers, N_RACE);
-    print_message("%d, %d and %d tokens in turn, %d apart at most\n", race.n[0], race.n[1], race.n[2], race.lead);
-    assert_true(race.n[0] + race.n[1] + race.n[2] > RACE_TOKENS);
+    for (int round = 0; round < 8 && together <= RACE_TOKENS; round++) { /* the first may be done before the last has come */
+        race.n_began = race.over = race.lead = 0;
+        memset(race.n, 0, sizeof race.n);
+        run_together(e, all, race.answers, N_RACE);
+        print_message("%d, %d and %d tokens in turn, %d apart at most\n", race.n[0], race.n[1], race.n[2], race.lead);
+        assert_true(race.lead <= 3);
+        together = race.n[0] + race.n[1] + race.n[2];
+    }
+    assert_true(together > RACE_TOKENS);
     assert_true(stats_of(e).n_put_off > RACE_TOKENS);
-    assert_true(race.lead <= 3);
     close_engine(&e);
 }
 
