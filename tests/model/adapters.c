@@ -427,7 +427,7 @@ static void prefixes_are_of_one_content(void **state)
 {
     (void)state;
     check_prefixes(CLAIMS_REPEATED(100, 10, 2), 1, 500000);
-    check_prefixes(CLAIMS_REPEATED(150, 10, 2), 6, 4000000);
+    check_prefixes(CLAIMS_REPEATED(150, 10, 6), 6, 4000000);
 }
 
 /* Requests that run while their adapter is replaced and removed end with what they began with. */
