@@ -3,7 +3,7 @@
  * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
  * 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of them out, as a stored register
  * costs as much as two multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there.
- * So loads stay where they are written (pair_fence), and scales that want more than two registers are made into floats once for all
+ * So loads stay where they are written (mm_fence), and scales that want more than two registers are made into floats once for all
  * rows, and read where they are used. Whoever changes these functions looks at what the compiler made of each format: small changes
  * turned 8 stored registers of Q4_0 into 50.
  *
@@ -136,7 +136,7 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
             s[0][t] = mm_dot_reg(s[0][t], w0, x);
             s[1][t] = mm_dot_reg(s[1][t], w1, x);
         }
-        pair_fence();
+        mm_fence();
     }
     UNROLL for (int t = 0; t < n; t++)
     {
@@ -147,9 +147,9 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
             vf *acc = (p ? acc1 : acc0) + t;
             *acc = pair_add(f, tile, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
-        if (pair_has_table(f)) pair_fence(); /* the next row reads it again */
+        if (pair_has_table(f)) mm_fence(); /* the next row reads it again */
     }
-    pair_fence();
+    mm_fence();
 }
 
 /* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for `lines` lines of two panels,

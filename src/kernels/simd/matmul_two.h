@@ -9,12 +9,6 @@ enum {
     PAIR_SCALES = 4 * MM_R /* floats of half a step: d of both panels; then m of both, or d of their second quarters */
 };
 
-/* No load moves across this. */
-MM_INLINE void pair_fence(void)
-{
-    __asm__ volatile("" : : : "memory");
-}
-
 /* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. (mm_small_scales: the minimums alone.) */
 MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)
 {
@@ -44,7 +38,7 @@ MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, co
                     acc0[t] = vf_fma(m0, sum, acc0[t]);
                     acc1[t] = vf_fma(m1, sum, acc1[t]);
                 }
-                pair_fence();
+                mm_fence();
             }
         }
     }
