@@ -522,8 +522,9 @@ enum weft_adapter_flags {
 };
 /* Is it a name that an adapter may have: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point? WEFT_ARGUMENT. */
 WEFT_API weft_status weft_engine_adapter_check_name(const char *name, weft_error *err);
-/* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, or of the name with
- * WEFT_EXISTS, or WEFT_STATE where no more names are taken; nothing has changed then. */
+/* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, with WEFT_ARGUMENT where the
+ * adapter's values are too large at that scale, or of the name with WEFT_EXISTS, or WEFT_STATE where no more names are taken; nothing has
+ * changed then. */
 WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags,
                                              weft_error *err);
 WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err); /* WEFT_NOT_FOUND */

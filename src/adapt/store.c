@@ -194,7 +194,8 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 typedef struct reading {
     const weft__adapt_store *s;
     const char *path;
-    weft__adapt **out; /* NULL: only its id is asked for, and whether it can be used at a scale of 1 */
+    weft__adapt **out; /* NULL: only its id is asked for, and whether it can be used at: */
+    float scale;
     weft__adapt_id id;
     uint64_t n_packed; /* at least */
     weft_status status;
@@ -213,7 +214,7 @@ static void read_checked(void *arg)
         r->id = a->id;
         r->n_packed = a->n_bytes / SHRINK;
     }
-    if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, 1, r->err))) {
+    if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, r->scale, r->err))) {
         char shown[WEFT__SHOW * 2];
         weft_fail_within(r->err, r->status, "adapter %s", weft__show_path(shown, r->path));
     }
@@ -262,7 +263,7 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
     if (!(flags & WEFT__ADAPT_LAZY)) {
         weft_error why = {0};
         int discreet = (flags & WEFT__ADAPT_DISCREET) != 0;
-        reading r = {.s = s, .path = path, .err = discreet ? &why : err};
+        reading r = {.s = s, .path = path, .scale = scale, .err = discreet ? &why : err};
         weft__background_run(read_checked, &r);
         st = r.status;
         if (st && discreet) fail_by_name(&why, name, path, err);

@@ -111,7 +111,13 @@ class Folder(unittest.TestCase):
             said = server.post(TEXT, {"prompt": "x", "max_tokens": 1, "lora": [{"id": ids["ill-scaled"], "scale": 1}, {"id": ids["good"], "scale": -1e6}]})
             self.assertEqual(said.status, 400)
             self.assertRegex(said.json["error"]["message"], r"^adapter good: blk\.0\.attn_q\.weight: at a scale of -1e\+06, .* give a smaller scale")
+            said = server.post(LOAD, {"lora_name": "mine", "lora_path": "good.gguf", "scale": 1e6})  # of those who give none: when it is loaded
+            self.assertEqual(said.status, 400)
+            self.assertRegex(said.json["error"]["message"], r"^adapter mine: blk\.0\.attn_q\.weight: at a scale of 1e\+06, .* give a smaller scale")
             real.checked_stop(server)
+        p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"], capture_output=True, text=True, timeout=60 * SLOWER)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("at a scale of 1e+06", p.stderr)
         p = subprocess.run([*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"], capture_output=True, text=True)
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
