@@ -82,6 +82,9 @@ typedef struct weft__adapt_names {
     int (*module)(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place);
 } weft__adapt_names;
 
+/* "adapter x", or "adapters x, y", as far as there is room; n >= 1. */
+void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t size);
+
 /* ---- reading and writing ---- */
 
 /* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the experts that it has

@@ -455,8 +455,7 @@ typedef struct packing {
     weft_error *err;
 } packing;
 
-/* "adapter x", or "adapters x, y", as far as there is room. */
-static void name_all(const char *const *names, int32_t n, char *out, size_t size)
+void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t size)
 {
     size_t at = (size_t)snprintf(out, size, n > 1 ? "adapters" : "adapter");
     for (int32_t i = 0; i < n && at < size; i++) at += (size_t)snprintf(out + at, size - at, "%s %s", i ? "," : "", names[i]);
@@ -483,7 +482,7 @@ static void pack_stack(void *arg)
         }
         if (k->status) {
             char names[256];
-            name_all((const char *const *)k->w->entry_names, k->p->n, names, sizeof names);
+            weft__adapt_name_all((const char *const *)k->w->entry_names, k->p->n, names, sizeof names);
             weft_fail_within(k->err, k->status, "%s", names);
         }
     }
@@ -628,7 +627,7 @@ void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease
         for (size_t i = 0; i < s->n; i++)
             if (s->entries[i].known && same_id(s->entries[i].id, lease->strands[k].id)) names[k] = s->entries[i].name;
     }
-    name_all(names, lease->n, out, size);
+    weft__adapt_name_all(names, lease->n, out, size);
     pthread_mutex_unlock(&s->lock);
 }
 

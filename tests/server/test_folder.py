@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -137,6 +138,13 @@ class Folder(unittest.TestCase):
                 self.assertRegex(said.json["error"]["message"], f"{named}.*{what}.*give a smaller scale")
             self.assertEqual(server.post(path, body).status, 200)
         real.checked_stop(server)
+        strong, weak = (f"{name}={self.inside}/{name}.gguf" for name in ("strong", "weak"))
+        for command, adapters, named in (("run", (strong,), "adapter {0}/strong.gguf"), ("run", (weak, strong), "adapters {0}/weak.gguf, {0}/strong.gguf"),
+                                         ("run", (weak + ":0", strong), "adapter {0}/strong.gguf"), ("chat", (strong,), "adapter {0}/strong.gguf")):
+            options = [x for a in adapters for x in ("--adapter", a)]
+            p = subprocess.run([*EMULATOR, PROGRAM, command, real.MODEL, "-n", "4", *options], input="x\n", capture_output=True, text=True)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertRegex(p.stderr, f"weft {command}: {re.escape(named.format(self.inside))}: no token can be picked.*give a smaller scale")
 
     def test_adapters_come_change_and_go_while_requests_run(self):
         """Those that run finish with the content that they began with; a changed file is another adapter, once it is loaded again."""
