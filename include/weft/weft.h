@@ -300,10 +300,10 @@ WEFT_API weft_status weft_adapter_file_save(const weft_adapter_file *file, const
 
 enum weft_merge_method {
     WEFT_MERGE_CAT = 0, /* the exact sum: ranks side by side */
-    WEFT_MERGE_LINEAR,  /* these four mix the matrices A and B by themselves, as PEFT does; ranks must be equal */
-    WEFT_MERGE_SLERP,   /* of two, between their directions */
-    WEFT_MERGE_TIES,    /* trimmed to `density`, one sign elected, the mean of those of that sign */
-    WEFT_MERGE_DARE     /* each value kept with probability `density`, and scaled up for that */
+    WEFT_MERGE_LINEAR, /* these four mix the matrices A and B by themselves, as PEFT does, smaller ranks with zeros up to the largest */
+    WEFT_MERGE_SLERP, /* of two, between their directions */
+    WEFT_MERGE_TIES,  /* trimmed to `density`, one sign elected, the mean of those of that sign */
+    WEFT_MERGE_DARE   /* each value kept with probability `density`, and scaled up for that */
 };
 typedef struct weft_merge_params {
     uint32_t size;
@@ -312,7 +312,7 @@ typedef struct weft_merge_params {
     uint64_t seed;   /* of DARE */
 } weft_merge_params;
 WEFT_API void weft_merge_params_default(weft_merge_params *params);
-/* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, ranks, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
+/* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
 WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,
                                              weft_adapter_file **out, weft_error *err);
 

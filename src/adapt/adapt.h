@@ -115,14 +115,15 @@ typedef struct weft__adapt_use {
 typedef enum weft__adapt_method {
     /* Sum of weight_i * scale_i * B_i A_i, exactly: the ranks side by side. */
     WEFT__ADAPT_CAT,
-    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B); ranks
-     * must be equal, and a matrix that one lacks counts as zeros.
+    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B);
+     * a matrix that one lacks counts as zeros. Where ranks differ (PEFT refuses that), the smaller count as the largest, with rows of zeros in
+     * A and columns of zeros in B: the product is the same, and so is what a method does of two equal ranks; components meet by their order.
      * LINEAR: sums. */
     WEFT__ADAPT_LINEAR,
     /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. The weights give
      * t alone: each counts with sqrt(|scale|). */
     WEFT__ADAPT_SLERP,
-    /* Yadav et al. 2023: of each, the largest `density` of its values; by sign of their sum; the mean of the weighted ones of that sign. */
+    /* Yadav et al. 2023: of each, the largest `density` of its own values; by sign of their sum; the mean of the weighted ones of that sign. */
     WEFT__ADAPT_TIES,
     /* Yu et al. 2024: each value is kept with probability `density` and divided by it; sums. */
     WEFT__ADAPT_DARE
@@ -134,7 +135,8 @@ typedef struct weft__adapt_mix {
     uint64_t seed;
 } weft__adapt_mix;
 
-/* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
+/* WEFT_ARGUMENT (number, weights, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA: a sum of changes that scale the
+ * base's rows is no low-rank one, and magnitudes by themselves, which begin as the base's, are not to be summed without it), WEFT_LIMIT (rank of CAT), WEFT_NO_MEMORY. */
 weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
                               weft_error *err);
 

@@ -277,8 +277,9 @@ class Merging(Adapted):
 
     def compare(self, merged, wanted):
         for part, end in enumerate("ab"):
-            got = merged["blk.0.ffn_up.weight.lora_" + end].astype(np.float64)
-            self.assertLess(np.abs(got - wanted(part)).max(), 1e-5, end)
+            got, want = merged["blk.0.ffn_up.weight.lora_" + end].astype(np.float64), wanted(part)
+            self.assertEqual(got.shape, want.shape)
+            self.assertLess(np.abs(got - want).max(), 1e-5, end)
 
     def test_concatenation_is_the_sum(self):
         merged = self.merge("cat")
@@ -324,12 +325,50 @@ class Merging(Adapted):
         full = self.merge("dare")  # density 1 keeps all
         self.compare(full, lambda p: sum(v * s for v, s in (self.halves(i, p, (0.7, 0.4)) for i in (0, 1))))
 
+    def test_ranks_may_differ(self):
+        """Of a rank of 4 and one of 6, in either order, the smaller counts with zeros in what it lacks; its share of values is of its own ones. By
+        itself, it is what it was."""
+        for i, ranks in enumerate(((4, 6), (6, 4))):
+            self.loras = [self.lora(self.case, f"uneven{i}{j}", seed=j + 30, only=["q_proj", "up_proj"], r=r, alpha=a) for j, (r, a) in enumerate(zip(ranks, (8, 2)))]
+            pad = [lambda v, r=r: np.pad(v, ((0, 6 - r), (0, 0)) if v.shape[0] == r else ((0, 0), (0, 6 - r))) for r in ranks]
+
+            def halves(p, weights, change=lambda v: v):
+                return [(pad[j](change(v)), s) for j, (v, s) in enumerate(self.halves(j, p, weights) for j in (0, 1))]
+
+            for weights in ((0.7, 0.4), (1, -0.5)):
+                self.compare(self.merge("linear", weights=weights), lambda p: sum(v * s for v, s in halves(p, weights)))
+            self.compare(self.merge("dare"), lambda p: sum(v * s for v, s in halves(p, (0.7, 0.4))))
+            self.compare(self.merge("ties", "--density", "0.3"), lambda p: ties(halves(p, (0.7, 0.4), lambda v: largest(v, 0.3)), 1))
+            self.compare(self.merge("slerp", weights=(0.25, 0.75)), lambda p: slerp(*(v * s for v, s in halves(p, (1, 1))), 0.75))
+            for method in ("linear", "slerp", "dare"):
+                for j in (0, 1):
+                    merged = self.merge(method, weights=(1 - j, j))
+                    (b, s), (a, _) = (self.halves(j, p, (1, 1)) for p in (1, 0))
+                    got = merged["blk.0.ffn_up.weight.lora_b"].astype(np.float64) @ merged["blk.0.ffn_up.weight.lora_a"]
+                    self.assertLess(np.abs(got - s * s * b @ a).max(), 1e-5, method)
+
+    def test_ranks_of_experts_may_differ(self):
+        case = ref.NAMED["mixtral"]
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
+        case.write(self.folder)
+        self.loras = [self.lora(case, f"experts{r}", seed=r, only=["w3"], r=r) for r in (2, 5)]
+        merged = self.merge("linear", weights=(1, 0))
+        lora, n = self.loras[0][0], 0
+        for name, (module, parts, scale) in lora.of.items():
+            if ".layers.0." in name:
+                expert = int(name.split("experts.")[1].split(".")[0])
+                got = merged["blk.0.ffn_up_exps.weight.lora_b"][expert].astype(np.float64) @ merged["blk.0.ffn_up_exps.weight.lora_a"][expert]
+                self.assertLess(np.abs(got - scale * lora.values[module + parts[1]] @ lora.values[module + parts[0]]).max(), 1e-5, name)
+                n += 1
+        self.assertEqual(merged["blk.0.ffn_up_exps.weight.lora_a"].shape[:2], (n, 5))
+
     def test_what_cannot_be_merged(self):
         _, wide = self.lora(self.case, "wide", seed=3, only=["up_proj"], r=6)
         _, dora = self.lora(self.case, "dora", seed=3, only=["up_proj"], dora=True)
         first = "a=" + self.loras[0][1]
-        for args, words in ((("--adapter", first, "--adapter", "b=" + wide, "--method", "ties"), "ranks 4 and 6"),
-                            (("--adapter", first, "--adapter", "b=" + dora, "--method", "cat"), "DoRA"),
+        for args, words in ((("--adapter", first, "--adapter", "b=" + dora, "--method", "cat"), "DoRA's magnitudes"),
+                            (("--adapter", first, "--adapter", "b=" + dora, "--method", "linear"), "merge them into the base (without --method)"),
                             (("--adapter", first, "--method", "slerp"), "two adapters"),
                             (("--adapter", first + ":-1", "--adapter", "b=" + wide, "--method", "slerp"), "two adapters")):
             p = ref.weft("adapter", "merge", self.folder, self.path("x.gguf"), *args)

@@ -738,6 +738,17 @@ static int open_both(void *arg)
     return 1;
 }
 
+static int merge_uneven(void *arg)
+{
+    weft__adapt **of = arg, *merged;
+    const weft__adapt_use uses[] = {{of[0], 1}, {of[1], 0.5f}};
+    const weft__adapt_mix mix = {.method = WEFT__ADAPT_TIES, .density = 0.5};
+    weft_status st = weft__adapt_merge(uses, 2, &mix, &merged, NULL);
+    assert_true(st == WEFT_OK || (st == WEFT_NO_MEMORY && !merged));
+    weft__adapt_close(&merged);
+    return st == WEFT_OK;
+}
+
 static void refused_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -746,6 +757,13 @@ static void refused_allocations_leave_nothing(void **state)
     const made t[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.model.embed_tokens.base_layer.weight", 2, {K, VOCAB}}};
     assert_true(made_peft(peft, CONFIG ",\"alpha_pattern\":{\"q_proj\":5}}", t, 3));
     assert_true(fail_each(open_both, NULL) > 10);
+    const made narrow[] = {{Q_A, 2, {K, 3}}, {Q_B, 2, {3, N}}};
+    recipe other = {"adapter", "lora", "llama", 8, narrow, 2};
+    weft__adapt *of[2] = {open_made(&r), NULL};
+    of[1] = open_made(&other);
+    assert_true(fail_each(merge_uneven, of) > 5);
+    weft__adapt_close(&of[1]);
+    weft__adapt_close(&of[0]);
 }
 
 int main(void)
