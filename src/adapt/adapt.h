@@ -4,13 +4,16 @@
  * Letters: k inputs, n outputs, E experts of a matrix (1: no experts), r rank.
  * A pair changes the matrix W [n, k] (rows of outputs) of GGUF tensor `name` to  W + scale * B A,  A [r, k], B [n, r]
  * (LoRA: Hu et al. 2021, scale = alpha / r; rank-stabilised: Kalajdzievski 2023, alpha / sqrt(r)). With magnitudes m [n] (DoRA: Liu et
- * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows.
+ * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows. The embedding, whose rows are its outputs, has m [k]
+ * and norms of columns, as PEFT has them.
  * Rows of q and k stand as GGUF has them. "token_embd.weight" changes the embedding only, also where the output head is tied to it: the
  * head's pair is "output.weight".
  * Invariant: what a reader hands out is finite and consistent in itself, and has a content id: two adapters with one id compute the
  * same. Thread safety: an adapter is immutable once it was read; any thread may use it. */
 #ifndef WEFT_ADAPT_ADAPT_H
 #define WEFT_ADAPT_ADAPT_H
+
+#include <string.h>
 
 #include "format/arena.h"
 #include "format/gguf_write.h"
@@ -26,8 +29,19 @@ typedef struct weft__adapt_pair {
     uint32_t a_dtype, b_dtype; /* as they were stored, for writers */
     const float *a;            /* [E, r, k] */
     const float *b;            /* [E, n, r] */
-    const float *magnitude;    /* [n], or NULL: no DoRA; never with experts */
+    const float *magnitude;    /* [n], of the embedding [k], or NULL: no DoRA; never with experts */
 } weft__adapt_pair;
+
+/* The embedding's pair, or its matrix? */
+static inline int weft__adapt_is_table(const char *name)
+{
+    return !strcmp(name, "token_embd.weight");
+}
+
+static inline int64_t weft__adapt_n_magnitudes(const weft__adapt_pair *p)
+{
+    return !p->magnitude ? 0 : weft__adapt_is_table(p->name) ? p->k : p->n;
+}
 
 /* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */
 enum { WEFT__ADAPT_COPIES = 2 /* the embedding and the output head */, WEFT__ADAPT_COPY_ROWS = 64 };
@@ -183,8 +197,8 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
 weft_status weft__adapt_check_values(const weft__adapt *a, float weight, weft_error *err);
 
 /* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
- * scales but a single pair's and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1). A target that is a row range of
- * a tensor gets its rows. Borrows from the stack's adapters. */
+ * scales but a single pair's and DoRA's factors folded into B (the embedding's into A), and gain = 1 + sum of weight_i (g_i - 1). A target that
+ * is a row range of a tensor gets its rows. Borrows from the stack's adapters. */
 typedef struct weft__adapt_woven {
     int32_t n;
     weft_lora *lora; /* [n], float32 */

@@ -72,11 +72,12 @@ static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *e
         return weft_fail(err, WEFT_LIMIT, "%s: rank %llu; at most %d", f->module, (unsigned long long)rank_a,
                          WEFT__ADAPT_RANK_MAX);
     if (k > INT32_MAX || n > INT32_MAX || experts > 65536) return misfit(f, "its shape is beyond any model's", err);
-    if (f->magnitude && (f->embedding || experts != 1 || f->place.expert >= 0))
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: DoRA on embeddings and experts is not supported", f->module);
-    if (f->magnitude && f->magnitude->n_elems != n)
-        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu rows", f->module,
-                         (unsigned long long)f->magnitude->n_elems, (unsigned long long)n);
+    if (f->magnitude && (experts != 1 || f->place.expert >= 0))
+        return weft_fail(err, WEFT_UNSUPPORTED, "%s: DoRA on experts is not supported", f->module);
+    if (f->magnitude && f->magnitude->n_elems != (f->embedding ? k : n))
+        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu %s", f->module,
+                         (unsigned long long)f->magnitude->n_elems, (unsigned long long)(f->embedding ? k : n),
+                         f->embedding ? "columns" : "rows");
     if (f->place.heads > 0 && n % (2 * (uint64_t)f->place.heads))
         return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module,
                          (unsigned long long)n, f->place.heads);
@@ -163,10 +164,11 @@ static weft_status fill(const weft__adapt_found *f, const shape *s, float *scrat
     return WEFT_OK;
 }
 
-static weft_status fill_magnitude(weft__adapt *a, const weft__adapt_found *f, int64_t n, float *scratch, weft__adapt_pair *p,
+static weft_status fill_magnitude(weft__adapt *a, const weft__adapt_found *f, float *scratch, weft__adapt_pair *p,
                                   weft_error *err)
 {
     if (!f->magnitude) return WEFT_OK;
+    const int64_t n = (int64_t)f->magnitude->n_elems;
     float *m = weft__arena_array(&a->arena, (size_t)n, sizeof *m);
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", f->module);
     weft_status st = decode(f->magnitude, scratch, err);
@@ -203,8 +205,8 @@ static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, f
 /* One expert in a file means room for all of the base, so that a file may need far more than it has. */
 static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_found *f, weft_error *err)
 {
-    uint64_t need =
-        (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) + (f->magnitude ? (uint64_t)s->n * sizeof(float) : 0);
+    uint64_t need = (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) +
+                    (f->magnitude ? f->magnitude->n_elems * sizeof(float) : 0);
     if (need > a->max_bytes - a->n_bytes)
         return weft_fail(err, WEFT_LIMIT,
                          "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for",
@@ -249,7 +251,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         st = fill(&items[i], &s, scratch, pa + at * n_a, pb + at * n_b, whole.rank, err);
         if (!st && items[i].place.expert >= 0) st = scale_rows(&items[i], pb + at * n_b, (int64_t)n_b, p->scale, err);
     }
-    if (!st) st = fill_magnitude(a, first, whole.n, scratch, p, err);
+    if (!st) st = fill_magnitude(a, first, scratch, p, err);
     weft__free(scratch);
     snprintf(p->name, sizeof p->name, "%s", first->place.name);
     p->k = whole.k;

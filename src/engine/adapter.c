@@ -157,7 +157,7 @@ weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_
         if (i == 0 || p->rank < out->min_rank) out->min_rank = p->rank;
         if (p->rank > out->max_rank) out->max_rank = p->rank;
         out->n_dora += p->magnitude != NULL;
-        out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + (p->magnitude ? p->n : 0));
+        out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + weft__adapt_n_magnitudes(p));
     }
     snprintf(out->arch, sizeof out->arch, "%s", f->a->arch);
     snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0],

@@ -31,7 +31,9 @@ class Lora:
         self.config = {"peft_type": "LORA", "r": r, "lora_alpha": alpha, "use_rslora": rslora, "use_dora": dora, "bias": "none", "fan_in_fan_out": False,
                        "target_modules": "all-linear", "rank_pattern": ranks or {}, "alpha_pattern": alphas or {}, "modules_to_save": None}
         self.tensors, self.of, self.dtype = {}, {}, dtype
-        for name, shape in hf.shapes_of(case.config).items():
+        shapes = hf.shapes_of(case.config)
+        shapes.setdefault("lm_head.weight", shapes["model.embed_tokens.weight"])  # the head of a tied table can be changed by itself
+        for name, shape in shapes.items():
             module = name[:-len(".weight")]
             if len(shape) != 2 or not name.endswith(".weight") or (only and not module.endswith(tuple(only))):
                 continue
@@ -42,8 +44,8 @@ class Lora:
                 parts = {".lora_embedding_A": rng.normal(0, size, (rank, n)), ".lora_embedding_B": rng.normal(0, size, (k, rank))}
             else:
                 parts = {".lora_A.weight": rng.normal(0, size, (rank, k)), ".lora_B.weight": rng.normal(0, size, (n, rank))}
-                if dora:
-                    parts[".lora_magnitude_vector"] = rng.uniform(0.5, 2, n)
+            if dora:
+                parts[".lora_magnitude_vector"] = rng.uniform(4, 16, k) if "embed_tokens" in module else rng.uniform(0.5, 2, n)
             self.of[name] = (PREFIX + module, list(parts), scale)
             self.tensors.update({PREFIX + module + s: v for s, v in parts.items()})
 
@@ -61,18 +63,16 @@ class Lora:
         module, parts, scale = self.of[name]
         a, b = (self.values[module + p] for p in parts[:2])
         v = w + scale * (a.T @ b.T if "embed_tokens" in name else b @ a)
-        if len(parts) == 3:
-            v = v * (self.values[module + parts[2]] / np.linalg.norm(v, axis=1))[:, None]
-        return v
+        if len(parts) < 3:
+            return v
+        m = self.values[module + parts[2]]  # of rows; of an embedding, PEFT's DoraEmbeddingLayer has those of its columns
+        return v * (m / np.linalg.norm(v, axis=0))[None, :] if "embed_tokens" in name else v * (m / np.linalg.norm(v, axis=1))[:, None]
 
 
 def changed(weights, stack):
     """The weights under a weighted stack: W + sum of weight * (W changed - W). An embedding's change leaves a head that is tied to it alone."""
-    tied = "lm_head.weight" not in weights
-    out = {n: w + sum(s * (lora.changed(n, w) - w) for lora, s in stack) for n, w in weights.items()}
-    if tied:
-        out["lm_head.weight"] = weights["model.embed_tokens.weight"]
-    return out
+    before = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
+    return {n: w + sum(s * (lora.changed(n, w) - w) for lora, s in stack) for n, w in before.items()}
 
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"]
@@ -103,7 +103,7 @@ class Architectures(Adapted):
     def compare(self, case):
         weights, tokens = case.write(self.folder), ref.tokens_for(case)
         plain = hf.forward(case.config, weights, tokens)
-        kinds = KINDS + ([] if "moe" in case.name or "mixtral" in case.name else [dict(seed=4, only=LINEARS + ["lm_head"], dora=True)])
+        kinds = KINDS + ([] if "moe" in case.name or "mixtral" in case.name else [dict(seed=4, only=LINEARS + ["lm_head", "embed_tokens"], dora=True)])
         loras = [self.lora(case, f"lora{i}", **kind) for i, kind in enumerate(kinds)]
         f32, gguf, merged = self.convert("--type", "f32"), self.path("lora.gguf"), self.path("merged.gguf")
         for i, (lora, path) in enumerate(loras):
@@ -134,7 +134,7 @@ class Files(Adapted):
         for name in ("llama", "mixtral", "gemma2")[:common.repeated(3, 3, 1)]:
             case = ref.NAMED[name]
             case.write(self.folder)
-            kinds = KINDS + ([dict(seed=4, only=LINEARS, dora=True, dtype="F16")] if name != "mixtral" else [])
+            kinds = KINDS + ([dict(seed=4, only=LINEARS + ["embed_tokens"], dora=True, dtype="F16")] if name != "mixtral" else [])
             for i, kind in enumerate(kinds):
                 _, first = self.lora(case, f"{name}{i}", **kind)
                 gguf, second, again = (self.path(f"{name}{i}{end}") for end in (".gguf", "-back", "-again.gguf"))

@@ -595,6 +595,33 @@ static void magnitudes_are_read(void **state)
     refuse_peft(CONFIG "}", t, 3, WEFT_FORMAT, "use_dora is not true");
 }
 
+/* An embedding has them of its columns, as PEFT does, in either kind of file. */
+static void magnitudes_of_an_embedding_are_of_columns(void **state)
+{
+    (void)state;
+    const made g[] = {{"token_embd.weight.lora_a", 2, {2, VOCAB}},
+                      {"token_embd.weight.lora_b", 2, {2, K}},
+                      {"token_embd.weight.lora_magnitude", 1, {K}}};
+    recipe r = {"adapter", "lora", "llama", 2, g, 3};
+    weft__adapt *a = open_made(&r), *again;
+    weft_error err = {0};
+    for (size_t i = 0; i < K; i++) assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(g[2].name), i));
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err))
+        fail_msg("%s", err.message);
+    assert_memory_equal(&a->id, &again->id, sizeof a->id);
+    weft__adapt_close(&again);
+    weft__adapt_close(&a);
+    const made rows[] = {g[0], g[1], {g[2].name, 1, {VOCAB}}};
+    r.tensors = rows;
+    refuse_gguf(&r, WEFT_FORMAT, "10 magnitudes for 8 columns");
+    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {VOCAB, 4}},
+                      {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, K}},
+                      {"base_model.model.model.embed_tokens.lora_magnitude_vector", 1, {K}}};
+    a = open_peft(CONFIG ",\"use_dora\":true}", t, 3);
+    for (size_t i = 0; i < K; i++) assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(t[2].name), i));
+    weft__adapt_close(&a);
+}
+
 /* No module of these architectures keeps its weights transposed: PEFT warns and goes on, with the same numbers. */
 static void fan_in_fan_out_changes_nothing(void **state)
 {
@@ -791,6 +818,7 @@ int main(void)
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(the_base_beside_a_change_is_the_base),
         cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(magnitudes_of_an_embedding_are_of_columns),
         cmocka_unit_test(fan_in_fan_out_changes_nothing),
         cmocka_unit_test(configurations_are_refused_by_name),
         cmocka_unit_test(patterns_are_tried_so_often),

@@ -105,6 +105,10 @@ static void test_refusals(void **state)
     v->lora[GATES].gain = v->gain;
     assert_refused(WEFT_ARGUMENT, "magnitudes for the experts of gates.weight", weft__plan_adapter_new(t.plan, &spec, &a, err));
     v->lora[GATES].gain = NULL;
+    v->lora[TABLE].gain = v->gain; /* of rows for the one, of columns for the other */
+    assert_refused(WEFT_ARGUMENT, "magnitudes for token_embd.weight, which is an embedding and multiplied by, too",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
+    v->lora[TABLE].gain = NULL;
     v->lora[DOWNS] = entry(v);
     spec.dtype = WEFT_Q6_K;
     assert_refused(WEFT_ARGUMENT, "F32, BF16, Q8_0 or Q4_0, not as Q6_K", weft__plan_adapter_new(t.plan, &spec, &a, err));
@@ -249,6 +253,44 @@ static void test_provider_without(void **state)
     stage_close(&s);
 }
 
+/* A provider of plugin ABI 1.4 would take what an embedding's columns are multiplied by for numbers of tokens. */
+static void test_older_provider(void **state)
+{
+    (void)state;
+    stage s;
+    weft__provider *p;
+    weft_adapter *a;
+    values *v = values_new(3);
+    assert_ok(weft__provider_open("cpu", "threads=1", &p, err));
+    stage_open(&s, 5);
+    weft_weight_id table = stage_weight(&s, WEFT_F32, D, V, 0, "token_embd"), head = stage_weight(&s, WEFT_F32, D, V, 0, "head");
+    weft__builder_output(s.b, weft__op_linear(s.b, -1, weft__op_pick_rows(s.b, weft__op_embed(s.b, table, 2)), head, WEFT_NONE));
+    stage_finish(&s);
+    for (uint32_t minor = 4; minor <= 5; minor++) {
+        weft__plan *plan;
+        no_adapters = *p->api;
+        no_adapters.abi_version = WEFT_ABI_VERSION >> 16 << 16 | minor;
+        weft__provider older = {.api = &no_adapters, .backend = p->backend};
+        weft__provider *list[] = {&older};
+        weft__plan_options o = {.max_rows = ROWS, .max_wanted = ROWS, .providers = list, .n_providers = 1};
+        weft_lora lora[2] = {{0}, {.gain = v->gain}};
+        weft_adapter_spec spec = {.size = sizeof spec, .n_weights = 2, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
+        assert_ok(weft__plan_create(s.g, &o, &plan, err));
+        assert_ok(weft__plan_adapter_new(plan, &spec, &a, err)); /* gains of outputs it knows */
+        weft__plan_adapter_free(&a);
+        lora[0].gain = v->gain;
+        if (minor < 5)
+            assert_refused(WEFT_UNSUPPORTED, "of plugin ABI 1.4, knows no magnitudes",
+                           weft__plan_adapter_new(plan, &spec, &a, err));
+        else assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
+        if (a) weft__plan_adapter_free(&a);
+        weft__plan_destroy(&plan);
+    }
+    weft__provider_close(&p);
+    weft__free(v);
+    stage_close(&s);
+}
+
 /* ---- numbers ---- */
 
 /* A small A with a large scale is the same adapter: with 2^-40 of the one and 2^40 of the other not a bit differs. */
@@ -373,10 +415,15 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_products_are_finite),
-        cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_small_a),   cmocka_unit_test(test_image),
-        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps),
+        cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_older_provider),
+        cmocka_unit_test(test_small_a),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,7 +312,7 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
 {
     const weft__cpu_pair *pair = &a->pair[w];
     weft__cpu_thread *th = &p->threads[thread];
-    if (pair->gain) p->k->scale(y, pair->gain[token], d, y);
+    if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
     a->expand->h_put(th->h, pair->rank, th->taken);
