@@ -239,8 +239,8 @@ typedef struct weft_lora {
     uint32_t dtype; /* WEFT_F32 */
     float scale;
     int32_t reserved;
-    const float *
-        gain; /* [n], of an embedding [k], which is no other node's; or NULL: ones; never with experts. From 1.3; of embeddings from 1.5 */
+    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones. From 1.3; of embeddings and experts from 1.5 */
+    const float *gain;
 } weft_lora;
 
 /* The largest rank of a weft_lora: steps have room for so many values of A x. */

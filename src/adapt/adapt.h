@@ -29,7 +29,8 @@ typedef struct weft__adapt_pair {
     uint32_t a_dtype, b_dtype; /* as they were stored, for writers */
     const float *a;            /* [E, r, k] */
     const float *b;            /* [E, n, r] */
-    const float *magnitude;    /* [n], of the embedding [k], or NULL: no DoRA; never with experts */
+    const float *
+        magnitude; /* [E, n], of the embedding [k], or NULL: no DoRA. All 0 of an expert, as are its A and B then: it is not changed */
 } weft__adapt_pair;
 
 /* The embedding's pair, or its matrix? */
@@ -38,9 +39,23 @@ static inline int weft__adapt_is_table(const char *name)
     return !strcmp(name, "token_embd.weight");
 }
 
+/* Is none of n values another than 0? */
+static inline int weft__adapt_all_zero(const float *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && x[i] == 0) i++;
+    return i == n;
+}
+
+/* DoRA leaves this expert as it is. */
+static inline int weft__adapt_spares(const weft__adapt_pair *p, int64_t expert)
+{
+    return p->n_experts > 1 && weft__adapt_all_zero(p->magnitude + expert * p->n, p->n);
+}
+
 static inline int64_t weft__adapt_n_magnitudes(const weft__adapt_pair *p)
 {
-    return !p->magnitude ? 0 : weft__adapt_is_table(p->name) ? p->k : p->n;
+    return !p->magnitude ? 0 : weft__adapt_is_table(p->name) ? p->k : p->n_experts * p->n;
 }
 
 /* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */

@@ -162,7 +162,7 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
 typedef struct strand {
     const weft__adapt_pair *pair;
     float weight;
-    float *g; /* [n] DoRA's factors of the target's rows ([k] of the embedding's columns), or NULL */
+    float *g; /* [E, n] DoRA's factors of the target's rows ([k] of the embedding's columns), or NULL */
 } strand;
 
 typedef struct weaving {
@@ -197,13 +197,13 @@ static int64_t pair_row(const weft__adapt_target *t, int64_t r)
     return head * per_head + (i < per_head / 2 ? 2 * i : 2 * (i - per_head / 2) + 1);
 }
 
-/* Row r of the target as the pair changes it, W + scale * B A, in the row's order of addition. */
-static void changed_row(const weft__adapt_target *t, const weft__adapt_pair *p, int64_t r, float *w)
+/* Row r of expert e of the target as the pair changes it, W + scale * B A, in the row's order of addition. */
+static void changed_row(const weft__adapt_target *t, const weft__adapt_pair *p, int64_t e, int64_t r, float *w)
 {
-    const float *b = p->b + pair_row(t, r) * p->rank;
-    weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)r * t->row_bytes, w, t->k);
+    const float *b = p->b + (e * p->n + pair_row(t, r)) * p->rank;
+    weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)(e * t->n + r) * t->row_bytes, w, t->k);
     for (int32_t j = 0; j < p->rank; j++) {
-        const float f = p->scale * b[j], *a = p->a + j * p->k;
+        const float f = p->scale * b[j], *a = p->a + (e * p->rank + j) * p->k;
         for (int64_t i = 0; i < p->k; i++) w[i] += f * a[i];
         weft__background_did((uint64_t)p->k * sizeof *w);
     }
@@ -215,15 +215,22 @@ static weft_status no_factor(weaving *v, const char *what, int64_t i, const weft
                      t->name);
 }
 
-/* g = m / ||W + scale * B A|| of rows; row [k]. */
+/* g = m / ||W + scale * B A|| of rows, or 1 where an expert is not changed; row [k]. */
 static weft_status factors_of_rows(weaving *v, strand *s, const weft__adapt_target *t, float *row)
 {
-    for (int64_t r = 0; r < t->n; r++) {
+    const weft__adapt_pair *p = s->pair;
+    for (int64_t i = 0; i < t->n_experts * t->n; i++) {
+        const int64_t e = i / t->n, r = i % t->n;
         double sum = 0;
-        changed_row(t, s->pair, r, row);
-        for (int64_t i = 0; i < t->k; i++) sum += (double)row[i] * (double)row[i];
-        s->g[r] = (float)((double)s->pair->magnitude[pair_row(t, r)] / sqrt(sum));
-        if (!isfinite(s->g[r])) return no_factor(v, "row", r, t);
+        if (r == 0 && weft__adapt_spares(p, e)) {
+            for (; i < (e + 1) * t->n; i++) s->g[i] = 1;
+            i--;
+            continue;
+        }
+        changed_row(t, p, e, r, row);
+        for (int64_t c = 0; c < t->k; c++) sum += (double)row[c] * (double)row[c];
+        s->g[i] = (float)((double)p->magnitude[e * p->n + pair_row(t, r)] / sqrt(sum));
+        if (!isfinite(s->g[i])) return no_factor(v, "row", i, t);
     }
     return WEFT_OK;
 }
@@ -235,7 +242,7 @@ static weft_status factors_of_columns(weaving *v, strand *s, const weft__adapt_t
     double *sums = weft__alloc_zero((size_t)t->k, sizeof *sums);
     if (!sums) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
     for (int64_t r = 0; r < t->n; r++) {
-        changed_row(t, s->pair, r, row);
+        changed_row(t, s->pair, 0, r, row);
         for (int64_t i = 0; i < t->k; i++) sums[i] += (double)row[i] * (double)row[i];
     }
     for (int64_t i = 0; i < t->k && !st; i++) {
@@ -249,7 +256,7 @@ static weft_status factors_of_columns(weaving *v, strand *s, const weft__adapt_t
 /* DoRA's factors of a target: so many. */
 static int64_t n_factors(const weft__adapt_target *t)
 {
-    return weft__adapt_is_table(t->name) ? t->k : t->n;
+    return weft__adapt_is_table(t->name) ? t->k : t->n_experts * t->n;
 }
 
 static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target *t)
@@ -285,7 +292,7 @@ static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, f
         }
         for (int64_t r = 0; r < t->n; r++) {
             const float *from = p->b + (e * p->n + pair_row(t, r)) * p->rank;
-            float *to = b + (e * t->n + r) * rank + at, f = of_rows ? scale * of_rows[r] : scale;
+            float *to = b + (e * t->n + r) * rank + at, f = of_rows ? scale * of_rows[e * t->n + r] : scale;
             for (int32_t j = 0; j < p->rank; j++) to[j] = f * from[j];
             weft__background_did((uint64_t)p->rank * sizeof *b);
         }

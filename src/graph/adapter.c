@@ -36,8 +36,6 @@ static weft_status check_entry(const weft_weight *w, const weft_lora *l, weft_er
     if (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32 || !isfinite(l->scale)))
         return weft_fail(err, WEFT_ARGUMENT,
                          "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number", w->name);
-    if (l->gain && w->shape.d[2] > 1)
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for the experts of %s", w->name);
     return WEFT_OK;
 }
 
@@ -83,13 +81,14 @@ static int touches(const weft__plan *p, const weft__plan_segment *seg, const wef
     return 0;
 }
 
-/* Providers before 1.5 would take an embedding's gains for others. */
+/* Providers before 1.5 would take an embedding's gains for others, and of experts' those of the first. */
 static int api_has_gains(const weft__plan *p, const weft__plan_segment *seg, const weft_adapter_spec *spec)
 {
     int asked = 0;
     for (int32_t i = 0; i < seg->s.n_nodes; i++) {
         const weft_node *n = &p->graph->nodes[seg->s.nodes[i]];
-        if (n->op == WEFT_OP_EMBED) asked |= spec->lora[n->w[0]].gain != NULL;
+        for (int j = 0; j < n_changeable(n) && n->op != WEFT_OP_LINEAR; j++)
+            asked |= n->w[j] != WEFT_NONE && spec->lora[n->w[j]].gain != NULL;
     }
     return !asked || (seg->provider->api->abi_version & 0xffff) >= 5;
 }
@@ -119,7 +118,7 @@ weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec 
         if (!api_has_gains(p, seg, spec)) {
             st = weft_fail(
                 err, WEFT_UNSUPPORTED,
-                "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings, which this adapter has (1.5); run it on the cpu",
+                "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings and experts, which this adapter has (1.5); run it on the cpu",
                 api->name, api->abi_version >> 16, api->abi_version & 0xffff);
             continue;
         }

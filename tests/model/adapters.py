@@ -76,6 +76,8 @@ def changed(weights, stack):
 
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"]
+EXPERTS = ["w1", "w2", "w3"]
+SOME_EXPERTS = [f"experts.{e}.{m}" for e, m in ((0, "w1"), (1, "w2"), (2, "w3"), (1, "gate_proj"), (2, "down_proj"), (0, "up_proj"))]  # the others stay as they are
 KINDS = [
     dict(seed=1),
     dict(seed=2, only=["q_proj", "v_proj", "qkv_proj"], r=8, rslora=True, dtype="BF16"),
@@ -103,7 +105,7 @@ class Architectures(Adapted):
     def compare(self, case):
         weights, tokens = case.write(self.folder), ref.tokens_for(case)
         plain = hf.forward(case.config, weights, tokens)
-        kinds = KINDS + ([] if "moe" in case.name or "mixtral" in case.name else [dict(seed=4, only=LINEARS + ["lm_head", "embed_tokens"], dora=True)])
+        kinds = KINDS + [dict(seed=4, only=LINEARS + EXPERTS + ["lm_head", "embed_tokens"], dora=True), dict(seed=5, only=SOME_EXPERTS + ["v_proj", "qkv_proj"], dora=True)]
         loras = [self.lora(case, f"lora{i}", **kind) for i, kind in enumerate(kinds)]
         f32, gguf, merged = self.convert("--type", "f32"), self.path("lora.gguf"), self.path("merged.gguf")
         for i, (lora, path) in enumerate(loras):
@@ -113,7 +115,7 @@ class Architectures(Adapted):
             if i % 2 == 0:
                 self.ok("adapter", "convert", path, gguf, "--base", f32)
                 self.check(self.logits(f32, tokens, "--adapter", f"a={gguf}"), expected, f"file and file, {i}")
-        stack = [(lora, s) for (lora, _), s in zip(loras, (0.5, 1, -0.75, 0.25))]
+        stack = [(lora, s) for (lora, _), s in zip(loras, (0.5, 1, -0.75, 0.25, 0.5))]
         options = [o for i, (_, s) in enumerate(stack) for o in ("--adapter", f"a{i}={loras[i][1]}:{s}")]
         expected = hf.forward(case.config, changed(weights, stack), tokens)
         self.check(self.logits(self.folder, tokens, *options), expected, "a stack over the folder")
@@ -134,7 +136,7 @@ class Files(Adapted):
         for name in ("llama", "mixtral", "gemma2")[:common.repeated(3, 3, 1)]:
             case = ref.NAMED[name]
             case.write(self.folder)
-            kinds = KINDS + ([dict(seed=4, only=LINEARS + ["embed_tokens"], dora=True, dtype="F16")] if name != "mixtral" else [])
+            kinds = KINDS + [dict(seed=4, only=LINEARS + (SOME_EXPERTS if name == "mixtral" else []) + ["embed_tokens"], dora=True, dtype="F16")]
             for i, kind in enumerate(kinds):
                 _, first = self.lora(case, f"{name}{i}", **kind)
                 gguf, second, again = (self.path(f"{name}{i}{end}") for end in (".gguf", "-back", "-again.gguf"))

@@ -622,6 +622,44 @@ static void magnitudes_of_an_embedding_are_of_columns(void **state)
     weft__adapt_close(&a);
 }
 
+/* Experts have magnitudes of their own. Those that no module of a folder names have zeros, and stay as they are; zeros of a module, or beside
+ * what changes an expert, are refused. */
+static void magnitudes_of_experts(void **state)
+{
+    (void)state;
+    float zeros[N] = {0}, some[EXPERTS * N], halves[EXPERTS * 4 * N];
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 4}},      {EXPERT "2.w3.lora_B.weight", 2, {4, N}},
+                      {EXPERT "2.w3.lora_magnitude_vector", 1, {N}}, {EXPERT "0.w3.lora_A.weight", 2, {K, 4}},
+                      {EXPERT "0.w3.lora_B.weight", 2, {4, N}},      {EXPERT "0.w3.lora_magnitude_vector", 1, {N}}};
+    weft__adapt *a = open_peft(CONFIG ",\"use_dora\":true}", t, 6), *again;
+    weft_error err = {0};
+    for (size_t i = 0; i < N; i++) {
+        assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(t[5].name), i));
+        assert_true(a->pairs[0].magnitude[N + i] == 0);
+        assert_true(a->pairs[0].magnitude[2 * N + i] == made_value(made_seed(t[2].name), i));
+    }
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err))
+        fail_msg("%s", err.message);
+    assert_memory_equal(&a->id, &again->id, sizeof a->id);
+    weft__adapt_close(&again);
+    assert_true(a->n_bytes == sizeof(float) * EXPERTS * (4 * (K + N) + N));
+    weft__adapt_close(&a);
+    made bad[6];
+    memcpy(bad, t, sizeof bad);
+    bad[5].values = zeros;
+    refuse_peft(CONFIG ",\"use_dora\":true}", bad, 6, WEFT_FORMAT, "experts.0.w3: its magnitudes are all 0");
+    for (size_t i = 0; i < EXPERTS * 4 * N; i++) halves[i] = 1;
+    for (size_t i = 0; i < EXPERTS * N; i++) some[i] = i / N == 1 ? 0 : 2;
+    const made g[] = {{"blk.0.ffn_up_exps.weight.lora_a", 3, {K, 4, EXPERTS}, halves},
+                      {"blk.0.ffn_up_exps.weight.lora_b", 3, {4, N, EXPERTS}, halves},
+                      {"blk.0.ffn_up_exps.weight.lora_magnitude", 2, {N, EXPERTS}, some}};
+    recipe r = {"adapter", "lora", "llama", 8, g, 3};
+    refuse_gguf(&r, WEFT_FORMAT, "blk.0.ffn_up_exps.weight: expert 1 is changed, but its magnitudes are all 0");
+    const made one[] = {g[0], g[1], {g[2].name, 1, {N}}};
+    r.tensors = one;
+    refuse_gguf(&r, WEFT_FORMAT, "12 magnitudes for 36 rows");
+}
+
 /* No module of these architectures keeps its weights transposed: PEFT warns and goes on, with the same numbers. */
 static void fan_in_fan_out_changes_nothing(void **state)
 {
@@ -819,6 +857,7 @@ int main(void)
         cmocka_unit_test(the_base_beside_a_change_is_the_base),
         cmocka_unit_test(magnitudes_are_read),
         cmocka_unit_test(magnitudes_of_an_embedding_are_of_columns),
+        cmocka_unit_test(magnitudes_of_experts),
         cmocka_unit_test(fan_in_fan_out_changes_nothing),
         cmocka_unit_test(configurations_are_refused_by_name),
         cmocka_unit_test(patterns_are_tried_so_often),

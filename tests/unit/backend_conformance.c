@@ -217,7 +217,8 @@ static int64_t n_gains(const weft_graph *g, weft_weight_id w)
     for (int32_t i = 0; i < g->n_nodes; i++)
         for (int j = 0; j < g->nodes[i].n_w; j++)
             if (g->nodes[i].w[j] == w) *(g->nodes[i].op == WEFT_OP_EMBED ? &embeds : &multiplies) = 1;
-    return embeds && multiplies ? 0 : g->weights[w].shape.d[embeds ? 0 : 1];
+    const int64_t *d = g->weights[w].shape.d;
+    return embeds && multiplies ? 0 : embeds ? d[0] : d[1] * d[2];
 }
 
 static void weave_open(weave *v, stage *s, uint32_t dtype)
@@ -234,7 +235,7 @@ static void weave_open(weave *v, stage *s, uint32_t dtype)
             const int all = a == N_ADAPTERS - 1; /* it has gains wherever there may be some */
             /* A router stays, so that a near tie is decided alike. */
             if (!is_matrix(s->g, i) || !strcmp(w->name, "router.weight") || (!all && stage_below(s, 3) == 0)) continue;
-            if (e == 1 && n_gains(s->g, i) && (all || stage_below(s, 3) == 0)) l->gain = noise(s, n_gains(s->g, i), 1, 0.1);
+            if (n_gains(s->g, i) && (all || stage_below(s, 3) == 0)) l->gain = noise(s, n_gains(s->g, i), 1, 0.1);
             if (l->gain && stage_below(s, 3) == 0) continue;
             *l = (weft_lora){.rank = ranks[stage_below(s, 6)], .dtype = WEFT_F32, .scale = 0.5f, .gain = l->gain};
             l->a = noise(s, e * l->rank * k, 0, 0.1);

@@ -79,7 +79,7 @@ static void place_b(layout *l, weft_weight_id id)
 {
     const weft_weight *w = &l->a->program->graph->weights[id];
     weft__cpu_pair *pair = &l->a->pair[id];
-    place_gain(l, id, w->shape.d[1]);
+    place_gain(l, id, w->shape.d[2] * w->shape.d[1]);
     if (l->spec->lora[id].rank == 0) return;
     pair->b_expert = (size_t)panels(w->shape.d[1], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank);
     pair->b = take(l, (uint64_t)w->shape.d[2] * pair->b_expert);
