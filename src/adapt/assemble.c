@@ -63,7 +63,8 @@ static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *e
         n = f->embedding == 1 ? a->d[1] : a->d[0];
         k = b->d[1];
     }
-    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] || (experts != 1 && (f->embedding || f->place.expert >= 0)))
+    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] || (experts != 1 && (f->embedding || f->place.expert >= 0)) ||
+        (f->embedding && f->place.expert >= 0))
         return misfit(f, "halves are matrices, or stacks of as many matrices", err);
     if (rank_a != rank_b)
         return weft_fail(err, WEFT_FORMAT, "%s: half A has rank %llu, half B rank %llu", f->module, (unsigned long long)rank_a,
