@@ -235,8 +235,9 @@ static int merge_command(int argc, char **argv)
         "BASE OUT --adapter NAME=PATH[:WEIGHT] ... [options]",
         "Merges adapters into the GGUF model BASE and writes the model OUT; with --method, merges them with each other and\n"
         "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
-        "mix the matrices A and B by themselves, as PEFT does, and need equal ranks. OUT is never what is read, an adapter never\n"
-        "takes a model's place, nor a model an adapter's.",
+        "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with zeros to the largest. Adapters with DoRA's\n"
+        "magnitudes are merged into a model only. OUT is never what is read, an adapter never takes a model's place, nor a model an\n"
+        "adapter's.",
         "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
         "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
         options,

@@ -113,7 +113,7 @@ static weft_status add_token(generate_result *r, int32_t token, int32_t *capacit
 static weft_status next_token(const generate_request *q, float *logits, int32_t n_vocab, int32_t *token, weft_error *err)
 {
     weft_status st = q->matcher ? weft_matcher_apply(q->matcher, logits, n_vocab, err) : WEFT_OK;
-    if (!st) st = weft_sampler_pick(q->sampler, logits, token, err);
+    if (!st && weft_sampler_pick(q->sampler, logits, token, err)) return weft_session_blame(q->session, logits, err);
     if (!st) st = weft_sampler_accept(q->sampler, *token, err);
     return st || !q->matcher ? st : weft_matcher_accept(q->matcher, *token, err);
 }

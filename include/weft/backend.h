@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00010004u
+#define WEFT_ABI_VERSION 0x00010005u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own */

@@ -232,14 +232,15 @@ typedef struct weft_seq_view {
 } weft_seq_view;
 
 /* What an adapter changes about one weight [k, n] (of E experts): a product becomes  gain . (W x) + scale * B (A x), then the bias; the
- * row of an embedding becomes  gain[token] * row + scale * (row `token` of B) A. rank 0 and no gain: unchanged. */
+ * row of an embedding becomes  gain . row + scale * (row `token` of B) A. rank 0 and no gain: unchanged. */
 typedef struct weft_lora {
     const void *a, *b; /* [E, rank, k] and [E, n, rank] */
     int32_t rank;
     uint32_t dtype; /* WEFT_F32 */
     float scale;
     int32_t reserved;
-    const float *gain; /* [n], or NULL: ones; never with experts. From 1.3 */
+    /* [E, n], of an embedding [k], which is no other node's then; or NULL: ones. From 1.3; of embeddings and experts from 1.5 */
+    const float *gain;
 } weft_lora;
 
 /* The largest rank of a weft_lora: steps have room for so many values of A x. */

@@ -248,6 +248,9 @@ WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, cons
  * WEFT_LIMIT (ranks together), WEFT_UNSUPPORTED (provider; DoRA over a compiled plan without the weights), WEFT_NO_MEMORY; the session is then as before. */
 typedef struct weft_adapter_use weft_adapter_use;
 WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n, weft_error *err);
+/* After weft_sampler_pick failed, as *err says, on logits [V] of the session: tells in *err of the session's adapters, by their paths, where a
+ * logit is NaN, as a scale far too large leaves it. Returns err->status. */
+WEFT_API weft_status weft_session_blame(const weft_session *session, const float *logits, weft_error *err);
 /* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */
 WEFT_API void weft_session_cancel(weft_session *session);
 
@@ -297,10 +300,10 @@ WEFT_API weft_status weft_adapter_file_save(const weft_adapter_file *file, const
 
 enum weft_merge_method {
     WEFT_MERGE_CAT = 0, /* the exact sum: ranks side by side */
-    WEFT_MERGE_LINEAR,  /* these four mix the matrices A and B by themselves, as PEFT does; ranks must be equal */
-    WEFT_MERGE_SLERP,   /* of two, between their directions */
-    WEFT_MERGE_TIES,    /* trimmed to `density`, one sign elected, the mean of those of that sign */
-    WEFT_MERGE_DARE     /* each value kept with probability `density`, and scaled up for that */
+    WEFT_MERGE_LINEAR, /* these four mix the matrices A and B by themselves, as PEFT does, smaller ranks with zeros up to the largest */
+    WEFT_MERGE_SLERP, /* of two, between their directions */
+    WEFT_MERGE_TIES,  /* trimmed to `density`, one sign elected, the mean of those of that sign */
+    WEFT_MERGE_DARE   /* each value kept with probability `density`, and scaled up for that */
 };
 typedef struct weft_merge_params {
     uint32_t size;
@@ -309,7 +312,7 @@ typedef struct weft_merge_params {
     uint64_t seed;   /* of DARE */
 } weft_merge_params;
 WEFT_API void weft_merge_params_default(weft_merge_params *params);
-/* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, ranks, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
+/* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, shapes), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT. */
 WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,
                                              weft_adapter_file **out, weft_error *err);
 
@@ -522,8 +525,9 @@ enum weft_adapter_flags {
 };
 /* Is it a name that an adapter may have: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point? WEFT_ARGUMENT. */
 WEFT_API weft_status weft_engine_adapter_check_name(const char *name, weft_error *err);
-/* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, or of the name with
- * WEFT_EXISTS, or WEFT_STATE where no more names are taken; nothing has changed then. */
+/* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, with WEFT_ARGUMENT where the
+ * adapter's values are too large at that scale, or of the name with WEFT_EXISTS, or WEFT_STATE where no more names are taken; nothing has
+ * changed then. */
 WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags,
                                              weft_error *err);
 WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err); /* WEFT_NOT_FOUND */

@@ -4,13 +4,16 @@
  * Letters: k inputs, n outputs, E experts of a matrix (1: no experts), r rank.
  * A pair changes the matrix W [n, k] (rows of outputs) of GGUF tensor `name` to  W + scale * B A,  A [r, k], B [n, r]
  * (LoRA: Hu et al. 2021, scale = alpha / r; rank-stabilised: Kalajdzievski 2023, alpha / sqrt(r)). With magnitudes m [n] (DoRA: Liu et
- * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows.
+ * al. 2024) it becomes  g . (W + scale * B A),  g = m / ||W + scale * B A||, norms of rows. The embedding, whose rows are its outputs, has m [k]
+ * and norms of columns, as PEFT has them.
  * Rows of q and k stand as GGUF has them. "token_embd.weight" changes the embedding only, also where the output head is tied to it: the
  * head's pair is "output.weight".
  * Invariant: what a reader hands out is finite and consistent in itself, and has a content id: two adapters with one id compute the
  * same. Thread safety: an adapter is immutable once it was read; any thread may use it. */
 #ifndef WEFT_ADAPT_ADAPT_H
 #define WEFT_ADAPT_ADAPT_H
+
+#include <string.h>
 
 #include "format/arena.h"
 #include "format/gguf_write.h"
@@ -26,8 +29,34 @@ typedef struct weft__adapt_pair {
     uint32_t a_dtype, b_dtype; /* as they were stored, for writers */
     const float *a;            /* [E, r, k] */
     const float *b;            /* [E, n, r] */
-    const float *magnitude;    /* [n], or NULL: no DoRA; never with experts */
+    const float *
+        magnitude; /* [E, n], of the embedding [k], or NULL: no DoRA. All 0 of an expert, as are its A and B then: it is not changed */
 } weft__adapt_pair;
+
+/* The embedding's pair, or its matrix? */
+static inline int weft__adapt_is_table(const char *name)
+{
+    return !strcmp(name, "token_embd.weight");
+}
+
+/* Is none of n values another than 0? */
+static inline int weft__adapt_all_zero(const float *x, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && x[i] == 0) i++;
+    return i == n;
+}
+
+/* DoRA leaves this expert as it is. */
+static inline int weft__adapt_spares(const weft__adapt_pair *p, int64_t expert)
+{
+    return p->n_experts > 1 && weft__adapt_all_zero(p->magnitude + expert * p->n, p->n);
+}
+
+static inline int64_t weft__adapt_n_magnitudes(const weft__adapt_pair *p)
+{
+    return !p->magnitude ? 0 : weft__adapt_is_table(p->name) ? p->k : p->n_experts * p->n;
+}
 
 /* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */
 enum { WEFT__ADAPT_COPIES = 2 /* the embedding and the output head */, WEFT__ADAPT_COPY_ROWS = 64 };
@@ -82,6 +111,9 @@ typedef struct weft__adapt_names {
     int (*module)(const void *arg, const char *tensor, int32_t expert, char *out, size_t size, weft__adapt_place *place);
 } weft__adapt_names;
 
+/* "adapter x", or "adapters x, y", as far as there is room; n >= 1. */
+void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t size);
+
 /* ---- reading and writing ---- */
 
 /* A GGUF file or a PEFT folder. names: for folders; NULL refuses them. max_bytes: of its values in float32, with the experts that it has
@@ -112,14 +144,15 @@ typedef struct weft__adapt_use {
 typedef enum weft__adapt_method {
     /* Sum of weight_i * scale_i * B_i A_i, exactly: the ranks side by side. */
     WEFT__ADAPT_CAT,
-    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B); ranks
-     * must be equal, and a matrix that one lacks counts as zeros.
+    /* The others mix A and B by themselves, as PEFT does, each with sqrt(|weight * scale|) of its adapter (a negative weight's sign goes to B);
+     * a matrix that one lacks counts as zeros. Where ranks differ (PEFT refuses that), the smaller count as the largest, with rows of zeros in
+     * A and columns of zeros in B: the product is the same, and so is what a method does of two equal ranks; components meet by their order.
      * LINEAR: sums. */
     WEFT__ADAPT_LINEAR,
     /* Of two, between their directions, at t = weight_2 / (weight_1 + weight_2) (Shoemake 1985); nearly parallel or zero ones linearly. The weights give
      * t alone: each counts with sqrt(|scale|). */
     WEFT__ADAPT_SLERP,
-    /* Yadav et al. 2023: of each, the largest `density` of its values; by sign of their sum; the mean of the weighted ones of that sign. */
+    /* Yadav et al. 2023: of each, the largest `density` of its own values; by sign of their sum; the mean of the weighted ones of that sign. */
     WEFT__ADAPT_TIES,
     /* Yu et al. 2024: each value is kept with probability `density` and divided by it; sums. */
     WEFT__ADAPT_DARE
@@ -131,7 +164,8 @@ typedef struct weft__adapt_mix {
     uint64_t seed;
 } weft__adapt_mix;
 
-/* WEFT_ARGUMENT (number, weights, ranks, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA), WEFT_LIMIT (rank), WEFT_NO_MEMORY. */
+/* WEFT_ARGUMENT (number, weights, shapes that differ, density; values that are not finite), WEFT_UNSUPPORTED (DoRA: a sum of changes that scale the
+ * base's rows is no low-rank one, and magnitudes by themselves, which begin as the base's, are not to be summed without it), WEFT_LIMIT (rank of CAT), WEFT_NO_MEMORY. */
 weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft__adapt_mix *mix, weft__adapt **out,
                               weft_error *err);
 
@@ -178,8 +212,8 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
 weft_status weft__adapt_check_values(const weft__adapt *a, float weight, weft_error *err);
 
 /* A weighted stack as one change per target: y = gain . (W x) + scale * B (A x) + bias, with the ranks of the stack side by side, all
- * scales but a single pair's and DoRA's factors folded into B, and gain = 1 + sum of weight_i (g_i - 1). A target that is a row range of
- * a tensor gets its rows. Borrows from the stack's adapters. */
+ * scales but a single pair's and DoRA's factors folded into B (the embedding's into A), and gain = 1 + sum of weight_i (g_i - 1). A target that
+ * is a row range of a tensor gets its rows. Borrows from the stack's adapters. */
 typedef struct weft__adapt_woven {
     int32_t n;
     weft_lora *lora; /* [n], float32 */

@@ -63,7 +63,8 @@ static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *e
         n = f->embedding == 1 ? a->d[1] : a->d[0];
         k = b->d[1];
     }
-    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] || (experts != 1 && (f->embedding || f->place.expert >= 0)))
+    if (a->d[3] != 1 || b->d[3] != 1 || a->d[2] != b->d[2] || (experts != 1 && (f->embedding || f->place.expert >= 0)) ||
+        (f->embedding && f->place.expert >= 0))
         return misfit(f, "halves are matrices, or stacks of as many matrices", err);
     if (rank_a != rank_b)
         return weft_fail(err, WEFT_FORMAT, "%s: half A has rank %llu, half B rank %llu", f->module, (unsigned long long)rank_a,
@@ -72,11 +73,11 @@ static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *e
         return weft_fail(err, WEFT_LIMIT, "%s: rank %llu; at most %d", f->module, (unsigned long long)rank_a,
                          WEFT__ADAPT_RANK_MAX);
     if (k > INT32_MAX || n > INT32_MAX || experts > 65536) return misfit(f, "its shape is beyond any model's", err);
-    if (f->magnitude && (f->embedding || experts != 1 || f->place.expert >= 0))
-        return weft_fail(err, WEFT_UNSUPPORTED, "%s: DoRA on embeddings and experts is not supported", f->module);
-    if (f->magnitude && f->magnitude->n_elems != n)
-        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu rows", f->module,
-                         (unsigned long long)f->magnitude->n_elems, (unsigned long long)n);
+    const uint64_t n_magnitudes = f->embedding ? k : experts * n;
+    if (f->magnitude && f->magnitude->n_elems != n_magnitudes)
+        return weft_fail(err, WEFT_FORMAT, "%s: %llu magnitudes for %llu %s", f->module,
+                         (unsigned long long)f->magnitude->n_elems, (unsigned long long)n_magnitudes,
+                         f->embedding ? "columns" : "rows");
     if (f->place.heads > 0 && n % (2 * (uint64_t)f->place.heads))
         return weft_fail(err, WEFT_FORMAT, "%s: its %llu rows are not those of the base's %d heads", f->module,
                          (unsigned long long)n, f->place.heads);
@@ -163,17 +164,48 @@ static weft_status fill(const weft__adapt_found *f, const shape *s, float *scrat
     return WEFT_OK;
 }
 
-static weft_status fill_magnitude(weft__adapt *a, const weft__adapt_found *f, int64_t n, float *scratch, weft__adapt_pair *p,
-                                  weft_error *err)
+/* Of the item's expert, where it is one, else all. */
+static weft_status fill_magnitude(const weft__adapt_found *f, int64_t n, float *scratch, float *m, weft_error *err)
 {
-    if (!f->magnitude) return WEFT_OK;
-    float *m = weft__arena_array(&a->arena, (size_t)n, sizeof *m);
-    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", f->module);
+    const int64_t n_values = (int64_t)f->magnitude->n_elems;
     weft_status st = decode(f->magnitude, scratch, err);
     if (st) return st;
-    pair_rows(scratch, m, n, 1, 1, f->place.heads);
-    p->magnitude = m;
+    if (f->place.expert < 0 && n_values != n) copy(m, scratch, (size_t)n_values); /* experts together: they have no heads */
+    else pair_rows(scratch, m + (f->place.expert >= 0 ? f->place.expert * n : 0), n, 1, 1, f->place.heads);
     return WEFT_OK;
+}
+
+/* Magnitudes of 0 all over say that an expert is not changed: they are in no file beside halves that change it, and of no module by itself. */
+static weft_status check_spared(const weft__adapt_found *f, size_t n, const weft__adapt_pair *p, weft_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (f[i].place.expert >= 0 && weft__adapt_spares(p, f[i].place.expert))
+            return weft_fail(err, WEFT_FORMAT, "%s: its magnitudes are all 0, which leaves nothing of it", f[i].module);
+    }
+    for (int64_t e = 0; e < p->n_experts; e++) {
+        const int64_t n_a = p->rank * p->k, n_b = p->n * p->rank;
+        if (weft__adapt_spares(p, e) && !(weft__adapt_all_zero(p->a + e * n_a, n_a) && weft__adapt_all_zero(p->b + e * n_b, n_b)))
+            return weft_fail(err, WEFT_FORMAT, "%s: expert %lld is changed, but its magnitudes are all 0", p->name, (long long)e);
+    }
+    return WEFT_OK;
+}
+
+static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_found *items, size_t n, float *scratch, weft__adapt_pair *p,
+                                   weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 1; i < n; i++)
+        if (!items[i].magnitude != !items[0].magnitude)
+            return weft_fail(err, WEFT_FORMAT, "%s has magnitudes, %s has none", items[items[i].magnitude ? i : 0].module,
+                             items[items[i].magnitude ? 0 : i].module);
+    if (!items[0].magnitude) return WEFT_OK;
+    const int64_t n_values = weft__adapt_is_table(p->name) ? p->k : p->n_experts * p->n;
+    float *m = weft__arena_array(&a->arena, (size_t)n_values, sizeof *m);
+    if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %s", items[0].module);
+    clear(m, (size_t)n_values);
+    for (size_t i = 0; i < n && !st; i++) st = fill_magnitude(&items[i], n_values / p->n_experts, scratch, m, err);
+    p->magnitude = m;
+    return st ? st : check_spared(items, n, p, err);
 }
 
 /* ---- pairs ---- */
@@ -204,7 +236,8 @@ static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, f
 static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_found *f, weft_error *err)
 {
     uint64_t need =
-        (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) + (f->magnitude ? (uint64_t)s->n * sizeof(float) : 0);
+        (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) +
+        (f->magnitude ? f->magnitude->n_elems * (uint64_t)(f->place.expert >= 0 ? s->n_experts : 1) * sizeof(float) : 0);
     if (need > a->max_bytes - a->n_bytes)
         return weft_fail(err, WEFT_LIMIT,
                          "%s: its matrices, up to this one, are more than %llu bytes in float32, which is what there is room for",
@@ -249,8 +282,6 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         st = fill(&items[i], &s, scratch, pa + at * n_a, pb + at * n_b, whole.rank, err);
         if (!st && items[i].place.expert >= 0) st = scale_rows(&items[i], pb + at * n_b, (int64_t)n_b, p->scale, err);
     }
-    if (!st) st = fill_magnitude(a, first, whole.n, scratch, p, err);
-    weft__free(scratch);
     snprintf(p->name, sizeof p->name, "%s", first->place.name);
     p->k = whole.k;
     p->n = whole.n;
@@ -264,6 +295,8 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
     }
     p->a = pa;
     p->b = pb;
+    if (!st) st = fill_magnitudes(a, items, n, scratch, p, err);
+    weft__free(scratch);
     return st;
 }
 

@@ -24,7 +24,7 @@ static weft_status add_pair(weft__sha256 *h, const weft__adapt_pair *p, uint64_t
     int64_t shape[] = {p->k, p->n, p->n_experts, p->rank, p->magnitude != NULL};
     size_t n_a = (size_t)(p->n_experts * p->rank * p->k) * sizeof(float),
            n_b = (size_t)(p->n_experts * p->n * p->rank) * sizeof(float);
-    size_t n_m = p->magnitude ? (size_t)p->n * sizeof(float) : 0;
+    size_t n_m = (size_t)weft__adapt_n_magnitudes(p) * sizeof(float);
     weft_status st;
     if ((st = weft__sha256_add(h, p->name, strlen(p->name) + 1, err)) || (st = weft__sha256_add(h, shape, sizeof shape, err)) ||
         (st = weft__sha256_add(h, &p->scale, sizeof p->scale, err)) || (st = add_values(h, p->a, n_a, err)) ||

@@ -38,16 +38,17 @@ static weft_status check_group(merging *m, const group *g, int64_t *rank)
         const weft__adapt_pair *p = g->pair[i];
         if (!p) continue;
         if (p->magnitude)
-            return weft_fail(m->err, WEFT_UNSUPPORTED,
-                             "%s: adapters with DoRA's magnitudes can be merged into a base, not with each other", p->name);
+            return weft_fail(
+                m->err, WEFT_UNSUPPORTED,
+                "%s: %s has DoRA's magnitudes, which stand for the lengths of the base's rows: a sum of such changes is no "
+                "adapter; merge them into the base (without --method), or use them together, by weights, as a stack",
+                p->name, m->uses[i].adapter->label);
         if (p->k != first->k || p->n != first->n || p->n_experts != first->n_experts)
             return weft_fail(m->err, WEFT_ARGUMENT,
                              "%s has another shape in %s than in the adapters before: they have different bases", p->name,
                              m->uses[i].adapter->label);
-        if (m->mix->method != WEFT__ADAPT_CAT && p->rank != first->rank)
-            return weft_fail(m->err, WEFT_ARGUMENT, "%s has ranks %d and %d; only concatenation (cat) merges different ranks",
-                             p->name, first->rank, p->rank);
-        *rank = m->mix->method == WEFT__ADAPT_CAT ? *rank + p->rank : p->rank;
+        if (m->mix->method == WEFT__ADAPT_CAT) *rank += p->rank;
+        else if (p->rank > *rank) *rank = p->rank;
     }
     if (*rank <= WEFT__ADAPT_RANK_MAX) return WEFT_OK;
     return weft_fail(m->err, WEFT_LIMIT, "%s: the ranks are %lld together; at most %d", first->name, (long long)*rank,
@@ -76,9 +77,20 @@ static void concatenate(const merging *m, const group *g, float *a, float *b, in
 /* One half of every adapter: n_values each, with the factor that it counts by. */
 typedef struct side {
     const float *values[MOST]; /* NULL: zeros */
+    float *own[MOST];          /* the same where they were widened */
+    size_t n_own[MOST];        /* of values, those that are no zeros of a larger rank's */
     double factor[MOST];
     size_t n_values;
 } side;
+
+/* A half [rows, width], wider or with more rows by zeros: so many in each of n_blocks. */
+static float *widened(const float *x, int64_t n_blocks, int64_t rows, int64_t width, int64_t to_rows, int64_t to_width)
+{
+    float *out = weft__alloc_zero((size_t)(n_blocks * to_rows) * (size_t)to_width, sizeof *out);
+    for (int64_t i = 0; out && i < n_blocks * rows; i++)
+        memcpy(out + (i / rows * to_rows + i % rows) * to_width, x + i * width, (size_t)width * sizeof *out);
+    return out;
+}
 
 static void mix_linear(const merging *m, const side *s, float *out)
 {
@@ -130,10 +142,10 @@ static int by_size(const void *x, const void *y)
     return (a < b) - (a > b);
 }
 
-/* The magnitude from which on a half's values are among its largest `density`; `equal` of those with exactly it are. */
-static void find_cut(const float *values, size_t n, double density, float *sorted, float *cut, size_t *equal)
+/* The magnitude from which on a half's values are among its largest `density`, of n_own; `equal` of those with exactly it are. */
+static void find_cut(const float *values, size_t n, size_t n_own, double density, float *sorted, float *cut, size_t *equal)
 {
-    size_t keep = (size_t)(density * (double)n), above = 0;
+    size_t keep = (size_t)(density * (double)n_own), above = 0;
     for (size_t v = 0; v < n; v++) sorted[v] = fabsf(values[v]);
     qsort(sorted, n, sizeof *sorted, by_size);
     *cut = keep ? sorted[keep - 1] : INFINITY;
@@ -153,7 +165,7 @@ static weft_status mix_ties(merging *m, const side *s, float *out)
     for (int32_t i = 0; i < m->n; i++) {
         float *to = kept + (size_t)i * s->n_values, cut = INFINITY;
         size_t equal = 0;
-        if (s->values[i]) find_cut(s->values[i], s->n_values, m->mix->density, sorted, &cut, &equal);
+        if (s->values[i]) find_cut(s->values[i], s->n_values, s->n_own[i], m->mix->density, sorted, &cut, &equal);
         for (size_t v = 0; v < s->n_values; v++) {
             float x = s->values[i] ? s->values[i][v] : 0, size = fabsf(x);
             int in = size > cut || (size == cut && equal > 0 && equal--);
@@ -187,22 +199,37 @@ static weft_status mix_side(merging *m, const side *s, float *out)
     }
 }
 
+/* Pair p as one of the sides: of a smaller rank, with components of zeros up to `rank`, which its product does not have. */
+static weft_status put_sides(merging *m, side sides[2], int32_t i, const weft__adapt_pair *p, int64_t rank)
+{
+    /* SLERP's weights are its own. */
+    double weight = m->mix->method == WEFT__ADAPT_SLERP ? (double)p->scale : (double)m->uses[i].scale * (double)p->scale;
+    sides[0].factor[i] = sqrt(fabs(weight));
+    sides[1].factor[i] = weight < 0 ? -sides[0].factor[i] : sides[0].factor[i];
+    sides[0].n_own[i] = (size_t)(p->n_experts * p->rank * p->k);
+    sides[1].n_own[i] = (size_t)(p->n_experts * p->n * p->rank);
+    sides[0].values[i] = p->a;
+    sides[1].values[i] = p->b;
+    if (p->rank == rank) return WEFT_OK;
+    sides[0].values[i] = sides[0].own[i] = widened(p->a, p->n_experts, p->rank, p->k, rank, p->k);
+    sides[1].values[i] = sides[1].own[i] = widened(p->b, p->n_experts, p->n, p->rank, p->n, rank);
+    return sides[0].own[i] && sides[1].own[i] ? WEFT_OK : no_memory(m);
+}
+
 static weft_status mix_group(merging *m, const group *g, float *a, float *b, int64_t rank)
 {
     side sides[2] = {{.n_values = (size_t)(g->first->n_experts * rank * g->first->k)},
                      {.n_values = (size_t)(g->first->n_experts * g->first->n * rank)}};
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; i < m->n && !st; i++)
+        if (g->pair[i]) st = put_sides(m, sides, i, g->pair[i], rank);
+    if (!st) st = mix_side(m, &sides[0], a);
+    if (!st) st = mix_side(m, &sides[1], b);
     for (int32_t i = 0; i < m->n; i++) {
-        if (!g->pair[i]) continue;
-        /* SLERP's weights are its own. */
-        double weight = m->mix->method == WEFT__ADAPT_SLERP ? (double)g->pair[i]->scale
-                                                            : (double)m->uses[i].scale * (double)g->pair[i]->scale;
-        sides[0].values[i] = g->pair[i]->a;
-        sides[1].values[i] = g->pair[i]->b;
-        sides[0].factor[i] = sqrt(fabs(weight));
-        sides[1].factor[i] = weight < 0 ? -sides[0].factor[i] : sides[0].factor[i];
+        weft__free(sides[0].own[i]);
+        weft__free(sides[1].own[i]);
     }
-    weft_status st = mix_side(m, &sides[0], a);
-    return st ? st : mix_side(m, &sides[1], b);
+    return st;
 }
 
 /* ---- the whole ---- */

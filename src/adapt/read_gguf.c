@@ -88,7 +88,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     if (!f) return st;
     if (!f->place.name[0]) f->scale = NAN; /* alpha's, unless it has one of its own */
     snprintf(f->place.name, sizeof f->place.name, "%.*s", (int)(n - tail), t->name);
-    f->embedding = !strcmp(f->place.name, "token_embd.weight");
+    f->embedding = weft__adapt_is_table(f->place.name);
     if (which == 3) return read_scale(r, f, t);
     *(which == 0 ? &f->a : which == 1 ? &f->b : &f->magnitude) = t;
     return WEFT_OK;

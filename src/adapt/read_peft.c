@@ -82,7 +82,7 @@ static weft_status add_copy(reading *r, const weft__tensor_desc *t, const char *
         memcpy(module, name, n);
         module[n] = 0;
         if (r->names->place(r->names->arg, module, &place) &&
-            (!strcmp(place.name, "token_embd.weight") || !strcmp(place.name, "output.weight")))
+            (weft__adapt_is_table(place.name) || !strcmp(place.name, "output.weight")))
             return weft__adapt_copy_add(r->a, place.name, t, r->err);
     }
     return refuse_tensor(t->name, r->err);
@@ -110,7 +110,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
 
 static weft_status check_module(reading *r, const weft__adapt_found *f)
 {
-    int is_table = !strcmp(f->place.name, "token_embd.weight");
+    int is_table = weft__adapt_is_table(f->place.name);
     if (f->a && f->b && !!f->embedding != is_table)
         return weft_fail(r->err, WEFT_FORMAT, "%s: an embedding has lora_embedding_A and _B, anything else lora_A and lora_B",
                          f->module);

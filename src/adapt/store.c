@@ -194,7 +194,8 @@ static weft_status put_entry(weft__adapt_store *s, entry *fresh, uint32_t flags,
 typedef struct reading {
     const weft__adapt_store *s;
     const char *path;
-    weft__adapt **out; /* NULL: only its id is asked for, and whether it can be used at a scale of 1 */
+    weft__adapt **out; /* NULL: only its id is asked for, and whether it can be used at: */
+    float scale;
     weft__adapt_id id;
     uint64_t n_packed; /* at least */
     weft_status status;
@@ -213,7 +214,7 @@ static void read_checked(void *arg)
         r->id = a->id;
         r->n_packed = a->n_bytes / SHRINK;
     }
-    if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, 1, r->err))) {
+    if (!r->status && !r->out && (r->status = weft__adapt_check_values(a, r->scale, r->err))) {
         char shown[WEFT__SHOW * 2];
         weft_fail_within(r->err, r->status, "adapter %s", weft__show_path(shown, r->path));
     }
@@ -262,7 +263,7 @@ weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const 
     if (!(flags & WEFT__ADAPT_LAZY)) {
         weft_error why = {0};
         int discreet = (flags & WEFT__ADAPT_DISCREET) != 0;
-        reading r = {.s = s, .path = path, .err = discreet ? &why : err};
+        reading r = {.s = s, .path = path, .scale = scale, .err = discreet ? &why : err};
         weft__background_run(read_checked, &r);
         st = r.status;
         if (st && discreet) fail_by_name(&why, name, path, err);
@@ -454,8 +455,7 @@ typedef struct packing {
     weft_error *err;
 } packing;
 
-/* "adapter x", or "adapters x, y", as far as there is room. */
-static void name_all(const char *const *names, int32_t n, char *out, size_t size)
+void weft__adapt_name_all(const char *const *names, int32_t n, char *out, size_t size)
 {
     size_t at = (size_t)snprintf(out, size, n > 1 ? "adapters" : "adapter");
     for (int32_t i = 0; i < n && at < size; i++) at += (size_t)snprintf(out + at, size - at, "%s %s", i ? "," : "", names[i]);
@@ -482,7 +482,7 @@ static void pack_stack(void *arg)
         }
         if (k->status) {
             char names[256];
-            name_all((const char *const *)k->w->entry_names, k->p->n, names, sizeof names);
+            weft__adapt_name_all((const char *const *)k->w->entry_names, k->p->n, names, sizeof names);
             weft_fail_within(k->err, k->status, "%s", names);
         }
     }
@@ -627,7 +627,7 @@ void weft__adapt_store_name(weft__adapt_store *s, const weft__adapt_lease *lease
         for (size_t i = 0; i < s->n; i++)
             if (s->entries[i].known && same_id(s->entries[i].id, lease->strands[k].id)) names[k] = s->entries[i].name;
     }
-    name_all(names, lease->n, out, size);
+    weft__adapt_name_all(names, lease->n, out, size);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -40,7 +40,8 @@ enum weft__adapt_add {
     WEFT__ADAPT_DISCREET = 1u << 2 /* what is wrong with its file is told by the name, as by a lease; the log has the path */
 };
 /* scale: its weight where a request gives none. Fails with WEFT_ARGUMENT (name, scale; the adapter fits no matrix of the base),
- * WEFT_EXISTS, WEFT_STATE (so many names are there that no more are taken), and as weft__adapt_open does; then nothing has changed. */
+ * WEFT_EXISTS, WEFT_STATE (so many names are there that no more are taken), and as weft__adapt_open and, at that scale,
+ * weft__adapt_check_values do; then nothing has changed. */
 weft_status weft__adapt_store_add(weft__adapt_store *s, const char *name, const char *path, float scale, uint32_t flags,
                                   weft_error *err);
 /* WEFT_NOT_FOUND. */

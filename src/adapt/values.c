@@ -28,7 +28,7 @@ static weft_status check_pair(const weft__adapt_pair *p, float weight, weft_erro
 {
     static const char remedy[] = "get it again, or train it again with a lower learning rate";
     const float a = largest(p->a, p->n_experts * p->rank * p->k), b = largest(p->b, p->n_experts * p->n * p->rank),
-                m = p->magnitude ? largest(p->magnitude, p->n) : 0;
+                m = p->magnitude ? largest(p->magnitude, weft__adapt_n_magnitudes(p)) : 0;
     const double change = (double)a * (double)b * fabs((double)p->scale);
     if (a > MOST_OF_A)
         return weft_fail(err, WEFT_FORMAT, "%s: half A holds %g, beyond the %g that adapters may have; %s", p->name, (double)a,

@@ -162,7 +162,7 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
 typedef struct strand {
     const weft__adapt_pair *pair;
     float weight;
-    float *g; /* [n] DoRA's factors of the target's rows, or NULL */
+    float *g; /* [E, n] DoRA's factors of the target's rows ([k] of the embedding's columns), or NULL */
 } strand;
 
 typedef struct weaving {
@@ -197,18 +197,66 @@ static int64_t pair_row(const weft__adapt_target *t, int64_t r)
     return head * per_head + (i < per_head / 2 ? 2 * i : 2 * (i - per_head / 2) + 1);
 }
 
-/* g = m / ||W + scale * B A|| of a row, in the row's order of addition. */
-static float row_factor(const weft__adapt_pair *p, int64_t row, float *w)
+/* Row r of expert e of the target as the pair changes it, W + scale * B A, in the row's order of addition. */
+static void changed_row(const weft__adapt_target *t, const weft__adapt_pair *p, int64_t e, int64_t r, float *w)
 {
-    const float *b = p->b + row * p->rank;
-    double sum = 0;
+    const float *b = p->b + (e * p->n + pair_row(t, r)) * p->rank;
+    weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)(e * t->n + r) * t->row_bytes, w, t->k);
     for (int32_t j = 0; j < p->rank; j++) {
-        const float f = p->scale * b[j], *a = p->a + j * p->k;
+        const float f = p->scale * b[j], *a = p->a + (e * p->rank + j) * p->k;
         for (int64_t i = 0; i < p->k; i++) w[i] += f * a[i];
         weft__background_did((uint64_t)p->k * sizeof *w);
     }
-    for (int64_t i = 0; i < p->k; i++) sum += (double)w[i] * (double)w[i];
-    return (float)((double)p->magnitude[row] / sqrt(sum));
+}
+
+static weft_status no_factor(weaving *v, const char *what, int64_t i, const weft__adapt_target *t)
+{
+    return weft_fail(v->err, WEFT_FORMAT, "%s %lld of %s becomes zero, so that DoRA's factor is not finite", what, (long long)i,
+                     t->name);
+}
+
+/* g = m / ||W + scale * B A|| of rows, or 1 where an expert is not changed; row [k]. */
+static weft_status factors_of_rows(weaving *v, strand *s, const weft__adapt_target *t, float *row)
+{
+    const weft__adapt_pair *p = s->pair;
+    for (int64_t i = 0; i < t->n_experts * t->n; i++) {
+        const int64_t e = i / t->n, r = i % t->n;
+        double sum = 0;
+        if (r == 0 && weft__adapt_spares(p, e)) {
+            for (; i < (e + 1) * t->n; i++) s->g[i] = 1;
+            i--;
+            continue;
+        }
+        changed_row(t, p, e, r, row);
+        for (int64_t c = 0; c < t->k; c++) sum += (double)row[c] * (double)row[c];
+        s->g[i] = (float)((double)p->magnitude[e * p->n + pair_row(t, r)] / sqrt(sum));
+        if (!isfinite(s->g[i])) return no_factor(v, "row", i, t);
+    }
+    return WEFT_OK;
+}
+
+/* The same of columns, for the embedding; they run over its whole vocabulary. */
+static weft_status factors_of_columns(weaving *v, strand *s, const weft__adapt_target *t, float *row)
+{
+    weft_status st = WEFT_OK;
+    double *sums = weft__alloc_zero((size_t)t->k, sizeof *sums);
+    if (!sums) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
+    for (int64_t r = 0; r < t->n; r++) {
+        changed_row(t, s->pair, 0, r, row);
+        for (int64_t i = 0; i < t->k; i++) sums[i] += (double)row[i] * (double)row[i];
+    }
+    for (int64_t i = 0; i < t->k && !st; i++) {
+        s->g[i] = (float)((double)s->pair->magnitude[i] / sqrt(sums[i]));
+        if (!isfinite(s->g[i])) st = no_factor(v, "column", i, t);
+    }
+    weft__free(sums);
+    return st;
+}
+
+/* DoRA's factors of a target: so many. */
+static int64_t n_factors(const weft__adapt_target *t)
+{
+    return weft__adapt_is_table(t->name) ? t->k : t->n_experts * t->n;
 }
 
 static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target *t)
@@ -222,36 +270,29 @@ static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target 
             "the adapter has DoRA's magnitudes for %s, whose weights this compiled plan has only packed; compile it with --keep-weights, or open the model itself",
             t->name);
     float *row = weft__alloc_array((size_t)t->k, sizeof *row);
-    s->g = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *s->g);
-    if (!row || !s->g) {
-        weft__free(row);
-        return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
-    }
-    weft_status st = WEFT_OK;
-    for (int64_t r = 0; r < t->n && !st; r++) {
-        weft__quant_decode_row(t->dtype, (const uint8_t *)t->data + (uint64_t)r * t->row_bytes, row, t->k);
-        s->g[r] = row_factor(p, pair_row(t, r), row);
-        if (!isfinite(s->g[r]))
-            st = weft_fail(v->err, WEFT_FORMAT, "row %lld of %s becomes zero, so that DoRA's factor is not finite", (long long)r,
-                           t->name);
-    }
+    s->g = weft__arena_array(&v->out->arena, (size_t)n_factors(t), sizeof *s->g);
+    weft_status st = row && s->g ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
+    if (!st) st = weft__adapt_is_table(t->name) ? factors_of_columns(v, s, t, row) : factors_of_rows(v, s, t, row);
     weft__free(row);
     return st;
 }
 
-/* A of one strand behind those before it, and its columns of B with all factors. */
+/* A of one strand behind those before it, and its columns of B, with all factors; those of columns belong to A. */
 static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, float *b, int64_t rank, int64_t at)
 {
     const weft__adapt_pair *p = s->pair;
-    float scale = s->weight * p->scale;
+    const float scale = s->weight * p->scale, *of_rows = weft__adapt_is_table(t->name) ? NULL : s->g,
+                *of_columns = of_rows ? NULL : s->g;
     for (int64_t e = 0; e < t->n_experts; e++) {
         for (int32_t j = 0; j < p->rank; j++) {
-            memcpy(a + (e * rank + at + j) * t->k, p->a + (e * p->rank + j) * t->k, (size_t)t->k * sizeof *a);
+            float *to = a + (e * rank + at + j) * t->k;
+            memcpy(to, p->a + (e * p->rank + j) * t->k, (size_t)t->k * sizeof *a);
+            for (int64_t i = 0; of_columns && i < t->k; i++) to[i] *= of_columns[i];
             weft__background_did((uint64_t)t->k * sizeof *a);
         }
         for (int64_t r = 0; r < t->n; r++) {
             const float *from = p->b + (e * p->n + pair_row(t, r)) * p->rank;
-            float *to = b + (e * t->n + r) * rank + at, f = s->g ? scale * s->g[r] : scale;
+            float *to = b + (e * t->n + r) * rank + at, f = of_rows ? scale * of_rows[e * t->n + r] : scale;
             for (int32_t j = 0; j < p->rank; j++) to[j] = f * from[j];
             weft__background_did((uint64_t)p->rank * sizeof *b);
         }
@@ -260,9 +301,10 @@ static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, f
 
 static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
 {
-    float *gain = weft__arena_array(&v->out->arena, (size_t)t->n, sizeof *gain);
+    const int64_t n = n_factors(t);
+    float *gain = weft__arena_array(&v->out->arena, (size_t)n, sizeof *gain);
     if (!gain) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the factors of %s", t->name);
-    for (int64_t r = 0; r < t->n; r++) {
+    for (int64_t r = 0; r < n; r++) {
         gain[r] = 1;
         for (int32_t u = 0; u < v->n_uses; u++)
             if (v->strands[u].pair && v->strands[u].g) gain[r] += v->strands[u].weight * (v->strands[u].g[r] - 1);

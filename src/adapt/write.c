@@ -63,11 +63,6 @@ static uint64_t half_bytes(const half *h)
 
 /* ---- GGUF ---- */
 
-static int is_table(const weft__adapt_pair *p)
-{
-    return !strcmp(p->name, "token_embd.weight");
-}
-
 /* 0 where float32 has none: then every pair says its own scale. */
 static float alpha_of(const weft__adapt *a)
 {
@@ -84,7 +79,7 @@ static int by_alpha(const weft__adapt_pair *p, float alpha)
 /* The tensors of a pair for GGUF: 2 to 4. */
 static int gguf_halves(const weft__adapt_pair *p, float alpha, half out[4], weft_error *err)
 {
-    int n = 2, table = is_table(p);
+    int n = 2, table = weft__adapt_is_table(p->name);
     out[0] =
         (half){.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->n_experts * p->rank, .columns = p->k, .values = p->a};
     out[1] =
@@ -101,7 +96,10 @@ static int gguf_halves(const weft__adapt_pair *p, float alpha, half out[4], weft
     snprintf(out[0].name, sizeof out[0].name, "%s.lora_a", p->name);
     snprintf(out[1].name, sizeof out[1].name, "%s.lora_b", p->name);
     if (p->magnitude) {
-        out[n] = (half){.dtype = WEFT_F32, .rows = 1, .columns = p->n, .values = p->magnitude};
+        out[n] = (half){.dtype = WEFT_F32,
+                        .rows = p->n_experts,
+                        .columns = weft__adapt_n_magnitudes(p) / p->n_experts,
+                        .values = p->magnitude};
         snprintf(out[n].name, sizeof out[n].name, "%s.lora_magnitude", p->name);
         n++;
     }
@@ -116,7 +114,7 @@ static int gguf_halves(const weft__adapt_pair *p, float alpha, half out[4], weft
 static weft_status declare(weft__gguf_writer *w, const weft__adapt_pair *p, const half *h, weft_error *err)
 {
     uint64_t e = (uint64_t)p->n_experts, d[3] = {(uint64_t)h->columns, (uint64_t)h->rows / (h->matrix ? e : 1), e};
-    return weft__gguf_declare(w, h->name, h->dtype, h->matrix ? 2 + (e > 1) : 1, d, err);
+    return weft__gguf_declare(w, h->name, h->dtype, h->matrix ? 2 + (e > 1) : 1 + (h->rows > 1), d, err);
 }
 
 static weft_status write_half(weft__gguf_writer *w, const half *h, weft_error *err)
@@ -209,13 +207,6 @@ static weft_status put_half(saving *s, const half *h)
     return st;
 }
 
-static int all_zero(const float *v, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if (v[i] != 0) return 0;
-    return 1;
-}
-
 /* Puts a half, whose own values are freed. */
 static weft_status put_named(saving *s, half *h, const char *module, const char *suffix)
 {
@@ -232,13 +223,14 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
     const float *a = p->a + e * p->rank * p->k, *b = p->b + e * p->n * p->rank;
     half first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
          second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
-         third = {.dtype = WEFT_F32, .rows = 1, .columns = p->n, .values = p->magnitude};
+         third = {.dtype = WEFT_F32, .rows = 1, .columns = weft__adapt_n_magnitudes(p) / p->n_experts};
+    if (p->magnitude) third.values = p->magnitude + e * third.columns;
     weft_status st;
     if (heads > 0) {
         second.values = NULL;
         second.own = in_halves(b, p->n, p->rank, heads);
     }
-    if (is_table(p)) {
+    if (weft__adapt_is_table(p->name)) {
         first = (half){.matrix = 1,
                        .dtype = written_type(p->a_dtype),
                        .rows = p->rank,
@@ -250,11 +242,13 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
                         .columns = p->rank,
                         .own = transposed(p->a, p->rank, p->k)};
     }
-    if ((st = put_named(s, &first, module, is_table(p) ? ".lora_embedding_A" : ".lora_A.weight"))) {
+    if ((st = put_named(s, &first, module, weft__adapt_is_table(p->name) ? ".lora_embedding_A" : ".lora_A.weight"))) {
         weft__free(second.own);
         return st;
     }
-    if ((st = put_named(s, &second, module, is_table(p) ? ".lora_embedding_B" : ".lora_B.weight")) || !p->magnitude) return st;
+    if ((st = put_named(s, &second, module, weft__adapt_is_table(p->name) ? ".lora_embedding_B" : ".lora_B.weight")) ||
+        !p->magnitude)
+        return st;
     if (heads > 0) {
         third.values = NULL;
         third.own = in_halves(p->magnitude, p->n, 1, heads);
@@ -293,8 +287,8 @@ static weft_status each_module(saving *s)
             if (place.heads > 0 && p->n % (2 * (int64_t)place.heads))
                 return weft_fail(s->err, WEFT_ARGUMENT, "%s has %lld rows, which are not those of %d heads", p->name,
                                  (long long)p->n, place.heads);
-            if (expert >= 0 && all_zero(p->a + e * p->rank * p->k, p->rank * p->k) &&
-                all_zero(p->b + e * p->n * p->rank, p->n * p->rank))
+            if (expert >= 0 && weft__adapt_all_zero(p->a + e * p->rank * p->k, p->rank * p->k) &&
+                weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank) && (!p->magnitude || weft__adapt_spares(p, e)))
                 continue;
             if (!s->out) st = note_module(s, p, module);
             if (!st) st = put_module(s, p, expert, module, place.heads);

@@ -1,5 +1,6 @@
 /* adapter.c: weft.h's adapter files, and a model as adapters see it: its matrices, and its modules' names in a folder.
  * Immutable once made: any thread may read. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -61,6 +62,28 @@ weft_status weft__model_base(weft_model *m, weft_error *err)
     int halves = in_halves(&m->source);
     return weft__adapt_base_of_graph(m->graph, m->hp.arch, m->source.label, halves ? m->hp.n_heads : 0,
                                      halves ? m->hp.n_kv_heads : 0, &m->base, err);
+}
+
+/* ---- what they did to a step ---- */
+
+static int any_nan(const float *x, int32_t n)
+{
+    int any = 0;
+    for (int32_t i = 0; i < n; i++) any |= isnan(x[i]) != 0;
+    return any;
+}
+
+weft_status weft__adapters_blame(weft_status st, const char *names, const char *what, const float *logits, int32_t n_vocab,
+                                 weft_error *err)
+{
+    if (!names[0] || (logits && !any_nan(logits, n_vocab))) return weft_fail(err, st, "%s", what);
+    return weft_fail(err, st, "%s: %s; it may be too strong: give a smaller scale, or another adapter", names, what);
+}
+
+weft_status weft_session_blame(const weft_session *s, const float *logits, weft_error *err)
+{
+    const weft_error why = *err;
+    return weft__adapters_blame(why.status, s->adapters, why.message, logits, s->model->hp.n_vocab, err);
 }
 
 /* ---- files ---- */
@@ -134,7 +157,7 @@ weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_
         if (i == 0 || p->rank < out->min_rank) out->min_rank = p->rank;
         if (p->rank > out->max_rank) out->max_rank = p->rank;
         out->n_dora += p->magnitude != NULL;
-        out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + (p->magnitude ? p->n : 0));
+        out->n_params += (uint64_t)(p->n_experts * p->rank * (p->k + p->n) + weft__adapt_n_magnitudes(p));
     }
     snprintf(out->arch, sizeof out->arch, "%s", f->a->arch);
     snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0],

@@ -73,6 +73,7 @@ struct weft_session {
     weft__kv_seq *seq;
     int32_t n_ctx, chunk;
     weft_adapter *adapter; /* NULL: none */
+    char adapters[256];    /* "adapter x", or "adapters x, y", as far as there is room; "": none */
     uint64_t group_step;   /* the latest it takes part in, counted by model->n_group_steps */
     atomic_int cancelled;
 };
@@ -89,6 +90,10 @@ struct weft_adapter_file {
 
 /* adapter.c: src outlives nothing. out must stay where it is. */
 weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err);
+/* adapter.c: after a token could not be picked from logits [V] (st and what say so), or `logits` NULL: a step's values are of no use. Where they
+ * are NaN, the adapters that were computed with (names: "adapter x"; "": none) are told with the remedy, since without them it would hardly be so. */
+weft_status weft__adapters_blame(weft_status st, const char *names, const char *what, const float *logits, int32_t n_vocab,
+                                 weft_error *err);
 /* adapter.c: fills m->base; m->graph and m->source are set. */
 weft_status weft__model_base(weft_model *m, weft_error *err);
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */

@@ -50,6 +50,7 @@ struct chunk {
     const weft_lora *change; /* NULL: none */
     int64_t first;           /* row of the tensor, over all experts */
     int64_t rows_per_expert;
+    int is_table; /* the embedding */
     const float *importance;
     weft_status *status; /* [n_threads] */
     weft_error *errors;  /* [n_threads] */
@@ -65,13 +66,13 @@ const char *weft_quantize_types(void)
     return weft__mix_names();
 }
 
-/* gain * w + scale * B A, of one row. */
-static void change_row(const weft_lora *x, int64_t k, int64_t rows_per_expert, int64_t row, float *w)
+/* gain * w + scale * B A, of one row; gains of columns are the embedding's. */
+static void change_row(const weft_lora *x, int64_t k, int64_t rows_per_expert, int of_columns, int64_t row, float *w)
 {
     int64_t expert = row / rows_per_expert;
     const float *a = (const float *)x->a + expert * x->rank * k, *b = (const float *)x->b + row * x->rank;
     if (x->gain)
-        for (int64_t i = 0; i < k; i++) w[i] *= x->gain[row];
+        for (int64_t i = 0; i < k; i++) w[i] *= x->gain[of_columns ? i : row];
     for (int32_t j = 0; j < x->rank; j++) {
         const float f = x->scale * b[j];
         for (int64_t i = 0; i < k; i++) w[i] += f * a[j * k + i];
@@ -86,7 +87,7 @@ static void encode_slice(void *arg, int thread, int n_threads)
     c->status[thread] = WEFT_OK;
     for (int64_t r = first; r < end && !c->status[thread]; r++) {
         weft__quant_decode_row(c->from, c->src + (uint64_t)r * c->src_row, row, c->k);
-        if (c->change) change_row(c->change, c->k, c->rows_per_expert, c->first + r, row);
+        if (c->change) change_row(c->change, c->k, c->rows_per_expert, c->is_table, c->first + r, row);
         c->status[thread] =
             weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
     }
@@ -136,7 +137,8 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
                       .src_row = weft__quant_row_bytes(t->dtype, (int64_t)t->d[0]),
                       .dst_row = weft__quant_row_bytes(to, (int64_t)t->d[0]),
                       .change = item->change,
-                      .rows_per_expert = (int64_t)t->d[1]};
+                      .rows_per_expert = (int64_t)t->d[1],
+                      .is_table = weft__adapt_is_table(item->name)};
     int64_t step = CHUNK_ELEMS / c.k > 0 ? CHUNK_ELEMS / c.k : 1;
     uint64_t n_experts = t->d[2] * t->d[3];
     weft_status st = WEFT_OK;
@@ -188,7 +190,7 @@ static int changes_table(const struct job *j)
     for (int32_t u = 0; u < j->n_uses; u++)
         for (int32_t i = 0; i < j->uses[u].adapter->n_pairs; i++) {
             const char *name = j->uses[u].adapter->pairs[i].name;
-            if (!strcmp(name, "token_embd.weight") || !strcmp(name, "output.weight")) return 1;
+            if (weft__adapt_is_table(name) || !strcmp(name, "output.weight")) return 1;
         }
     return 0;
 }

@@ -81,25 +81,14 @@ static weft_status mask(serve_request *r, float *logits, weft_error *err)
     return st;
 }
 
-/* What a step computed is of no use: adapters are named, since without them it would hardly be so. */
-static void fail_computing(serve_request *r, weft_status st, const char *what)
+/* What a step computed is of no use; logits: as weft__adapters_blame has them. */
+static void fail_computing(serve_request *r, weft_status st, const char *what, const float *logits)
 {
-    char names[256];
+    char names[256] = "";
     weft_error err = {0};
-    if (!r->lease) {
-        weft__serve_fail(r, st, what);
-        return;
-    }
-    weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
-    weft_fail(&err, st, "%s: %s; it may be too strong: give a smaller scale, or another adapter", names, what);
+    if (r->lease) weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
+    weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
     weft__serve_fail(r, st, err.message);
-}
-
-static int any_nan(const float *x, int32_t n)
-{
-    int any = 0;
-    for (int32_t i = 0; i < n; i++) any |= isnan(x[i]) != 0;
-    return any;
 }
 
 /* The token that follows, or -1 after weft__serve_end. */
@@ -112,8 +101,8 @@ static int32_t pick(serve_request *r, float *logits)
     if (r->ignore_end && !r->matcher)
         for (int32_t i = 0; i < e->n_ends; i++) logits[e->ends[i]] = -INFINITY;
     if (r->matcher) st = mask(r, logits, &err);
-    if (!st && (st = weft_sampler_pick(r->sampler, logits, &token, &err)) && any_nan(logits, e->model->hp.n_vocab)) {
-        fail_computing(r, st, err.message);
+    if (!st && (st = weft_sampler_pick(r->sampler, logits, &token, &err))) {
+        fail_computing(r, st, err.message, logits);
         return -1;
     }
     if (!st && is_end(e, token)) {
@@ -177,7 +166,7 @@ static void tell_embedding(serve_request *r)
     double squares = 0;
     for (int32_t i = 0; i < d; i++) squares += r->sum[i] * r->sum[i];
     if (!isfinite(squares)) {
-        fail_computing(r, WEFT_ARGUMENT, "the hidden states are no finite numbers, and so would be the embedding");
+        fail_computing(r, WEFT_ARGUMENT, "the hidden states are no finite numbers, and so would be the embedding", NULL);
         return;
     }
     for (int32_t i = 0; i < d; i++) e->vector[i] = squares > 0 ? (float)(r->sum[i] / sqrt(squares)) : 0;

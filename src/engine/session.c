@@ -237,10 +237,27 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
     return WEFT_OK;
 }
 
+enum { MOST_ADAPTERS = 64 };
+
+/* By their paths; those of weight 0 only where there are no others. */
+static void name_all(const weft_adapter_use *uses, int32_t n, char *out, size_t size)
+{
+    char shown[MOST_ADAPTERS][WEFT__SHOW * 2];
+    const char *names[MOST_ADAPTERS];
+    int32_t used = 0, named = 0;
+    for (int32_t i = 0; i < n; i++) used += uses[i].scale != 0;
+    for (int32_t i = 0; i < n; i++)
+        if (!used || uses[i].scale != 0) {
+            names[named] = weft__show_path(shown[named], uses[i].file->a->label);
+            named++;
+        }
+    weft__adapt_name_all(names, named, out, size);
+}
+
 weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *uses, int32_t n, weft_error *err)
 {
-    enum { MOST = 64 };
-    char shown[WEFT__SHOW * 2];
+    enum { MOST = MOST_ADAPTERS };
+    char shown[WEFT__SHOW * 2], named[sizeof s->adapters] = "";
     weft__adapt_use stack[MOST];
     weft__adapt_woven woven;
     weft_adapter *adapter = NULL;
@@ -257,13 +274,15 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
         stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     }
     if (n > 0) {
-        if ((st = weft__adapt_weave(stack, n, &s->model->base, &woven, err))) return st;
+        name_all(uses, n, named, sizeof named);
+        if ((st = weft__adapt_weave(stack, n, &s->model->base, &woven, err))) return weft_fail_within(err, st, "%s", named);
         weft_adapter_spec spec = {.size = sizeof spec, .n_weights = woven.n, .lora = woven.lora, .dtype = WEFT_ADAPTER_AUTO};
         st = weft__plan_adapter_new(s->model->plan, &spec, &adapter, err);
         weft__adapt_woven_free(&woven);
-        if (st) return st;
+        if (st) return weft_fail_within(err, st, "%s", named);
     }
     weft__plan_adapter_free(&s->adapter);
     s->adapter = adapter;
+    memcpy(s->adapters, named, sizeof named);
     return WEFT_OK;
 }

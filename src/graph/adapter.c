@@ -36,9 +36,19 @@ static weft_status check_entry(const weft_weight *w, const weft_lora *l, weft_er
     if (l->rank && (!l->a || !l->b || l->dtype != WEFT_F32 || !isfinite(l->scale)))
         return weft_fail(err, WEFT_ARGUMENT,
                          "an adapter for %s whose A or B is absent or not F32, or whose scale is not a number", w->name);
-    if (l->gain && w->shape.d[2] > 1)
-        return weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for the experts of %s", w->name);
     return WEFT_OK;
+}
+
+enum { LOOKED_UP = 1, MULTIPLIED = 2 };
+
+/* How nodes read the weight as a matrix. */
+static int uses_of(const weft_graph *g, weft_weight_id w)
+{
+    int used = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int j = 0; j < n_changeable(&g->nodes[i]); j++)
+            if (g->nodes[i].w[j] == w) used |= g->nodes[i].op == WEFT_OP_EMBED ? LOOKED_UP : MULTIPLIED;
+    return used;
 }
 
 /* Every entry is well-formed and changes a weight that the graph uses as a matrix. */
@@ -49,9 +59,10 @@ static weft_status check_spec(const weft_graph *g, const weft_adapter_spec *spec
     for (weft_weight_id w = 0; w < g->n_weights; w++) {
         if (!changes(&spec->lora[w])) continue;
         weft_status st = check_entry(&g->weights[w], &spec->lora[w], err);
-        int used = 0;
-        for (int32_t i = 0; i < g->n_nodes && !used; i++)
-            for (int j = 0; j < n_changeable(&g->nodes[i]); j++) used |= g->nodes[i].w[j] == w;
+        const int used = uses_of(g, w);
+        if (!st && spec->lora[w].gain && used == (LOOKED_UP | MULTIPLIED))
+            st = weft_fail(err, WEFT_ARGUMENT, "an adapter with magnitudes for %s, which is an embedding and multiplied by, too",
+                           g->weights[w].name);
         if (!st && !used)
             st = weft_fail(err, WEFT_ARGUMENT, "an adapter changes %s, which is neither multiplied by nor an embedding",
                            g->weights[w].name);
@@ -68,6 +79,18 @@ static int touches(const weft__plan *p, const weft__plan_segment *seg, const wef
             if (n->w[j] != WEFT_NONE && changes(&spec->lora[n->w[j]])) return 1;
     }
     return 0;
+}
+
+/* Providers before 1.5 would take an embedding's gains for others, and of experts' those of the first. */
+static int api_has_gains(const weft__plan *p, const weft__plan_segment *seg, const weft_adapter_spec *spec)
+{
+    int asked = 0;
+    for (int32_t i = 0; i < seg->s.n_nodes; i++) {
+        const weft_node *n = &p->graph->nodes[seg->s.nodes[i]];
+        for (int j = 0; j < n_changeable(n) && n->op != WEFT_OP_LINEAR; j++)
+            asked |= n->w[j] != WEFT_NONE && spec->lora[n->w[j]].gain != NULL;
+    }
+    return !asked || (seg->provider->api->abi_version & 0xffff) >= 5;
 }
 
 weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
@@ -90,6 +113,13 @@ weft_status weft__plan_adapter_new(const weft__plan *p, const weft_adapter_spec 
             st = weft_fail(err, WEFT_UNSUPPORTED,
                            "provider %s runs no adapters, and this one changes weights that it has; run them on the cpu",
                            api->name);
+            continue;
+        }
+        if (!api_has_gains(p, seg, spec)) {
+            st = weft_fail(
+                err, WEFT_UNSUPPORTED,
+                "provider %s, of plugin ABI %u.%u, knows no magnitudes of embeddings and experts, which this adapter has (1.5); run it on the cpu",
+                api->name, api->abi_version >> 16, api->abi_version & 0xffff);
             continue;
         }
         st = api->adapter_new(seg->program, spec, &a->part[i].adapter, err);

@@ -41,8 +41,12 @@ static void check(const weft__adapt *a)
             if (!isfinite(p->a[j])) abort();
         for (int64_t j = 0; j < p->n_experts * p->rank * p->n; j++)
             if (!isfinite(p->b[j])) abort();
-        for (int64_t j = 0; j < p->n; j++)
-            if (p->magnitude && !isfinite(p->magnitude[j])) abort();
+        for (int64_t j = 0; j < weft__adapt_n_magnitudes(p); j++)
+            if (!isfinite(p->magnitude[j])) abort();
+        for (int64_t e = 0; p->magnitude && e < p->n_experts; e++)
+            if (weft__adapt_spares(p, e) && (!weft__adapt_all_zero(p->a + e * p->rank * p->k, p->rank * p->k) ||
+                                             !weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank)))
+                abort();
     }
 }
 

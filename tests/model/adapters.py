@@ -31,7 +31,9 @@ class Lora:
         self.config = {"peft_type": "LORA", "r": r, "lora_alpha": alpha, "use_rslora": rslora, "use_dora": dora, "bias": "none", "fan_in_fan_out": False,
                        "target_modules": "all-linear", "rank_pattern": ranks or {}, "alpha_pattern": alphas or {}, "modules_to_save": None}
         self.tensors, self.of, self.dtype = {}, {}, dtype
-        for name, shape in hf.shapes_of(case.config).items():
+        shapes = hf.shapes_of(case.config)
+        shapes.setdefault("lm_head.weight", shapes["model.embed_tokens.weight"])  # the head of a tied table can be changed by itself
+        for name, shape in shapes.items():
             module = name[:-len(".weight")]
             if len(shape) != 2 or not name.endswith(".weight") or (only and not module.endswith(tuple(only))):
                 continue
@@ -42,8 +44,8 @@ class Lora:
                 parts = {".lora_embedding_A": rng.normal(0, size, (rank, n)), ".lora_embedding_B": rng.normal(0, size, (k, rank))}
             else:
                 parts = {".lora_A.weight": rng.normal(0, size, (rank, k)), ".lora_B.weight": rng.normal(0, size, (n, rank))}
-                if dora:
-                    parts[".lora_magnitude_vector"] = rng.uniform(0.5, 2, n)
+            if dora:
+                parts[".lora_magnitude_vector"] = rng.uniform(4, 16, k) if "embed_tokens" in module else rng.uniform(0.5, 2, n)
             self.of[name] = (PREFIX + module, list(parts), scale)
             self.tensors.update({PREFIX + module + s: v for s, v in parts.items()})
 
@@ -61,21 +63,21 @@ class Lora:
         module, parts, scale = self.of[name]
         a, b = (self.values[module + p] for p in parts[:2])
         v = w + scale * (a.T @ b.T if "embed_tokens" in name else b @ a)
-        if len(parts) == 3:
-            v = v * (self.values[module + parts[2]] / np.linalg.norm(v, axis=1))[:, None]
-        return v
+        if len(parts) < 3:
+            return v
+        m = self.values[module + parts[2]]  # of rows; of an embedding, PEFT's DoraEmbeddingLayer has those of its columns
+        return v * (m / np.linalg.norm(v, axis=0))[None, :] if "embed_tokens" in name else v * (m / np.linalg.norm(v, axis=1))[:, None]
 
 
 def changed(weights, stack):
     """The weights under a weighted stack: W + sum of weight * (W changed - W). An embedding's change leaves a head that is tied to it alone."""
-    tied = "lm_head.weight" not in weights
-    out = {n: w + sum(s * (lora.changed(n, w) - w) for lora, s in stack) for n, w in weights.items()}
-    if tied:
-        out["lm_head.weight"] = weights["model.embed_tokens.weight"]
-    return out
+    before = {"lm_head.weight": weights["model.embed_tokens.weight"], **weights}
+    return {n: w + sum(s * (lora.changed(n, w) - w) for lora, s in stack) for n, w in before.items()}
 
 
 LINEARS = ["q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"]
+EXPERTS = ["w1", "w2", "w3"]
+SOME_EXPERTS = [f"experts.{e}.{m}" for e, m in ((0, "w1"), (1, "w2"), (2, "w3"), (1, "gate_proj"), (2, "down_proj"), (0, "up_proj"))]  # the others stay as they are
 KINDS = [
     dict(seed=1),
     dict(seed=2, only=["q_proj", "v_proj", "qkv_proj"], r=8, rslora=True, dtype="BF16"),
@@ -103,7 +105,7 @@ class Architectures(Adapted):
     def compare(self, case):
         weights, tokens = case.write(self.folder), ref.tokens_for(case)
         plain = hf.forward(case.config, weights, tokens)
-        kinds = KINDS + ([] if "moe" in case.name or "mixtral" in case.name else [dict(seed=4, only=LINEARS + ["lm_head"], dora=True)])
+        kinds = KINDS + [dict(seed=4, only=LINEARS + EXPERTS + ["lm_head", "embed_tokens"], dora=True), dict(seed=5, only=SOME_EXPERTS + ["v_proj", "qkv_proj"], dora=True)]
         loras = [self.lora(case, f"lora{i}", **kind) for i, kind in enumerate(kinds)]
         f32, gguf, merged = self.convert("--type", "f32"), self.path("lora.gguf"), self.path("merged.gguf")
         for i, (lora, path) in enumerate(loras):
@@ -113,7 +115,7 @@ class Architectures(Adapted):
             if i % 2 == 0:
                 self.ok("adapter", "convert", path, gguf, "--base", f32)
                 self.check(self.logits(f32, tokens, "--adapter", f"a={gguf}"), expected, f"file and file, {i}")
-        stack = [(lora, s) for (lora, _), s in zip(loras, (0.5, 1, -0.75, 0.25))]
+        stack = [(lora, s) for (lora, _), s in zip(loras, (0.5, 1, -0.75, 0.25, 0.5))]
         options = [o for i, (_, s) in enumerate(stack) for o in ("--adapter", f"a{i}={loras[i][1]}:{s}")]
         expected = hf.forward(case.config, changed(weights, stack), tokens)
         self.check(self.logits(self.folder, tokens, *options), expected, "a stack over the folder")
@@ -134,7 +136,7 @@ class Files(Adapted):
         for name in ("llama", "mixtral", "gemma2")[:common.repeated(3, 3, 1)]:
             case = ref.NAMED[name]
             case.write(self.folder)
-            kinds = KINDS + ([dict(seed=4, only=LINEARS, dora=True, dtype="F16")] if name != "mixtral" else [])
+            kinds = KINDS + [dict(seed=4, only=LINEARS + (SOME_EXPERTS if name == "mixtral" else []) + ["embed_tokens"], dora=True, dtype="F16")]
             for i, kind in enumerate(kinds):
                 _, first = self.lora(case, f"{name}{i}", **kind)
                 gguf, second, again = (self.path(f"{name}{i}{end}") for end in (".gguf", "-back", "-again.gguf"))
@@ -277,8 +279,9 @@ class Merging(Adapted):
 
     def compare(self, merged, wanted):
         for part, end in enumerate("ab"):
-            got = merged["blk.0.ffn_up.weight.lora_" + end].astype(np.float64)
-            self.assertLess(np.abs(got - wanted(part)).max(), 1e-5, end)
+            got, want = merged["blk.0.ffn_up.weight.lora_" + end].astype(np.float64), wanted(part)
+            self.assertEqual(got.shape, want.shape)
+            self.assertLess(np.abs(got - want).max(), 1e-5, end)
 
     def test_concatenation_is_the_sum(self):
         merged = self.merge("cat")
@@ -324,12 +327,50 @@ class Merging(Adapted):
         full = self.merge("dare")  # density 1 keeps all
         self.compare(full, lambda p: sum(v * s for v, s in (self.halves(i, p, (0.7, 0.4)) for i in (0, 1))))
 
+    def test_ranks_may_differ(self):
+        """Of a rank of 4 and one of 6, in either order, the smaller counts with zeros in what it lacks; its share of values is of its own ones. By
+        itself, it is what it was."""
+        for i, ranks in enumerate(((4, 6), (6, 4))):
+            self.loras = [self.lora(self.case, f"uneven{i}{j}", seed=j + 30, only=["q_proj", "up_proj"], r=r, alpha=a) for j, (r, a) in enumerate(zip(ranks, (8, 2)))]
+            pad = [lambda v, r=r: np.pad(v, ((0, 6 - r), (0, 0)) if v.shape[0] == r else ((0, 0), (0, 6 - r))) for r in ranks]
+
+            def halves(p, weights, change=lambda v: v):
+                return [(pad[j](change(v)), s) for j, (v, s) in enumerate(self.halves(j, p, weights) for j in (0, 1))]
+
+            for weights in ((0.7, 0.4), (1, -0.5)):
+                self.compare(self.merge("linear", weights=weights), lambda p: sum(v * s for v, s in halves(p, weights)))
+            self.compare(self.merge("dare"), lambda p: sum(v * s for v, s in halves(p, (0.7, 0.4))))
+            self.compare(self.merge("ties", "--density", "0.3"), lambda p: ties(halves(p, (0.7, 0.4), lambda v: largest(v, 0.3)), 1))
+            self.compare(self.merge("slerp", weights=(0.25, 0.75)), lambda p: slerp(*(v * s for v, s in halves(p, (1, 1))), 0.75))
+            for method in ("linear", "slerp", "dare"):
+                for j in (0, 1):
+                    merged = self.merge(method, weights=(1 - j, j))
+                    (b, s), (a, _) = (self.halves(j, p, (1, 1)) for p in (1, 0))
+                    got = merged["blk.0.ffn_up.weight.lora_b"].astype(np.float64) @ merged["blk.0.ffn_up.weight.lora_a"]
+                    self.assertLess(np.abs(got - s * s * b @ a).max(), 1e-5, method)
+
+    def test_ranks_of_experts_may_differ(self):
+        case = ref.NAMED["mixtral"]
+        shutil.rmtree(self.folder)
+        os.mkdir(self.folder)
+        case.write(self.folder)
+        self.loras = [self.lora(case, f"experts{r}", seed=r, only=["w3"], r=r) for r in (2, 5)]
+        merged = self.merge("linear", weights=(1, 0))
+        lora, n = self.loras[0][0], 0
+        for name, (module, parts, scale) in lora.of.items():
+            if ".layers.0." in name:
+                expert = int(name.split("experts.")[1].split(".")[0])
+                got = merged["blk.0.ffn_up_exps.weight.lora_b"][expert].astype(np.float64) @ merged["blk.0.ffn_up_exps.weight.lora_a"][expert]
+                self.assertLess(np.abs(got - scale * lora.values[module + parts[1]] @ lora.values[module + parts[0]]).max(), 1e-5, name)
+                n += 1
+        self.assertEqual(merged["blk.0.ffn_up_exps.weight.lora_a"].shape[:2], (n, 5))
+
     def test_what_cannot_be_merged(self):
         _, wide = self.lora(self.case, "wide", seed=3, only=["up_proj"], r=6)
         _, dora = self.lora(self.case, "dora", seed=3, only=["up_proj"], dora=True)
         first = "a=" + self.loras[0][1]
-        for args, words in ((("--adapter", first, "--adapter", "b=" + wide, "--method", "ties"), "ranks 4 and 6"),
-                            (("--adapter", first, "--adapter", "b=" + dora, "--method", "cat"), "DoRA"),
+        for args, words in ((("--adapter", first, "--adapter", "b=" + dora, "--method", "cat"), "DoRA's magnitudes"),
+                            (("--adapter", first, "--adapter", "b=" + dora, "--method", "linear"), "merge them into the base (without --method)"),
                             (("--adapter", first, "--method", "slerp"), "two adapters"),
                             (("--adapter", first + ":-1", "--adapter", "b=" + wide, "--method", "slerp"), "two adapters")):
             p = ref.weft("adapter", "merge", self.folder, self.path("x.gguf"), *args)

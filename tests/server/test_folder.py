@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -111,7 +112,13 @@ class Folder(unittest.TestCase):
             said = server.post(TEXT, {"prompt": "x", "max_tokens": 1, "lora": [{"id": ids["ill-scaled"], "scale": 1}, {"id": ids["good"], "scale": -1e6}]})
             self.assertEqual(said.status, 400)
             self.assertRegex(said.json["error"]["message"], r"^adapter good: blk\.0\.attn_q\.weight: at a scale of -1e\+06, .* give a smaller scale")
+            said = server.post(LOAD, {"lora_name": "mine", "lora_path": "good.gguf", "scale": 1e6})  # of those who give none: when it is loaded
+            self.assertEqual(said.status, 400)
+            self.assertRegex(said.json["error"]["message"], r"^adapter mine: blk\.0\.attn_q\.weight: at a scale of 1e\+06, .* give a smaller scale")
             real.checked_stop(server)
+        p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"], capture_output=True, text=True, timeout=60 * SLOWER)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("at a scale of 1e+06", p.stderr)
         p = subprocess.run([*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"], capture_output=True, text=True)
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
@@ -131,6 +138,13 @@ class Folder(unittest.TestCase):
                 self.assertRegex(said.json["error"]["message"], f"{named}.*{what}.*give a smaller scale")
             self.assertEqual(server.post(path, body).status, 200)
         real.checked_stop(server)
+        strong, weak = (f"{name}={self.inside}/{name}.gguf" for name in ("strong", "weak"))
+        for command, adapters, named in (("run", (strong,), "adapter {0}/strong.gguf"), ("run", (weak, strong), "adapters {0}/weak.gguf, {0}/strong.gguf"),
+                                         ("run", (weak + ":0", strong), "adapter {0}/strong.gguf"), ("chat", (strong,), "adapter {0}/strong.gguf")):
+            options = [x for a in adapters for x in ("--adapter", a)]
+            p = subprocess.run([*EMULATOR, PROGRAM, command, real.MODEL, "-n", "4", *options], input="x\n", capture_output=True, text=True)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            self.assertRegex(p.stderr, f"weft {command}: {re.escape(named.format(self.inside))}: no token can be picked.*give a smaller scale")
 
     def test_adapters_come_change_and_go_while_requests_run(self):
         """Those that run finish with the content that they began with; a changed file is another adapter, once it is loaded again."""

@@ -595,6 +595,71 @@ static void magnitudes_are_read(void **state)
     refuse_peft(CONFIG "}", t, 3, WEFT_FORMAT, "use_dora is not true");
 }
 
+/* An embedding has them of its columns, as PEFT does, in either kind of file. */
+static void magnitudes_of_an_embedding_are_of_columns(void **state)
+{
+    (void)state;
+    const made g[] = {{"token_embd.weight.lora_a", 2, {2, VOCAB}},
+                      {"token_embd.weight.lora_b", 2, {2, K}},
+                      {"token_embd.weight.lora_magnitude", 1, {K}}};
+    recipe r = {"adapter", "lora", "llama", 2, g, 3};
+    weft__adapt *a = open_made(&r), *again;
+    weft_error err = {0};
+    for (size_t i = 0; i < K; i++) assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(g[2].name), i));
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err))
+        fail_msg("%s", err.message);
+    assert_memory_equal(&a->id, &again->id, sizeof a->id);
+    weft__adapt_close(&again);
+    weft__adapt_close(&a);
+    const made rows[] = {g[0], g[1], {g[2].name, 1, {VOCAB}}};
+    r.tensors = rows;
+    refuse_gguf(&r, WEFT_FORMAT, "10 magnitudes for 8 columns");
+    const made t[] = {{"base_model.model.model.embed_tokens.lora_embedding_A", 2, {VOCAB, 4}},
+                      {"base_model.model.model.embed_tokens.lora_embedding_B", 2, {4, K}},
+                      {"base_model.model.model.embed_tokens.lora_magnitude_vector", 1, {K}}};
+    a = open_peft(CONFIG ",\"use_dora\":true}", t, 3);
+    for (size_t i = 0; i < K; i++) assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(t[2].name), i));
+    weft__adapt_close(&a);
+}
+
+/* Experts have magnitudes of their own. Those that no module of a folder names have zeros, and stay as they are; zeros of a module, or beside
+ * what changes an expert, are refused. */
+static void magnitudes_of_experts(void **state)
+{
+    (void)state;
+    float zeros[N] = {0}, some[EXPERTS * N], halves[EXPERTS * 4 * N];
+    const made t[] = {{EXPERT "2.w3.lora_A.weight", 2, {K, 4}},      {EXPERT "2.w3.lora_B.weight", 2, {4, N}},
+                      {EXPERT "2.w3.lora_magnitude_vector", 1, {N}}, {EXPERT "0.w3.lora_A.weight", 2, {K, 4}},
+                      {EXPERT "0.w3.lora_B.weight", 2, {4, N}},      {EXPERT "0.w3.lora_magnitude_vector", 1, {N}}};
+    weft__adapt *a = open_peft(CONFIG ",\"use_dora\":true}", t, 6), *again;
+    weft_error err = {0};
+    for (size_t i = 0; i < N; i++) {
+        assert_true(a->pairs[0].magnitude[i] == made_value(made_seed(t[5].name), i));
+        assert_true(a->pairs[0].magnitude[N + i] == 0);
+        assert_true(a->pairs[0].magnitude[2 * N + i] == made_value(made_seed(t[2].name), i));
+    }
+    if (weft__adapt_write_gguf(a, "llama", file, &err) || weft__adapt_open(file, NULL, UINT64_MAX, &again, &err))
+        fail_msg("%s", err.message);
+    assert_memory_equal(&a->id, &again->id, sizeof a->id);
+    weft__adapt_close(&again);
+    assert_true(a->n_bytes == sizeof(float) * EXPERTS * (4 * (K + N) + N));
+    weft__adapt_close(&a);
+    made bad[6];
+    memcpy(bad, t, sizeof bad);
+    bad[5].values = zeros;
+    refuse_peft(CONFIG ",\"use_dora\":true}", bad, 6, WEFT_FORMAT, "experts.0.w3: its magnitudes are all 0");
+    for (size_t i = 0; i < EXPERTS * 4 * N; i++) halves[i] = 1;
+    for (size_t i = 0; i < EXPERTS * N; i++) some[i] = i / N == 1 ? 0 : 2;
+    const made g[] = {{"blk.0.ffn_up_exps.weight.lora_a", 3, {K, 4, EXPERTS}, halves},
+                      {"blk.0.ffn_up_exps.weight.lora_b", 3, {4, N, EXPERTS}, halves},
+                      {"blk.0.ffn_up_exps.weight.lora_magnitude", 2, {N, EXPERTS}, some}};
+    recipe r = {"adapter", "lora", "llama", 8, g, 3};
+    refuse_gguf(&r, WEFT_FORMAT, "blk.0.ffn_up_exps.weight: expert 1 is changed, but its magnitudes are all 0");
+    const made one[] = {g[0], g[1], {g[2].name, 1, {N}}};
+    r.tensors = one;
+    refuse_gguf(&r, WEFT_FORMAT, "12 magnitudes for 36 rows");
+}
+
 /* No module of these architectures keeps its weights transposed: PEFT warns and goes on, with the same numbers. */
 static void fan_in_fan_out_changes_nothing(void **state)
 {
@@ -738,6 +803,17 @@ static int open_both(void *arg)
     return 1;
 }
 
+static int merge_uneven(void *arg)
+{
+    weft__adapt **of = arg, *merged;
+    const weft__adapt_use uses[] = {{of[0], 1}, {of[1], 0.5f}};
+    const weft__adapt_mix mix = {.method = WEFT__ADAPT_TIES, .density = 0.5};
+    weft_status st = weft__adapt_merge(uses, 2, &mix, &merged, NULL);
+    assert_true(st == WEFT_OK || (st == WEFT_NO_MEMORY && !merged));
+    weft__adapt_close(&merged);
+    return st == WEFT_OK;
+}
+
 static void refused_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -746,6 +822,13 @@ static void refused_allocations_leave_nothing(void **state)
     const made t[] = {PEFT_Q[0], PEFT_Q[1], {"base_model.model.model.embed_tokens.base_layer.weight", 2, {K, VOCAB}}};
     assert_true(made_peft(peft, CONFIG ",\"alpha_pattern\":{\"q_proj\":5}}", t, 3));
     assert_true(fail_each(open_both, NULL) > 10);
+    const made narrow[] = {{Q_A, 2, {K, 3}}, {Q_B, 2, {3, N}}};
+    recipe other = {"adapter", "lora", "llama", 8, narrow, 2};
+    weft__adapt *of[2] = {open_made(&r), NULL};
+    of[1] = open_made(&other);
+    assert_true(fail_each(merge_uneven, of) > 5);
+    weft__adapt_close(&of[1]);
+    weft__adapt_close(&of[0]);
 }
 
 int main(void)
@@ -773,6 +856,8 @@ int main(void)
         cmocka_unit_test(peft_embeddings_are_turned),
         cmocka_unit_test(the_base_beside_a_change_is_the_base),
         cmocka_unit_test(magnitudes_are_read),
+        cmocka_unit_test(magnitudes_of_an_embedding_are_of_columns),
+        cmocka_unit_test(magnitudes_of_experts),
         cmocka_unit_test(fan_in_fan_out_changes_nothing),
         cmocka_unit_test(configurations_are_refused_by_name),
         cmocka_unit_test(patterns_are_tried_so_often),

@@ -494,6 +494,33 @@ static void names_are_plain(void **state)
     weft__adapt_store_destroy(&s);
 }
 
+/* A name's own scale is looked at with the values that it multiplies, when they are read: here, not in a request that gives none. */
+static void a_scale_too_large_is_found_when_it_is_set(void **state)
+{
+    (void)state;
+    weft__adapt_store *s = new_store(1000);
+    const char *path = write_adapter("a", 3, 4, 8, 0);
+    weft__adapt_lease *l;
+    weft__adapt_ask ask = {"a", NAN, 0};
+    weft_error err = {0};
+    for (int discreet = 0; discreet < 2; discreet++) {
+        uint32_t flags = discreet ? WEFT__ADAPT_DISCREET : 0;
+        assert_int_equal(weft__adapt_store_add(s, "a", path, -1e30f, flags, &err), WEFT_ARGUMENT);
+        assert_non_null(strstr(err.message, discreet ? "adapter a: blk.0.attn_q.weight: at a scale of -1e+30" : path));
+        assert_non_null(strstr(err.message, "give a smaller scale"));
+        assert_int_equal(weft__adapt_store_lease(s, &ask, 1, &l, &err), WEFT_NOT_FOUND); /* nothing has changed */
+    }
+    assert_int_equal(weft__adapt_store_add(s, "a", path, 2, 0, &err), WEFT_OK);
+    assert_int_equal(weft__adapt_store_add(s, "a", path, 1e30f, WEFT__ADAPT_REPLACE, &err), WEFT_ARGUMENT);
+    l = lease(s, "a", NAN); /* what was there serves on */
+    assert_true(((packed *)weft__adapt_lease_packed(l))->b0 == 2 * 2 * made_value(4, 0));
+    weft__adapt_store_release(s, &l);
+    assert_int_equal(weft__adapt_store_add(s, "lazy", path, 1e30f, WEFT__ADAPT_LAZY, &err), WEFT_OK); /* nobody has read it */
+    ask.name = "lazy";
+    assert_int_equal(weft__adapt_store_lease(s, &ask, 1, &l, &err), WEFT_ARGUMENT);
+    weft__adapt_store_destroy(&s);
+}
+
 /* ---- many at once ---- */
 
 enum { N_READERS = 3, N_NAMES = 6, ROUNDS = CLAIMS_OF_SPEED ? 400 : 60, ABSENT = -1, EITHER = 2 };
@@ -761,6 +788,7 @@ int main(void)
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
         cmocka_unit_test(who_asks_for_a_name_learns_no_path),
         cmocka_unit_test(names_are_plain),
+        cmocka_unit_test(a_scale_too_large_is_found_when_it_is_set),
         cmocka_unit_test(threads_get_what_they_ask_for),
         cmocka_unit_test(a_number_never_means_another),
         cmocka_unit_test(refused_allocations_leave_nothing),

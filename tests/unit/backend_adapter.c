@@ -29,7 +29,7 @@ static void model(stage *s)
 
 /* Values for every entry that an adapter may have; entries in use are set by the tests. */
 typedef struct values {
-    float a[EXPERTS * RANK * F], b[EXPERTS * F * RANK], gain[F];
+    float a[EXPERTS * RANK * F], b[EXPERTS * F * RANK], gain[EXPERTS * F];
     weft_lora lora[N_WEIGHTS];
 } values;
 
@@ -42,7 +42,7 @@ static values *values_new(uint64_t seed)
         v->a[i] = (float)(0.1 * weft__rng_normal(&rng));
         v->b[i] = (float)(0.02 * weft__rng_normal(&rng));
     }
-    for (int i = 0; i < F; i++) v->gain[i] = (float)(1 + 0.1 * weft__rng_normal(&rng));
+    for (int i = 0; i < EXPERTS * F; i++) v->gain[i] = (float)(1 + 0.1 * weft__rng_normal(&rng));
     return v;
 }
 
@@ -56,7 +56,7 @@ static values *values_all(uint64_t seed)
     static const int which[] = {TABLE, UP, GATES, UPS, DOWNS};
     values *v = values_new(seed);
     for (size_t i = 0; i < sizeof which / sizeof *which; i++) v->lora[which[i]] = entry(v);
-    v->lora[UP].gain = v->gain;
+    v->lora[UP].gain = v->lora[GATES].gain = v->lora[DOWNS].gain = v->gain;
     return v;
 }
 
@@ -102,9 +102,10 @@ static void test_refusals(void **state)
     v->lora[NORM] = entry(v);
     assert_refused(WEFT_ARGUMENT, "norm.weight, which is neither multiplied by", weft__plan_adapter_new(t.plan, &spec, &a, err));
     v->lora[NORM] = (weft_lora){0};
-    v->lora[GATES].gain = v->gain;
-    assert_refused(WEFT_ARGUMENT, "magnitudes for the experts of gates.weight", weft__plan_adapter_new(t.plan, &spec, &a, err));
-    v->lora[GATES].gain = NULL;
+    v->lora[TABLE].gain = v->gain; /* of rows for the one, of columns for the other */
+    assert_refused(WEFT_ARGUMENT, "magnitudes for token_embd.weight, which is an embedding and multiplied by, too",
+                   weft__plan_adapter_new(t.plan, &spec, &a, err));
+    v->lora[TABLE].gain = NULL;
     v->lora[DOWNS] = entry(v);
     spec.dtype = WEFT_Q6_K;
     assert_refused(WEFT_ARGUMENT, "F32, BF16, Q8_0 or Q4_0, not as Q6_K", weft__plan_adapter_new(t.plan, &spec, &a, err));
@@ -249,6 +250,55 @@ static void test_provider_without(void **state)
     stage_close(&s);
 }
 
+/* A provider of plugin ABI 1.4 would take what an embedding's columns are multiplied by for numbers of tokens, and has one expert's gains for all. */
+static void test_older_provider(void **state)
+{
+    (void)state;
+    values *v = values_new(3);
+    for (int experts = 0; experts < 2; experts++) {
+        stage s;
+        weft__provider *p;
+        assert_ok(weft__provider_open("cpu", "threads=1", &p, err));
+        if (experts) model(&s);
+        else {
+            stage_open(&s, 5);
+            weft_weight_id table = stage_weight(&s, WEFT_F32, D, V, 0, "token_embd"),
+                           head = stage_weight(&s, WEFT_F32, D, V, 0, "head");
+            weft_tensor_id x = weft__op_pick_rows(s.b, weft__op_embed(s.b, table, 2));
+            weft__builder_output(s.b, weft__op_linear(s.b, -1, x, head, WEFT_NONE));
+            stage_finish(&s);
+        }
+        for (uint32_t minor = 4; minor <= 5; minor++) {
+            weft__plan *plan;
+            weft_adapter *a = NULL;
+            no_adapters = *p->api;
+            no_adapters.abi_version = WEFT_ABI_VERSION >> 16 << 16 | minor;
+            weft__provider older = {.api = &no_adapters, .backend = p->backend};
+            weft__provider *list[] = {&older};
+            weft__plan_options o = {.max_rows = ROWS, .max_wanted = ROWS, .providers = list, .n_providers = 1};
+            weft_lora lora[N_WEIGHTS] = {0};
+            weft_adapter_spec spec = {.size = sizeof spec, .n_weights = s.g->n_weights, .lora = lora, .dtype = WEFT_ADAPTER_AUTO};
+            assert_ok(weft__plan_create(s.g, &o, &plan, err));
+            lora[experts ? UP : 1].gain = v->gain; /* of a matrix's outputs: it knows them */
+            assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
+            weft__plan_adapter_free(&a);
+            lora[experts ? DOWNS : TABLE].gain = v->gain;
+            if (minor < 5) {
+                assert_refused(WEFT_UNSUPPORTED, "of plugin ABI 1.4, knows no magnitudes",
+                               weft__plan_adapter_new(plan, &spec, &a, err));
+                assert_null(a);
+            } else {
+                assert_ok(weft__plan_adapter_new(plan, &spec, &a, err));
+                weft__plan_adapter_free(&a);
+            }
+            weft__plan_destroy(&plan);
+        }
+        weft__provider_close(&p);
+        stage_close(&s);
+    }
+    weft__free(v);
+}
+
 /* ---- numbers ---- */
 
 /* A small A with a large scale is the same adapter: with 2^-40 of the one and 2^40 of the other not a bit differs. */
@@ -373,10 +423,15 @@ static void test_failing_allocator(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_products_are_finite),
-        cmocka_unit_test(test_bad_steps), cmocka_unit_test(test_provider_without),
-        cmocka_unit_test(test_small_a),   cmocka_unit_test(test_image),
-        cmocka_unit_test(test_bytes),     cmocka_unit_test(test_failing_allocator),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_products_are_finite),
+        cmocka_unit_test(test_bad_steps),
+        cmocka_unit_test(test_provider_without),
+        cmocka_unit_test(test_older_provider),
+        cmocka_unit_test(test_small_a),
+        cmocka_unit_test(test_image),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_failing_allocator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,6 +210,17 @@ static int is_matrix(const weft_graph *g, weft_weight_id w)
     return 0;
 }
 
+/* How many gains the weight may have: an embedding's are of its columns; 0: it is multiplied by as well. */
+static int64_t n_gains(const weft_graph *g, weft_weight_id w)
+{
+    int embeds = 0, multiplies = 0;
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        for (int j = 0; j < g->nodes[i].n_w; j++)
+            if (g->nodes[i].w[j] == w) *(g->nodes[i].op == WEFT_OP_EMBED ? &embeds : &multiplies) = 1;
+    const int64_t *d = g->weights[w].shape.d;
+    return embeds && multiplies ? 0 : embeds ? d[0] : d[1] * d[2];
+}
+
 static void weave_open(weave *v, stage *s, uint32_t dtype)
 {
     static const int32_t ranks[] = {1, 3, 8, 16, 20, 37}, of[3][STAGE_SEQS] = {{-1, 0, 1}, {1, 0, 1}, {0, -1, 0}};
@@ -221,9 +232,10 @@ static void weave_open(weave *v, stage *s, uint32_t dtype)
             const weft_weight *w = &s->g->weights[i];
             int64_t k = w->shape.d[0], n = w->shape.d[1], e = w->shape.d[2];
             weft_lora *l = &v->lora[a][i];
+            const int all = a == N_ADAPTERS - 1; /* it has gains wherever there may be some */
             /* A router stays, so that a near tie is decided alike. */
-            if (!is_matrix(s->g, i) || !strcmp(w->name, "router.weight") || stage_below(s, 3) == 0) continue;
-            if (e == 1 && stage_below(s, 3) == 0) l->gain = noise(s, n, 1, 0.1);
+            if (!is_matrix(s->g, i) || !strcmp(w->name, "router.weight") || (!all && stage_below(s, 3) == 0)) continue;
+            if (n_gains(s->g, i) && (all || stage_below(s, 3) == 0)) l->gain = noise(s, n_gains(s->g, i), 1, 0.1);
             if (l->gain && stage_below(s, 3) == 0) continue;
             *l = (weft_lora){.rank = ranks[stage_below(s, 6)], .dtype = WEFT_F32, .scale = 0.5f, .gain = l->gain};
             l->a = noise(s, e * l->rank * k, 0, 0.1);
@@ -250,8 +262,15 @@ static void store_weave(store *t, const weave *v)
     if (v) memcpy(t->adapter_of, v->of, sizeof v->of);
 }
 
-/* Puts what the adapter changes into the bytes of a weight of F32. */
-static void merge_weight(const weft_weight *w, const weft_lora *l)
+static int is_embedding(const weft_graph *g, weft_weight_id w)
+{
+    for (int32_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op == WEFT_OP_EMBED && g->nodes[i].w[0] == w) return 1;
+    return 0;
+}
+
+/* Puts what the adapter changes into the bytes of a weight of F32; of_columns: its gains are. */
+static void merge_weight(const weft_weight *w, const weft_lora *l, int of_columns)
 {
     int64_t k = w->shape.d[0], n = w->shape.d[1] * w->shape.d[2], per = w->shape.d[1];
     for (int64_t r = 0; r < n; r++) {
@@ -261,7 +280,7 @@ static void merge_weight(const weft_weight *w, const weft_lora *l)
         for (int64_t i = 0; i < k; i++) {
             float x;
             memcpy(&x, row + 4 * i, 4);
-            double sum = (l->gain ? l->gain[r] : 1.0) * x;
+            double sum = (l->gain ? l->gain[of_columns ? i : r] : 1.0) * x;
             for (int32_t j = 0; j < l->rank; j++) sum += (double)l->scale * b[j] * a[j * k + i];
             x = (float)sum;
             memcpy(row + 4 * i, &x, 4);
@@ -436,7 +455,7 @@ static void run_merged(stage *s, const weave *v, uint32_t kv_dtype, float *out)
             memcpy(saved[i], s->buffers[i]->data, s->buffers[i]->n_bytes);
         }
         for (int32_t i = 0; a >= 0 && i < v->n_weights; i++)
-            if (v->lora[a][i].rank || v->lora[a][i].gain) merge_weight(&s->g->weights[i], &v->lora[a][i]);
+            if (v->lora[a][i].rank || v->lora[a][i].gain) merge_weight(&s->g->weights[i], &v->lora[a][i], is_embedding(s->g, i));
         store_open(&t, s->g, "cpu", "threads=1,cpu=ref", 0, kv_dtype, N_CTX, MAX_ROWS);
         for (int q = 0; q < STAGE_SEQS; q++)
             if (v->of[q] == a) store_step(&t, &(span){q, 0, lengths[q]}, 1, VOCAB, N_CTX, out);
@@ -499,7 +518,7 @@ static void test_adapters_packed(void **state)
 static void test_adapters_quantized(void **state)
 {
     (void)state;
-    check_adapters(21, &(recipe){.quantized = 1}, WEFT_ADAPTER_AUTO, 1e-3);
+    check_adapters(23, &(recipe){.quantized = 1}, WEFT_ADAPTER_AUTO, 1e-3);
 }
 
 static void test_adapters_experts(void **state)

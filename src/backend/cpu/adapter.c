@@ -67,11 +67,19 @@ static void place_a(layout *l, weft_weight_id id)
     pair->a = take(l, (uint64_t)w->shape.d[2] * pair->a_expert);
 }
 
+static void place_gain(layout *l, weft_weight_id id, int64_t n)
+{
+    weft__cpu_pair *pair = &l->a->pair[id];
+    if (!l->spec->lora[id].gain || pair->gain) return;
+    pair->n_gain = n;
+    pair->gain = take(l, (uint64_t)n * sizeof(float));
+}
+
 static void place_b(layout *l, weft_weight_id id)
 {
     const weft_weight *w = &l->a->program->graph->weights[id];
     weft__cpu_pair *pair = &l->a->pair[id];
-    if (l->spec->lora[id].gain && !pair->gain) pair->gain = take(l, (uint64_t)w->shape.d[1] * sizeof(float));
+    place_gain(l, id, w->shape.d[2] * w->shape.d[1]);
     if (l->spec->lora[id].rank == 0) return;
     pair->b_expert = (size_t)panels(w->shape.d[1], WEFT__EXPAND_ROWS) * l->a->expand->panel_bytes(pair->rank);
     pair->b = take(l, (uint64_t)w->shape.d[2] * pair->b_expert);
@@ -81,7 +89,7 @@ static void place_embedding(layout *l, weft_weight_id id)
 {
     const weft_weight *w = &l->a->program->graph->weights[id];
     weft__cpu_pair *pair = &l->a->pair[id];
-    if (l->spec->lora[id].gain && !pair->gain) pair->gain = take(l, (uint64_t)w->shape.d[1] * sizeof(float));
+    place_gain(l, id, w->shape.d[0]);
     if (l->spec->lora[id].rank == 0) return;
     pair->rank = l->spec->lora[id].rank;
     pair->row_bytes = (size_t)pair->rank * (l->a->row_dtype == WEFT_F32 ? 4 : 2);
@@ -237,9 +245,9 @@ static weft_status fill(const weft_adapter *a, weft_weight_id id, const weft_lor
     const weft__cpu_pair *pair = &a->pair[id];
     int64_t n = w->shape.d[1], n_experts = w->shape.d[2];
     weft_status st = WEFT_OK;
-    if (pair->gain) memcpy((float *)pair->gain, lora->gain, (size_t)n * sizeof(float));
+    if (pair->gain) memcpy((float *)pair->gain, lora->gain, (size_t)pair->n_gain * sizeof(float));
     if (pair->rank && (st = check_values(a, w, lora, pair, err))) return st;
-    if (pair->gain && !all_within(pair->gain, n, 1, FLT_MAX))
+    if (pair->gain && !all_within(pair->gain, pair->n_gain, 1, FLT_MAX))
         return weft_fail(err, WEFT_ARGUMENT, "the adapter for %s has magnitudes that are no finite numbers", w->name);
     const int exponent = pair->a ? exponent_of(w, lora, pair) : 0;
     if (pair->a && (st = fill_a(w, lora, pair, exponent, scratch, err))) return st;

@@ -24,7 +24,8 @@ typedef struct weft__cpu_pair {
     const weft__matmul *mm;              /* that runs A */
     const uint8_t *a, *b;                /* expert after expert; NULL where the weight is only looked up */
     size_t a_stride, a_expert, b_expert; /* bytes from panel to panel, from expert to expert */
-    const float *gain;                   /* [n] or NULL */
+    const float *gain;                   /* [n_gain] or NULL */
+    int64_t n_gain;                      /* outputs, expert after expert, or an embedding's columns */
     const uint8_t *rows;                 /* of an embedding: B, row by row; NULL where it is none */
     size_t row_bytes;
     const uint8_t *columns; /* ... and A, transposed and packed as a B */

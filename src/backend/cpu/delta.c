@@ -271,12 +271,13 @@ weft__cpu_delta weft__cpu_delta_of(const weft_program *p, int64_t rows, int64_t 
     return (weft__cpu_delta){.group = g->list, .n_groups = g->n, .rows = g->rows, .row = row, .n = n};
 }
 
-/* n rows of one group. next: what is read then, or NULL. */
-static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, int32_t expert, int mat,
-                        int64_t first, int64_t last, const int64_t *rows, int n, float *const *y, const uint8_t *next)
+/* n rows of one group; gain: of outputs from `first` on, or NULL. next: what is read then, or NULL. */
+static void expand_rows(const weft_program *p, const weft_adapter *a, const weft__cpu_pair *pair, const float *gain,
+                        int32_t expert, int mat, int64_t first, int64_t last, const int64_t *rows, int n, float *const *y,
+                        const uint8_t *next)
 {
     const void *h[WEFT__CPU_FEW];
-    for (int i = 0; pair->gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], pair->gain + first, last - first, y[i]);
+    for (int i = 0; gain && i < n; i++) p->k->glu(WEFT_ACT_NONE, y[i], gain, last - first, y[i]);
     if (pair->rank == 0) return;
     for (int i = 0; i < n; i++) h[i] = weft__cpu_h(p, rows[i], mat);
     a->expand->run(weft__cpu_b(a, pair, expert, first), last - first, pair->rank, h, n, y, next);
@@ -294,16 +295,17 @@ void weft__cpu_expand(const weft_program *p, const weft__cpu_delta *d, const wef
         const uint8_t *next = weft__cpu_first_b(d, g + 1, m, first, then);
         int n = 0;
         if (pair->rank == 0 && !pair->gain) continue;
+        const float *gain = pair->gain ? pair->gain + d->expert * m->n + first : NULL;
         for (int32_t i = 0; i < group->n; i++) {
             int64_t r = d->rows ? d->rows[group->first + i] : group->first + i;
             if (r < d->row || r >= d->row + d->n) continue;
             rows[n] = r;
             y[n++] = out + (r - d->row) * ldo;
             if (n < WEFT__CPU_FEW) continue;
-            expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, NULL);
+            expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, NULL);
             n = 0;
         }
-        if (n) expand_rows(p, group->adapter, pair, d->expert, mat, first, last, rows, n, y, next);
+        if (n) expand_rows(p, group->adapter, pair, gain, d->expert, mat, first, last, rows, n, y, next);
     }
 }
 
@@ -312,7 +314,7 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
 {
     const weft__cpu_pair *pair = &a->pair[w];
     weft__cpu_thread *th = &p->threads[thread];
-    if (pair->gain) p->k->scale(y, pair->gain[token], d, y);
+    if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
     a->expand->h_put(th->h, pair->rank, th->taken);
