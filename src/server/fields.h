@@ -38,7 +38,7 @@ enum {
     WEFT__MAX_STOP_BYTES = 1000,
     WEFT__MAX_BIASES = 2048,
     WEFT__MAX_N = 128,       /* answers of a request */
-    WEFT__MAX_INPUTS = 2048, /* texts to be embedded; of them as many as the queue holds */
+    WEFT__MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__MAX_MESSAGES = 16384
 };
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
