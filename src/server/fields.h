@@ -23,6 +23,7 @@ typedef enum weft__field_kind {
 /* What is wrong with a request. */
 typedef struct weft__fault {
     int status;              /* of HTTP */
+    int retry_s;             /* of 429 and 503: when to come again; below 1: in a second */
     const char *code;        /* OpenAI's error code, or NULL */
     char field[96];          /* "messages[2].role"; "" when it is about none */
     char message[512];       /* names the field, what it may be, and what it is */

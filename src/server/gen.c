@@ -242,13 +242,6 @@ static void ask_no_more(weft__gen *g)
     pthread_mutex_unlock(&g->lock);
 }
 
-static void retry_after(weft__gen *g, double seconds)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.0f", seconds > 1 ? ceil(seconds) : 1);
-    weft__http_add_header(g->r, "Retry-After", text);
-}
-
 /* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is full they wait for
  * the next end of one of ours; when there is none left, that is the answer. */
 static void ask_on(weft__choice *c)
@@ -263,7 +256,7 @@ static void ask_on(weft__choice *c)
         if (st == WEFT_BUSY && g->n_asked > g->n_done) return;
         if (st) {
             if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
-            if (st == WEFT_BUSY) retry_after(g, retry_after_s);
+            g->retry_s = (int)ceil(retry_after_s);
             ask_no_more(g);
             return;
         }
@@ -313,6 +306,7 @@ void weft__gen_answer(weft__gen *g)
     set_note(g);
     for (int i = 0; i < g->n_choices && !fault.status; i++)
         if (g->choices[i].status) weft__fault_of(&fault, g->choices[i].status, g->choices[i].message);
+    fault.retry_s = g->retry_s;
     if (!fault.status) {
         g->writer->whole(g, &g->scratch);
         if (g->scratch.failed) weft__fault_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
@@ -573,7 +567,7 @@ static int submit_all(weft__gen *g, weft__fault *fault)
         pthread_mutex_unlock(&g->lock);
         cancel_all(g);
         weft__fault_of(fault, st, err.message);
-        if (st == WEFT_BUSY) retry_after(g, retry_after_s);
+        fault->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
     if (all) weft_engine_lease_free(g->server->engine, &g->lease); /* else those that are asked for later need it */
@@ -624,10 +618,8 @@ static int set_late(const char *what, weft__fault *fault)
     return weft__fault_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
 }
 
-/* What may be asked for again soon says so. */
-static void refuse(weft__gen *g, const weft__fault *fault, const char *seconds)
+static void refuse(weft__gen *g, const weft__fault *fault)
 {
-    if (fault->status == 429 || fault->status == 503) weft__http_add_header(g->r, "Retry-After", seconds);
     weft__reply_fault(g->r, fault);
     unref(g);
 }
@@ -640,11 +632,13 @@ static void go_on(weft__gen *g)
     if (!g->has_lease) {
         if (weft__line_put(&s->adapters, g)) return;
         weft__fault_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
-        refuse(g, &fault, "2");
+        fault.retry_s = 2;
+        refuse(g, &fault);
     } else if (constraint_of(&g->ask)) {
         if (weft__line_put(&s->grammars, g)) return;
         weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
-        refuse(g, &fault, "2");
+        fault.retry_s = 2;
+        refuse(g, &fault);
     } else {
         set_off(g);
     }
@@ -673,7 +667,7 @@ int weft__gen_lend(weft__gen *g, weft__fault *fault)
 void weft__gen_lent(weft__gen *g, const weft__fault *fault)
 {
     g->has_lease = 1;
-    if (fault) refuse(g, fault, "1");
+    if (fault) refuse(g, fault);
     else go_on(g);
 }
 
@@ -731,7 +725,7 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     if (ready) weft__ask_settle(&g->ask);
     weft__http_free_body(r);
     if (!ready) {
-        refuse(g, &fault, "1");
+        refuse(g, &fault);
         return;
     }
     atomic_fetch_add(&g->refs, 1);
