@@ -1,6 +1,7 @@
 """Claims about refusals, over a scripted model (fake_engine.c): bad requests, hostile heads and bodies, keys, hosts and origins.
 
 usage: test_hostile.py build/fake_server"""
+import hashlib
 import json
 import os
 import re
@@ -381,6 +382,16 @@ class Access(Case):
             self.assertEqual(self.server.get(path).status, 401)
             self.assertEqual(self.server.get(path).headers["www-authenticate"], "Bearer")
         self.assertEqual(self.server.get("/health").status, 200)
+
+    def test_all_of_a_hash_counts(self):
+        """A key whose hash differs from a key's in one digit, wherever, is none."""
+        key = "a-key-of-somebody"
+        right = hashlib.sha256(key.encode()).hexdigest()
+        near = [right[:i] + ("1" if right[i] == "0" else "0") + right[i + 1:] for i in (0, 1, 31, 32, 62, 63)]
+        for hashes, status in ((near, 401), ([*near, right], 200), ([right, *near], 200)):
+            server = self.own(*(option for h in hashes for option in ("--api-key", "sha256:" + h)))
+            self.assertEqual(server.get("/props", headers={"X-Api-Key": key}).status, status)
+            server.stop()
 
     def test_bodies_want_a_key(self):
         """Nothing is kept of a body whose head has no key that counts; its sender still reads why."""
