@@ -157,6 +157,20 @@ class Refusals(Case):
             self.assertEqual(server.wait_metric("weft_http_cut_slow_total", cut + 1, 40), cut + 1)
             self.assertLess(time.time() - began, 30 * SLOWER)  # at 1 KB/s it had a quarter of an hour
 
+    def test_answers_that_nobody_reads_leave_no_room_for_bodies(self):
+        """Both are memory: where whole answers that wait for their readers fill it, no body is taken until one has gone."""
+        server = self.own("--slow", 60)
+        with server.connect() as lazy:
+            lazy.sendall(request({"content": "a" * 3_500_000, "with_pieces": True}, "/tokenize"))
+            until = time.time() + 20 * SLOWER
+            while server.metric("weft_http_answer_bytes") < 64 << 20 and time.time() < until:
+                time.sleep(0.01)
+            answer = server.post("/tokenize", {"content": "x"})
+            self.assertEqual((answer.status, answer.headers["retry-after"]), (503, "1"), answer.body[:300])
+            self.assertIn("too many bodies", answer.json["error"]["message"])
+        self.assertEqual(server.wait_metric("weft_http_answer_bytes", 0), 0)
+        self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
+
     def test_slow_bodies(self):
         """Time for a body is by its length, not by the longest there may be."""
         server = self.own("--idle", 1)
