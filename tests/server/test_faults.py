@@ -205,6 +205,16 @@ class Faults(Serving):
         with tempfile.TemporaryDirectory() as folder:
             self.fill_disk(os.path.join(folder, "store"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
 
+    def test_a_trace_that_cannot_be_written_ends(self):
+        """It is told when that happens, once, and the server goes on."""
+        server = self.serve("--trace", "/dev/full")
+        before, until = self.answer(server), time.time() + 20 * SLOWER
+        while not any("the trace" in line for line in server.err) and time.time() < until:
+            time.sleep(0.01)
+        self.assertEqual(sum("the trace could not be written" in line for line in server.err), 1)
+        self.assertEqual(self.answer(server), before)
+        self.assertEqual(real.checked_stop(server).count("the trace"), 1)
+
     def test_the_store_keeps_to_its_size(self):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store")
