@@ -24,6 +24,9 @@ static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft_
     if (!n) return 1; /* would stop everything; clients send it for none */
     if (ask->n_stops == WEFT__MAX_STOPS)
         return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS);
+    if (ask->n_stop_bytes + n > WEFT__MAX_STOPS_BYTES)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d bytes in all", name, WEFT__MAX_STOPS_BYTES);
+    ask->n_stop_bytes += n;
     ask->stops[ask->n_stops] = s;
     ask->stop_lengths[ask->n_stops++] = n;
     return 1;

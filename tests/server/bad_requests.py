@@ -38,7 +38,7 @@ def bad_requests(facts):
         ({"stream": True, "stream_options": {"include_usage": 1}}, 400, "must be a boolean", "stream_options"),
         ({"stream": True, "stream_options": {"usage": True}}, 400, "stream_options.usage", "stream_options"),
         ({"stop": 5}, 400, "must be a string or an array", "stop"), ({"stop": [1]}, 400, "a string or an array", "stop"),
-        ({"stop": ["a"] * 17}, 400, "at most 16", "stop"), ({"stop": "x" * 1001}, 400, "at most 1000 bytes, not 1001", "stop"),
+        ({"stop": ["a"] * 129}, 400, "at most 128 strings", "stop"), ({"stop": ["x" * 1000] * 17}, 400, "at most 16000 bytes in all", "stop"), ({"stop": "x" * 1001}, 400, "at most 1000 bytes, not 1001", "stop"),
         ({"stop": {"a": 1}}, 400, "a string or an array", "stop"),
         ({"logit_bias": {"10": 101}}, 400, "from -100 to 100, not 101 for token 10", "logit_bias"), ({"logit_bias": {"10": -1e9}}, 400, "-100 to 100", "logit_bias"),
         ({"logit_bias": {str(beyond): 1}}, 400, "%s as keys, not '%d'" % (ids, beyond), "logit_bias"), ({"logit_bias": {"-1": 1}}, 400, "as keys", "logit_bias"),

@@ -157,6 +157,13 @@ class OpenAI(Case):
             e = self.post(TEXT, {**body, "stream": True}).events
             self.assertEqual("".join(c["choices"][0]["text"] for c in e[:-1]), want if stop != "ba" else "abracadabra")
 
+    def test_many_stops(self):
+        """As clients send them that play a table of people."""
+        names = ["\n%s:" % name for name in ("You", "Ann", *("Guest %d" % i for i in range(126)))]
+        for path, text in ((TEXT, lambda a: a["choices"][0]["text"]), (LLAMA, lambda a: a["content"])):
+            for last in (names[0], names[-1]):
+                self.assertEqual(text(self.post(path, {"prompt": "[say Good day.%s x]" % last, "stop": names, "max_tokens": 60}).json), "Good day.")
+
     def test_stop_is_held_back(self):
         """Nothing that may belong to a stop string is sent before it is known."""
         e = self.post(TEXT, {"prompt": "[say one STOX two STOP three]", "stop": "STOP", "stream": True, "max_tokens": 100}).events
