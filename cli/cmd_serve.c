@@ -19,6 +19,9 @@
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
 
+/* What an engine takes: who asks for more is told by the name of the option, and before the model is read. */
+enum { MOST_SLOTS = 128, MOST_ROWS = 512 };
+
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;
     const char *kv_type, *adapter_type, *template_file;
@@ -165,11 +168,11 @@ int cmd_serve(int argc, char **argv)
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
-        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 28,
+        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 24,
          NULL},
-        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, 4096, NULL},
-        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 20, NULL},
-        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, 1 << 20, NULL},
+        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, MOST_SLOTS, NULL},
+        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 15, NULL},
+        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, MOST_ROWS, NULL},
         {"kv-tokens", 0, OPT_INT, &kv_tokens, "N",
          "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
@@ -214,6 +217,10 @@ int cmd_serve(int argc, char **argv)
     if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") &&
         strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {
         fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o.adapter_type);
+        return EXIT_USAGE;
+    }
+    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
+        fprintf(stderr, "weft serve: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;

@@ -502,7 +502,7 @@ typedef struct weft_request_params {
 } weft_request_params;
 
 WEFT_API void weft_request_params_default(weft_request_params *params);
-/* The last event may come before it returns. WEFT_BUSY: the queue is full (the message has the seconds to wait; also *retry_after_s
+/* From any thread, event functions included. The last event may come before it returns. WEFT_BUSY: the queue is full (the message has the seconds to wait; also *retry_after_s
  * when not NULL), or the adapters in use fill their budget. An adapter that is not ready is read here, while the caller waits:
  * WEFT_NOT_FOUND (no such name, or file), and as weft_engine_adapter_add; WEFT_STATE where its file has changed. WEFT_STATE: draining. Anything wrong with the request is refused here, by name (WEFT_ARGUMENT, WEFT_LIMIT). */
 WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_params *params, uint64_t *request,

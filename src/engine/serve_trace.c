@@ -40,7 +40,7 @@ void weft__serve_trace_close(weft_engine *e)
     fprintf(t->file, "\n]}\n");
     int failed = ferror(t->file);
     failed |= fclose(t->file) != 0;
-    if (failed) weft__log(WEFT__LOG_ERROR, "the trace could not be written in full: is the disk full?");
+    if (failed) weft__log(WEFT__LOG_ERROR, "the trace could not be written in full, and has ended: is the disk full?");
     weft__free(t);
     e->trace = NULL;
 }
@@ -81,6 +81,7 @@ void weft__serve_trace_step(weft_engine *e, int32_t n_rows, int32_t n_wanted, ui
     put_event(t, ROW_STEPS, "step", "step", begin_ns, end_ns);
     fprintf(t->file, "{\"rows\": %d, \"wanted\": %d, \"sequences\": %d}}", n_rows, n_wanted, e->n_parts);
     if (t->with_ops) put_ops(e);
+    if (ferror(t->file)) weft__serve_trace_close(e);
 }
 
 void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t end_ns)

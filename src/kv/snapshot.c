@@ -243,14 +243,13 @@ weft_status weft__snapshot_check_head(const weft__snapshot_head *head, uint64_t 
     if (head->version != WEFT__SNAPSHOT_VERSION)
         return weft_fail(err, WEFT_UNSUPPORTED, "saved pages of version %u; this build has %d", head->version,
                          WEFT__SNAPSHOT_VERSION);
-    if (memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
-        head->n_groups != layout->n_groups)
-        return weft_fail(err, WEFT_STATE, "saved pages of another model or page layout");
+    int foreign = memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
+                  head->n_groups != layout->n_groups;
     if (head->n_tokens < 1 || head->n_tokens > WEFT__SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
-        size_of(layout, head->n_tokens) != n_bytes)
+        weft__snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
         return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged", head->n_tokens,
                          (unsigned long long)n_bytes);
-    return WEFT_OK;
+    return foreign ? weft_fail(err, WEFT_STATE, "saved pages of another model or page layout") : WEFT_OK;
 }
 
 weft_status weft__snapshot_check_tokens(const weft__snapshot_head *head, const void *tokens, weft_error *err)

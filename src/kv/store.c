@@ -188,6 +188,8 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
 /* Reads the file of e, and drops it when it is not what it must be. */
 static weft_status do_read(weft__store *s, weft__store_entry *e, weft__snapshot **out, weft_error *err)
 {
+    if (e->foreign)
+        return weft_fail(err, WEFT_NOT_FOUND, "the slot of that name was saved by another model, or with other pages");
     weft_status st = weft__store_read(&s->folder, e->file, &s->layout, out, err);
     if (!st) {
         pthread_mutex_lock(&s->lock);

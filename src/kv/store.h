@@ -1,12 +1,12 @@
 /* store.h: prefixes that outlive the process: a folder of snapshots (snapshot.h), kept by a thread of its own.
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached
- *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again; all of them take three
- *               quarters of the cap at most
+ *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again, also while another model has the
+ *               folder, which cannot read it; all of them take three quarters of the cap at most
  *   t-HEX       being written; removed when the store is opened
  *   lock        held while a process has the store open
  * Other files are left alone. A file appears complete (written aside, flushed, renamed, folder flushed) and is removed when it is
- * found truncated, damaged, of another version or of another model: then it is as if it had never been there. What is used is
+ * found truncated, damaged, of another version or, a prefix, of another model: then it is as if it had never been there. What is used is
  * compared token by token.
  *
  * All files are read and written by the store's thread; nobody else waits for the disk. Callers pass snapshots, so pages are

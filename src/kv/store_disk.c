@@ -68,9 +68,10 @@ static weft_status read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error
     return WEFT_OK;
 }
 
-/* Opens a file of ours and reads its head, which is checked then; *n_bytes is its size. What is no regular file is damage. */
+/* Opens a file of ours and reads its head, which is checked then. What is no regular file is damage. *foreign: it is of another model or page
+ * layout, which is no failure then; NULL: it is one. */
 static weft_status open_entry(weft__store_folder *f, const char *file, const weft__kv_layout *layout, int *fd,
-                              weft__snapshot_head *head, struct stat *stat_out, weft_error *err)
+                              weft__snapshot_head *head, struct stat *stat_out, int *foreign, weft_error *err)
 {
     *fd = openat(f->fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0) {
@@ -81,7 +82,10 @@ static weft_status open_entry(weft__store_folder *f, const char *file, const wef
     if (fstat(*fd, stat_out)) st = weft_fail(err, WEFT_IO, "cannot be examined: %s", strerror(errno));
     else if (!S_ISREG(stat_out->st_mode)) st = weft_fail(err, WEFT_FORMAT, "not a regular file");
     else st = read_at(*fd, 0, head, sizeof *head, err);
-    if (!st) st = weft__snapshot_check_head(head, (uint64_t)stat_out->st_size, layout, err);
+    if (!st) {
+        st = weft__snapshot_check_head(head, (uint64_t)stat_out->st_size, layout, err);
+        if (foreign && (*foreign = st == WEFT_STATE)) return WEFT_OK;
+    }
     if (!st) return WEFT_OK;
     close(*fd);
     *fd = -1;
@@ -95,7 +99,7 @@ weft_status weft__store_read(weft__store_folder *f, const char *file, const weft
     struct stat st_file;
     int fd;
     *out = NULL;
-    weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, err);
+    weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, NULL, err);
     if (st) return st;
     weft__snapshot *s = weft__snapshot_alloc(head.n_bytes);
     if (!s) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %llu bytes", (unsigned long long)head.n_bytes);
@@ -168,8 +172,8 @@ static weft_status scan_file(weft__store_folder *f, const char *file, const weft
 {
     weft__snapshot_head head;
     struct stat st_file;
-    int fd;
-    weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, err);
+    int fd, foreign = 0, slot = file[0] == 's';
+    weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, slot ? &foreign : NULL, err);
     if (st) return st;
     uint64_t n = weft__snapshot_body_at(head.n_tokens) - sizeof head;
     int32_t *tokens = weft__alloc((size_t)n);
@@ -178,13 +182,17 @@ static weft_status scan_file(weft__store_folder *f, const char *file, const weft
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %d tokens", head.n_tokens);
     if (!st) st = read_at(fd, sizeof head, tokens, n, err);
     if (!st) st = weft__snapshot_check_tokens(&head, tokens, err);
-    if (!st && !(e = weft__store_entry_new(head.root, tokens, head.n_tokens))) st = weft_fail(err, WEFT_NO_MEMORY, "no memory");
+    if (!st && !(e = weft__store_entry_new(head.root, tokens, foreign ? 0 : head.n_tokens)))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory");
     if (!st) {
         e->n_bytes = head.n_bytes;
-        e->slot = file[0] == 's';
+        e->slot = slot;
+        e->foreign = foreign;
         e->used = (uint64_t)st_file.st_mtim.tv_sec * 1000000000u + (uint64_t)st_file.st_mtim.tv_nsec;
         snprintf(e->file, sizeof e->file, "%.*s", WEFT__STORE_FILE - 1, file);
         weft__store_index_add(x, e);
+        if (foreign)
+            weft__log(WEFT__LOG_WARN, "%s/%s: saved pages of another model or page layout; it is kept for that", f->path, file);
     }
     weft__free(tokens);
     close(fd);

@@ -85,7 +85,7 @@ weft__store_entry *weft__store_index_best(const weft__store_index *x, const weft
     *serves = 0;
     for (size_t i = at > NEIGHBOURS ? at - NEIGHBOURS : 0; i < end; i++) {
         weft__store_entry *e = x->entry[i];
-        if (memcmp(&e->root, &root, sizeof root)) continue;
+        if (e->foreign || memcmp(&e->root, &root, sizeof root)) continue;
         int32_t same = weft__prefix_common(e->tokens, e->n_tokens, tokens, n);
         same = weft__snapshot_usable(layout, e->n_tokens, same);
         if (same > *serves) *serves = same, best = e;

@@ -15,6 +15,7 @@ typedef struct weft__store_entry {
     uint64_t n_bytes;
     uint64_t used; /* the larger, the later */
     int slot;
+    int foreign; /* a slot of another model or page layout: kept for that, and without tokens here */
     int touched; /* used since its file's time was set */
     char file[WEFT__STORE_FILE];
 } weft__store_entry;
@@ -53,7 +54,7 @@ typedef struct weft__store_folder {
 
 weft_status weft__store_folder_open(weft__store_folder *f, const char *path, weft_error *err);
 void weft__store_folder_close(weft__store_folder *f);
-/* Puts all valid files into the index and removes the others of ours; *n_damaged counts these. WEFT_IO, WEFT_NO_MEMORY. */
+/* Puts all valid files into the index, slots of other models included, and removes the others of ours; *n_damaged counts these. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__store_scan(weft__store_folder *f, const weft__kv_layout *layout, weft__store_index *x, uint64_t *n_damaged,
                              weft_error *err);
 /* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not be certain

@@ -202,7 +202,6 @@ static void answer(weft__http_request *r, weft__text *out, const weft__fault *fa
 {
     if (fault->status) {
         weft__text_free(out);
-        if (fault->status == 503) weft__http_add_header(r, "Retry-After", "1");
         weft__reply_fault(r, fault);
     } else {
         weft__reply_json(r, 200, out);

@@ -12,6 +12,7 @@ int weft__fault_set(weft__fault *fault, int status, const char *field, const cha
 {
     va_list args;
     fault->status = status;
+    fault->retry_s = 0;
     fault->code = NULL;
     snprintf(fault->field, sizeof fault->field, "%s", field ? field : "");
     va_start(args, format);

@@ -23,6 +23,7 @@ typedef enum weft__field_kind {
 /* What is wrong with a request. */
 typedef struct weft__fault {
     int status;              /* of HTTP */
+    int retry_s;             /* of 429 and 503: when to come again; below 1: in a second */
     const char *code;        /* OpenAI's error code, or NULL */
     char field[96];          /* "messages[2].role"; "" when it is about none */
     char message[512];       /* names the field, what it may be, and what it is */
@@ -34,11 +35,12 @@ int weft__fault_set(weft__fault *fault, int status, const char *field, const cha
 
 enum { WEFT__MAX_TREE = 32 << 20 }; /* bytes that the values of a body may take, beyond its own */
 enum {
-    WEFT__MAX_STOPS = 16,
+    WEFT__MAX_STOPS = 128, /* clients that play several people send one for each name */
     WEFT__MAX_STOP_BYTES = 1000,
+    WEFT__MAX_STOPS_BYTES = 16000, /* of all: each of the answers holds them three times over */
     WEFT__MAX_BIASES = 2048,
     WEFT__MAX_N = 128,       /* answers of a request */
-    WEFT__MAX_INPUTS = 2048, /* texts to be embedded; of them as many as the queue holds */
+    WEFT__MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__MAX_MESSAGES = 16384
 };
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
@@ -82,6 +84,7 @@ typedef struct weft__ask {
     int load_inplace;
     double scale;
     int n_stops;
+    size_t n_stop_bytes;
     const char *stops[WEFT__MAX_STOPS]; /* with lengths, not empty */
     size_t stop_lengths[WEFT__MAX_STOPS];
     weft_logit_bias *bias; /* owned [n_bias] */

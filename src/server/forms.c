@@ -12,6 +12,15 @@
 
 /* ---- readers ---- */
 
+/* A string that is to be one of several words. One with NUL in it is none of them, whatever stands before that, and reads as "". */
+static int read_word(const weft__json *v, const char **s)
+{
+    size_t n;
+    if (!weft__json_string(v, s, &n)) return 0;
+    if (strlen(*s) != n) *s = "";
+    return 1;
+}
+
 static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     const char *s;
@@ -24,6 +33,9 @@ static int add_stop(weft__ask *ask, const char *name, const weft__json *v, weft_
     if (!n) return 1; /* would stop everything; clients send it for none */
     if (ask->n_stops == WEFT__MAX_STOPS)
         return weft__fault_set(fault, 400, name, "'%s' must have at most %d strings", name, WEFT__MAX_STOPS);
+    if (ask->n_stop_bytes + n > WEFT__MAX_STOPS_BYTES)
+        return weft__fault_set(fault, 400, name, "'%s' must have at most %d bytes in all", name, WEFT__MAX_STOPS_BYTES);
+    ask->n_stop_bytes += n;
     ask->stops[ask->n_stops] = s;
     ask->stop_lengths[ask->n_stops++] = n;
     return 1;
@@ -168,8 +180,7 @@ static int check_format_members(const char *name, const weft__json *v, weft__fau
 static int read_response_format(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     const char *type;
-    size_t n;
-    if (!weft__json_string(weft__json_get(v, "type"), &type, &n))
+    if (!read_word(weft__json_get(v, "type"), &type))
         return weft__fault_set(fault, 400, name, "'%s' must be an object with a 'type': text or json_object", name);
     if (!strcmp(type, "json_schema"))
         return weft__fault_set(fault, 400, "response_format", "'%s.type' json_schema is not supported by this server", name);
@@ -191,11 +202,11 @@ static int read_samplers(weft__ask *ask, const char *name, const weft__json *v, 
 {
     static const char *const order[] = {"penalties", "top_k", "top_p", "min_p", "temperature"};
     static const char *const off[] = {"dry", "top_n_sigma", "typ_p", "typical_p", "xtc"};
-    size_t n_order = sizeof order / sizeof *order, n_off = sizeof off / sizeof *off, at = 0, length, k;
+    size_t n_order = sizeof order / sizeof *order, n_off = sizeof off / sizeof *off, at = 0, k;
     const char *s;
     (void)ask;
     for (size_t i = 0; i < weft__json_size(v); i++) {
-        if (!weft__json_string(weft__json_at(v, i), &s, &length)) s = "";
+        if (!read_word(weft__json_at(v, i), &s)) s = "";
         for (k = 0; k < n_off && strcmp(s, off[k]);) k++;
         if (k < n_off) continue;
         if (at == n_order || strcmp(s, order[at++])) at = n_order + 1;
@@ -215,8 +226,7 @@ static int read_best_of(weft__ask *ask, const char *name, const weft__json *v, w
 static int read_encoding(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     const char *s = NULL;
-    size_t n;
-    weft__json_string(v, &s, &n);
+    read_word(v, &s);
     ask->base64 = s && !strcmp(s, "base64");
     return ask->base64 || (s && !strcmp(s, "float"))
                ? 1
@@ -369,7 +379,7 @@ static int add_part(weft__text *text, const char *where, const weft__json *part,
 {
     const char *type, *s;
     size_t n;
-    if (!weft__json_string(weft__json_get(part, "type"), &type, &n))
+    if (!read_word(weft__json_get(part, "type"), &type))
         return weft__fault_set(fault, 400, where, "'%s' must be an object with a 'type'", where);
     if (strcmp(type, "text"))
         return weft__fault_set(fault, 400, where, "'%s.type' '%.40s' is not supported by this server; it must be text", where,
@@ -441,12 +451,10 @@ static int check_message(size_t i, const weft__json *v, weft__fault *fault)
     const weft__json *content = weft__json_get(v, "content");
     const char *role;
     char where[64];
-    size_t n;
     snprintf(where, sizeof where, "messages[%zu]", i);
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, where, "'%s' must be an object", where);
     snprintf(where, sizeof where, "messages[%zu].role", i);
-    if (!weft__json_string(weft__json_get(v, "role"), &role, &n))
-        return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
+    if (!read_word(weft__json_get(v, "role"), &role)) return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
     if (!known_role(role))
         return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where,
                                role);
@@ -462,9 +470,8 @@ static weft__json *flat_message(size_t i, const weft__json *v, weft__fault *faul
     weft__json_member m = {0};
     const char *role = NULL;
     char where[64];
-    size_t n;
     if (!check_message(i, v, fault)) return NULL;
-    weft__json_string(weft__json_get(v, "role"), &role, &n);
+    read_word(weft__json_get(v, "role"), &role);
     role = known_role(role);
     snprintf(where, sizeof where, "messages[%zu].content", i);
     weft__json *flat = flat_content(where, weft__json_get(v, "content"), fault), *out = flat ? weft__json_new_object() : NULL;

@@ -195,11 +195,20 @@ static void count(const weft__choice *c)
     weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
 }
 
+static void keep_status(weft__choice *c, weft_status status, const char *message)
+{
+    c->status = status;
+    snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
+}
+
 static void keep_finish(weft__choice *c, const weft_event *e)
 {
     c->finish = e->finish;
-    c->status = e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED : e->finish == WEFT_FINISH_FAILED ? e->status : WEFT_OK;
-    snprintf(c->message, sizeof c->message, "%s", e->message ? e->message : "");
+    keep_status(c,
+                e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
+                : e->finish == WEFT_FINISH_FAILED  ? e->status
+                                                   : WEFT_OK,
+                e->message);
     if (c->status == WEFT_TIMEOUT && c->gen->ask.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
                  (long long)c->gen->ask.timeout_ms);
@@ -210,8 +219,50 @@ static void keep_finish(weft__choice *c, const weft_event *e)
     c->generate_ms = e->generate_ms;
     if (!c->failed) return;
     c->finish = WEFT_FINISH_FAILED;
-    c->status = WEFT_NO_MEMORY;
-    snprintf(c->message, sizeof c->message, "no memory for the answer");
+    keep_status(c, WEFT_NO_MEMORY, "no memory for the answer");
+}
+
+static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err);
+
+/* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
+static int is_over(weft__gen *g, const weft__choice *c)
+{
+    pthread_mutex_lock(&g->lock);
+    int over = c->status || g->refused || g->gone;
+    pthread_mutex_unlock(&g->lock);
+    return over;
+}
+
+/* What was not asked for will not come. */
+static void ask_no_more(weft__gen *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->n_left -= g->n_choices - g->n_asked;
+    g->n_asked = g->n_choices;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is full they wait for
+ * the next end of one of ours; when there is none left, that is the answer. */
+static void ask_on(weft__choice *c)
+{
+    weft__gen *g = c->gen;
+    g->n_done++;
+    while (g->n_asked < g->n_choices && g->n_asked - g->n_done < g->n_at_once) {
+        weft__choice *next = &g->choices[g->n_asked];
+        weft_error err = {0};
+        double retry_after_s = 1;
+        weft_status st = is_over(g, c) ? WEFT_CANCELLED : submit(next, &retry_after_s, &err);
+        if (st == WEFT_BUSY && g->n_asked > g->n_done) return;
+        if (st) {
+            if (st != WEFT_CANCELLED) keep_status(next, st, err.message);
+            g->retry_s = (int)ceil(retry_after_s);
+            ask_no_more(g);
+            return;
+        }
+        g->n_asked++;
+        if (is_over(g, c)) weft_engine_cancel(g->server->engine, next->request); /* meanwhile: who cancels all did not see it */
+    }
 }
 
 /* The rest of the text. */
@@ -255,6 +306,7 @@ void weft__gen_answer(weft__gen *g)
     set_note(g);
     for (int i = 0; i < g->n_choices && !fault.status; i++)
         if (g->choices[i].status) weft__fault_of(&fault, g->choices[i].status, g->choices[i].message);
+    fault.retry_s = g->retry_s;
     if (!fault.status) {
         g->writer->whole(g, &g->scratch);
         if (g->scratch.failed) weft__fault_of(&fault, WEFT_NO_MEMORY, "no memory for the answer");
@@ -280,8 +332,12 @@ static void on_finished(weft__choice *c, const weft_event *e)
     count(c);
     weft__slots_give(&g->server->slots, c->slot);
     pthread_mutex_lock(&g->lock);
-    int refused = g->refused, last = --g->n_left == 0;
+    g->n_left--;
     c->finished = 1;
+    pthread_mutex_unlock(&g->lock);
+    ask_on(c);
+    pthread_mutex_lock(&g->lock);
+    int refused = g->refused, last = g->n_left == 0;
     pthread_mutex_unlock(&g->lock);
     if (!refused && last && !g->ask.stream) {
         weft__answers_put(&g->server->answers, g);
@@ -401,13 +457,10 @@ static int prepare(weft__gen *g, weft__fault *fault)
     if (!g->embedding && n > WEFT__MAX_N)
         return weft__fault_set(fault, 400, "n", "'n' times the number of prompts must be at most %d, not %lld", WEFT__MAX_N,
                                (long long)n);
-    if (n > g->server->max_requests)
-        return weft__fault_set(fault, 400,
-                               g->ask.n > 1   ? "n"
-                               : g->embedding ? "input"
-                                              : "prompt",
-                               "%lld %s at once: this server takes %d together, in its slots and its queue (--queue)",
-                               (long long)n, g->embedding ? "inputs" : "answers", g->server->max_requests);
+    if (!g->embedding && n > g->server->max_requests)
+        return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : "prompt",
+                               "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
+                               (long long)n, g->server->max_requests);
     if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->has_lease, &g->lease, fault) ||
         !add_text_biases(g, fault))
         return 0;
@@ -422,7 +475,11 @@ static int prepare(weft__gen *g, weft__fault *fault)
         }
         g->choices[g->n_choices].seed = seed + (uint64_t)g->n_choices;
     }
-    g->n_left = g->n_choices;
+    g->n_left = g->n_asked = g->n_at_once = g->n_choices;
+    if (g->embedding) { /* twice the slots keep them busy */
+        int most = 2 * g->server->n_slots < g->server->max_requests ? 2 * g->server->n_slots : g->server->max_requests;
+        if (g->n_at_once > most) g->n_asked = g->n_at_once = most;
+    }
     return 1;
 }
 
@@ -496,13 +553,13 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     return WEFT_OK;
 }
 
-/* All or none. */
+/* All that is asked for at once, or none. */
 static int submit_all(weft__gen *g, weft__fault *fault)
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    char seconds[32];
-    for (int i = 0; i < g->n_choices; i++) {
+    const int all = g->n_at_once == g->n_choices;
+    for (int i = 0, n = g->n_at_once; i < n; i++) {
         weft_status st = submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
         pthread_mutex_lock(&g->lock);
@@ -510,13 +567,10 @@ static int submit_all(weft__gen *g, weft__fault *fault)
         pthread_mutex_unlock(&g->lock);
         cancel_all(g);
         weft__fault_of(fault, st, err.message);
-        if (st == WEFT_BUSY) {
-            snprintf(seconds, sizeof seconds, "%.0f", retry_after_s > 1 ? ceil(retry_after_s) : 1);
-            weft__http_add_header(g->r, "Retry-After", seconds);
-        }
+        fault->retry_s = (int)ceil(retry_after_s);
         return 0;
     }
-    weft_engine_lease_free(g->server->engine, &g->lease);
+    if (all) weft_engine_lease_free(g->server->engine, &g->lease); /* else those that are asked for later need it */
     return 1;
 }
 
@@ -564,10 +618,8 @@ static int set_late(const char *what, weft__fault *fault)
     return weft__fault_set(fault, 504, NULL, "the deadline passed before %s was ready", what);
 }
 
-/* What may be asked for again soon says so. */
-static void refuse(weft__gen *g, const weft__fault *fault, const char *seconds)
+static void refuse(weft__gen *g, const weft__fault *fault)
 {
-    if (fault->status == 429 || fault->status == 503) weft__http_add_header(g->r, "Retry-After", seconds);
     weft__reply_fault(g->r, fault);
     unref(g);
 }
@@ -580,11 +632,13 @@ static void go_on(weft__gen *g)
     if (!g->has_lease) {
         if (weft__line_put(&s->adapters, g)) return;
         weft__fault_set(&fault, 429, NULL, "too many requests wait for adapters to be read; try again in 2 s");
-        refuse(g, &fault, "2");
+        fault.retry_s = 2;
+        refuse(g, &fault);
     } else if (constraint_of(&g->ask)) {
         if (weft__line_put(&s->grammars, g)) return;
         weft__fault_set(&fault, 429, constraint_of(&g->ask), "too many grammars wait to be compiled; try again in 2 s");
-        refuse(g, &fault, "2");
+        fault.retry_s = 2;
+        refuse(g, &fault);
     } else {
         set_off(g);
     }
@@ -613,7 +667,7 @@ int weft__gen_lend(weft__gen *g, weft__fault *fault)
 void weft__gen_lent(weft__gen *g, const weft__fault *fault)
 {
     g->has_lease = 1;
-    if (fault) refuse(g, fault, "1");
+    if (fault) refuse(g, fault);
     else go_on(g);
 }
 
@@ -671,7 +725,7 @@ void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *
     if (ready) weft__ask_settle(&g->ask);
     weft__http_free_body(r);
     if (!ready) {
-        refuse(g, &fault, "1");
+        refuse(g, &fault);
         return;
     }
     atomic_fetch_add(&g->refs, 1);

@@ -241,7 +241,6 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
                           r->too_long  ? "the body is too long"
                           : r->no_room ? "too many bodies at once"
                                        : "no memory for the body");
-        if (!r->too_long) weft__text_put(&r->extra, "Retry-After\0001", 14);
         answer = 1;
     } else if (!r->handed && !r->answered) hand_over(r);
     else if (r->answered && !r->queued) answer = 1;

@@ -45,6 +45,7 @@ void weft__http_refuse(weft__http_request *r, int status, const char *message)
     r->content_type = "application/json; charset=utf-8";
     r->closes = 1;
     weft__text_put(&r->extra, "Connection\0close", 17);
+    if (status == 429 || status == 503) weft__text_put(&r->extra, "Retry-After\0001", 14);
 }
 
 /* What the library means by a status. */

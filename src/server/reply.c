@@ -81,6 +81,11 @@ void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
     size_t n;
     char *body = weft__fault_body(weft__dialect_of(weft__http_path(r)), fault, &n);
     if (fault->status == 401) weft__http_add_header(r, "WWW-Authenticate", "Bearer");
+    if (fault->status == 429 || fault->status == 503) { /* clients that heed nothing else come again at once, all together */
+        char seconds[16];
+        snprintf(seconds, sizeof seconds, "%d", fault->retry_s > 1 ? fault->retry_s : 1);
+        weft__http_add_header(r, "Retry-After", seconds);
+    }
     weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
 }
 

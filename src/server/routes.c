@@ -354,7 +354,6 @@ static void slot(weft_server *s, weft__http_request *r, const char *tenant)
     if (ok) reply(r, &out);
     else {
         weft__text_free(&out);
-        if (fault.status == 503) weft__http_add_header(r, "Retry-After", "1");
         refuse(r, &fault);
     }
 }

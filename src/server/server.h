@@ -257,6 +257,8 @@ struct weft__gen {
     weft__prompts prompts;
     weft__choice *choices;
     int n_choices;
+    int n_at_once, n_asked, n_done; /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
+    int retry_s;                    /* where the queue had no place for one of them */
     weft_grammar *grammar;
     weft__gen *next;          /* in a line, later in the queue of answers */
     int too_late;             /* the line's: its deadline passed, and it has its answer */

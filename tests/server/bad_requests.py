@@ -38,14 +38,14 @@ def bad_requests(facts):
         ({"stream": True, "stream_options": {"include_usage": 1}}, 400, "must be a boolean", "stream_options"),
         ({"stream": True, "stream_options": {"usage": True}}, 400, "stream_options.usage", "stream_options"),
         ({"stop": 5}, 400, "must be a string or an array", "stop"), ({"stop": [1]}, 400, "a string or an array", "stop"),
-        ({"stop": ["a"] * 17}, 400, "at most 16", "stop"), ({"stop": "x" * 1001}, 400, "at most 1000 bytes, not 1001", "stop"),
+        ({"stop": ["a"] * 129}, 400, "at most 128 strings", "stop"), ({"stop": ["x" * 1000] * 17}, 400, "at most 16000 bytes in all", "stop"), ({"stop": "x" * 1001}, 400, "at most 1000 bytes, not 1001", "stop"),
         ({"stop": {"a": 1}}, 400, "a string or an array", "stop"),
         ({"logit_bias": {"10": 101}}, 400, "from -100 to 100, not 101 for token 10", "logit_bias"), ({"logit_bias": {"10": -1e9}}, 400, "-100 to 100", "logit_bias"),
         ({"logit_bias": {str(beyond): 1}}, 400, "%s as keys, not '%d'" % (ids, beyond), "logit_bias"), ({"logit_bias": {"-1": 1}}, 400, "as keys", "logit_bias"),
         ({"logit_bias": {"99999999999999999999": 1}}, 400, "as keys", "logit_bias"), ({"logit_bias": {"1": "x"}}, 400, "numbers as values", "logit_bias"),
         ({"logit_bias": {"1": False}}, 400, "numbers as values", "logit_bias"), ({"logit_bias": [[1, 2]]}, 400, "must be an object", "logit_bias"),
         ({"logit_bias": {"hello": 1}}, 400, "not 'hello'", "logit_bias"), ({"logit_bias": {str(i): 0 for i in range(2049)}}, 400, "at most 2048", "logit_bias"),
-        ({"response_format": "json"}, 400, "'type': text or json_object", "response_format"), ({"response_format": {"type": "xml"}}, 400, "not 'xml'", "response_format"),
+        ({"response_format": "json"}, 400, "'type': text or json_object", "response_format"), ({"response_format": {"type": "xml"}}, 400, "not 'xml'", "response_format"), ({"response_format": {"type": "json_object\0x"}}, 400, "must be text or json_object", "response_format"),
         ({"response_format": {"type": "json_schema", "json_schema": {}}}, 400, "not supported", "response_format"),
         ({"response_format": {"type": "json_object", "schema": {"type": "array"}}}, 400, "supplied: response_format.schema", "response_format.schema"),
         ({"response_format": {"type": "text", "foo": None, "strict": True}}, 400, "supplied: response_format.strict", "response_format.strict"), ({"response_format": {}}, 400, "'type'", "response_format"),
@@ -69,7 +69,8 @@ def bad_requests(facts):
     for messages, words, field in (
             ("hi", "must be an array of messages", "messages"), ([], "must not be empty", "messages"), ({}, "an array", "messages"), (None, "is missing", "messages"),
             (["hi"], "'messages[0]' must be an object", "messages[0]"), ([{}], "'messages[0].role' must be a string", "messages[0].role"),
-            ([{"role": "root", "content": "x"}], "not 'root'", "messages[0].role"), ([{"role": 1, "content": "x"}], "a string", "messages[0].role"),
+            ([{"role": "root", "content": "x"}], "not 'root'", "messages[0].role"), ([{"role": "user\0x", "content": "x"}], "must be system, developer", "messages[0].role"),
+            ([{"role": "user", "content": [{"type": "text\0", "text": "x"}]}], "it must be text", "messages[0].content[0]"), ([{"role": 1, "content": "x"}], "a string", "messages[0].role"),
             ([{"role": "user"}], "'messages[0].content' is missing", "messages[0].content"), ([{"role": "user", "content": None}], "is missing", "messages[0].content"),
             ([{"role": "user", "content": 5}], "a string or an array of parts", "messages[0].content"),
             (user("x") + [{"role": "user", "content": {"a": 1}}], "a string or an array", "messages[1].content"),
@@ -92,12 +93,12 @@ def bad_requests(facts):
                   ({"echo": "yes"}, 400, "a boolean", "echo"), ({"suffix": "abc"}, 400, "not supported", "suffix"), ({"best_of": 4}, 400, "other than 'n'", "best_of"), ({"best_of": "1"}, 400, "an integer", "best_of"))
     cases += [("/v1/embeddings", body, 400, words, field) for body, words, field in (
         ({}, "'input' is missing", "input"), ({"input": ""}, None, None), ({"input": 7}, "must be a string", "input"), ({"input": "x", "dimensions": 4}, "not supported", "dimensions"),
-        ({"input": "x", "encoding_format": "hex"}, "'float' or 'base64'", "encoding_format"), ({"input": "x", "encoding_format": 1}, "'float'", "encoding_format"),
+        ({"input": "x", "encoding_format": "hex"}, "'float' or 'base64'", "encoding_format"), ({"input": "x", "encoding_format": "float\0"}, "'float' or 'base64'", "encoding_format"), ({"input": "x", "encoding_format": 1}, "'float'", "encoding_format"),
         ({"input": "x", "n": 2}, "Unrecognized", "n"), ({"input": many}, holds, None)) if words]
     llama = [
         ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": 101}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
         ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"), ({"logprobs": 21}, "'logprobs'"), ({"logprobs": "1"}, "'logprobs'"), ({"logprobs": -1}, "'logprobs'"),
-        ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_k"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
+        ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_k"]}, "'samplers'"), ({"samplers": ["penalties", "top_k", "top_p", "min_p", "temperature\0"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
         ({"logit_bias": {"w" * 1001: 1}}, "at most 1000 bytes"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"adaptive_target": 0.5}, "'adaptive_target' other than -1"), ({"n_cmpl": 129}, "'n_cmpl' must be from 1 to 128"), ({"t_max_predict_ms": 5}, "'t_max_predict_ms' above 0 is not supported"), ({"t_max_predict_ms": True}, "'t_max_predict_ms' must be an integer"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' other than {} is not supported"), ({"json_schema": False}, "'json_schema'"), ({"json_schema": []}, "'json_schema'"),
         ({"json_schema": {}, "grammar": "root ::= \"a\""}, "exclude each other"), ({"json_schema": {}, "response_format": {"type": "json_object"}}, "exclude each other"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),

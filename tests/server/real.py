@@ -36,6 +36,16 @@ def without_template(to):
         f.write(data.replace(key, b"tokenizer.not_template_"))
 
 
+def with_other_weights(to):
+    """The model with the lowest bit of each byte in half of its weights turned: of as many tokens, layers and bytes, and of another mind."""
+    with open(MODEL, "rb") as f:
+        data = bytearray(f.read())
+    for i in range(len(data) // 2, len(data)):
+        data[i] ^= 1
+    with open(to, "wb") as f:
+        f.write(data)
+
+
 def serve(*options, **more):
     return Server([*EMULATOR, PROGRAM, "serve", more.pop("model", MODEL), "--port", -1, "--threads", 2, *options], **more)
 

@@ -196,7 +196,7 @@ class Limits(Case):
     def test_connections(self):
         held = self.hold(self.server, 4)
         answer = self.server.get("/health")
-        self.assertEqual((answer.status, answer.headers["connection"].lower()), (429, "close"))
+        self.assertEqual((answer.status, answer.headers["connection"].lower(), answer.headers["retry-after"]), (429, "close", "1"))
         for s in held:
             s.close()
         until = time.time() + 5 * SLOWER
@@ -237,7 +237,8 @@ class Limits(Case):
     def test_full(self):
         server = self.own("--connections", 3, "--per-ip", 3)
         held = self.hold(server, 3)
-        self.assertEqual(server.get("/health").status, 503)
+        answer = server.get("/health")
+        self.assertEqual((answer.status, answer.headers["retry-after"]), (503, "1"))
         for s in held:
             s.close()
 
@@ -315,7 +316,7 @@ class Ending(Case):
         server.wait_closed()
         kept.request("POST", TEXT, json.dumps({"prompt": "x"}))
         r = kept.getresponse()
-        self.assertEqual((r.status, r.getheader("Connection").lower()), (503, "close"))
+        self.assertEqual((r.status, r.getheader("Connection").lower(), r.getheader("Retry-After")), (503, "close", "1"))
         t.join()
         self.assertEqual("".join(c["choices"][0]["text"] for c in got["answer"].events[:-1]), "abcdefghij")
         self.assertEqual(server.ended(), (0, "cancelled 0\n"))

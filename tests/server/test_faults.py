@@ -205,6 +205,16 @@ class Faults(Serving):
         with tempfile.TemporaryDirectory() as folder:
             self.fill_disk(os.path.join(folder, "store"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000)))
 
+    def test_a_trace_that_cannot_be_written_ends(self):
+        """It is told when that happens, once, and the server goes on."""
+        server = self.serve("--trace", "/dev/full")
+        before, until = self.answer(server), time.time() + 20 * SLOWER
+        while not any("the trace" in line for line in server.err) and time.time() < until:
+            time.sleep(0.01)
+        self.assertEqual(sum("the trace could not be written" in line for line in server.err), 1)
+        self.assertEqual(self.answer(server), before)
+        self.assertEqual(real.checked_stop(server).count("the trace"), 1)
+
     def test_the_store_keeps_to_its_size(self):
         with tempfile.TemporaryDirectory() as folder:
             store = os.path.join(folder, "store")
@@ -214,6 +224,28 @@ class Faults(Serving):
             real.checked_stop(server)
             total = sum(os.path.getsize(os.path.join(store, name)) for name in os.listdir(store))
             self.assertTrue(0 < total <= 1 << 20, total)
+
+    def test_another_model_finds_nothing_in_the_store(self):
+        """One of the same name and shape, whose weights differ: what the first has computed is never its own, nor is its slot."""
+        with tempfile.TemporaryDirectory() as folder:
+            store, other = (os.path.join(folder, name) for name in ("store", os.path.basename(real.MODEL)))
+            real.with_other_weights(other)
+            alone = self.serve(model=other)
+            wanted = self.answer(alone)
+            real.checked_stop(alone)
+            first = self.serve("--store", store)
+            self.assertNotEqual(self.answer(first), wanted)
+            self.assertEqual(first.post(LLAMA, {"prompt": STORY, "n_predict": 1, "id_slot": 0}).status, 200)
+            self.assertEqual(first.post("/slots/0?action=save", {"filename": "mine"}).status, 200)
+            real.checked_stop(first)
+            second = self.serve("--store", store, model=other)
+            self.assertEqual(second.post("/slots/0?action=restore", {"filename": "mine"}).status, 404)
+            self.assertEqual(self.answer(second), wanted)
+            self.assertEqual((second.metric("weft_store_hits_total"), second.metric("weft_prefix_hit_tokens_total")), (0, 0))
+            real.checked_stop(second)
+            again = self.serve("--store", store)  # nor does the other one take away what is not its own
+            self.assertEqual(again.post("/slots/0?action=restore", {"filename": "mine"}).status, 200)
+            real.checked_stop(again)
 
     def test_a_second_server_cannot_have_the_store(self):
         with tempfile.TemporaryDirectory() as folder:

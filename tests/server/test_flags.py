@@ -155,6 +155,15 @@ class Port(unittest.TestCase):
             real.checked_stop(server)
 
 
+class Ranges(unittest.TestCase):
+    def test_beyond_what_there_is(self):
+        """The option is named, before the model is read; what is just within serves."""
+        for option, value in (("--slots", 129), ("--queue", 32769), ("--chunk", 513), ("--ctx", (1 << 24) + 1), ("--kv-type", "q8_0")):
+            p = subprocess.run([*EMULATOR, PROGRAM, "serve", "/no/such/model", option, str(value)], capture_output=True, text=True, timeout=60 * SLOWER)
+            self.assertEqual((p.returncode, option in p.stderr, "/no/such" in p.stderr), (2, True, False), p.stderr)
+        real.checked_stop(real.serve("--slots", 128, "--queue", 32768, "--chunk", 512, "--ctx", 64))
+
+
 # ---- how many, and for how long ----
 
 class Crowd(Case):

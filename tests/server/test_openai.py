@@ -209,6 +209,8 @@ class Conformance(unittest.TestCase):
             self.assertAlmostEqual(sum(v * v for v in a.data[0].embedding), 1, places=4)
         for x, y in zip(a.data, b.data):
             self.assertTrue(all(math.isclose(p, q, rel_tol=1e-6) for p, q in zip(x.embedding, y.embedding)))
+        many = self.client.embeddings.create(model=self.model, input=["one", "three"] * 500)  # as many as frameworks send at once
+        self.assertEqual([d.embedding for d in many.data], [d.embedding for d in a.data] * 500)
 
     def test_errors(self):
         with self.assertRaises(openai.BadRequestError) as e:

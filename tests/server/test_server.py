@@ -157,6 +157,13 @@ class OpenAI(Case):
             e = self.post(TEXT, {**body, "stream": True}).events
             self.assertEqual("".join(c["choices"][0]["text"] for c in e[:-1]), want if stop != "ba" else "abracadabra")
 
+    def test_many_stops(self):
+        """As clients send them that play a table of people."""
+        names = ["\n%s:" % name for name in ("You", "Ann", *("Guest %d" % i for i in range(126)))]
+        for path, text in ((TEXT, lambda a: a["choices"][0]["text"]), (LLAMA, lambda a: a["content"])):
+            for last in (names[0], names[-1]):
+                self.assertEqual(text(self.post(path, {"prompt": "[say Good day.%s x]" % last, "stop": names, "max_tokens": 60}).json), "Good day.")
+
     def test_stop_is_held_back(self):
         """Nothing that may belong to a stop string is sent before it is known."""
         e = self.post(TEXT, {"prompt": "[say one STOX two STOP three]", "stop": "STOP", "stream": True, "max_tokens": 100}).events
@@ -177,12 +184,30 @@ class OpenAI(Case):
         self.assertEqual([d["index"] for d in a["data"]], [0, 1])
         self.assertEqual(a["data"][0]["embedding"], [-0.5, 0, 0.75] + [0] * 13)
         self.assertEqual(a["usage"], {"prompt_tokens": 6, "total_tokens": 6})
-        server = self.own("--queue", 3000)
-        many = server.post("/v1/embeddings", {"input": ["x" * (1 + i % 8) for i in range(2048)]}).json["data"]
+        many = self.post("/v1/embeddings", {"input": ["x" * (1 + i % 8) for i in range(2048)]}).json["data"]  # many times what the queue holds
         self.assertEqual([(d["index"], d["embedding"][2 + i % 8]) for i, d in enumerate(many)], [(i, 0.75) for i in range(2048)])
-        self.assertIn("at most 2048 prompts, not 2049", server.post("/v1/embeddings", {"input": ["x"] * 2049}).json["error"]["message"])
+        self.assertIn("at most 2048 prompts, not 2049", self.post("/v1/embeddings", {"input": ["x"] * 2049}, 400).json["error"]["message"])
         coded = self.post("/v1/embeddings", {"input": "a", "encoding_format": "base64"}).json["data"][0]["embedding"]
         self.assertEqual(list(struct.unpack("<16f", base64.b64decode(coded))), a["data"][0]["embedding"])
+
+    def test_embeddings_that_end_early(self):
+        """Inputs are asked for a few at a time: what is wrong with a late one is the answer, and who leaves has the others not asked for."""
+        asked = self.server.metric("weft_embeddings_total")
+        for word, status, message in (("[busy]", 429, "the queue is full"), ("[reject]", 400, "does not like this request")):
+            for at in (0, 1500):
+                answer = self.post("/v1/embeddings", {"input": ["x"] * at + [word] + ["x"] * (2000 - at)}, status)
+                self.assertIn(message, answer.json["error"]["message"])
+                self.assertEqual(answer.headers.get("retry-after"), "7" if status == 429 else None)
+        self.assertLessEqual(self.server.metric("weft_embeddings_total") - asked, 2 * 1500)
+        left = self.own()
+        with left.connect() as s:
+            s.sendall(request({"input": ["[queue 20] x"] * 2000}, "/v1/embeddings"))
+            while not left.metric("weft_embeddings_total"):
+                time.sleep(0.01)
+        for name in ("weft_running", "weft_waiting"):
+            self.assertEqual(left.wait_metric(name, 0), 0)
+        self.assertEqual(left.wait_metric("weft_http_requests", 1), 1)
+        self.assertLess(left.metric("weft_embeddings_total"), 1000)
 
     def test_special_tokens_in_messages_stay_text(self):
         plain = self.post(CHAT, {"messages": user("x")}).json["usage"]["prompt_tokens"]

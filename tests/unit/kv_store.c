@@ -283,6 +283,42 @@ static void other_models_versions_and_layouts_are_dropped(void **state)
     close_world(&w2);
 }
 
+/* What somebody saved by name is not another model's to take away, unless he says so by name; and never its own. */
+static void slots_of_other_models_are_kept_for_them(void **state)
+{
+    scene *e = *state;
+    weft__kv_layout other = layout_of(&e->w);
+    weft__snapshot *s;
+    char path[512];
+    other.model.word[1]++;
+    for (int what = 0; what < 4; what++) {
+        assert_int_equal(save(e, e->t, 40, "mine"), WEFT_OK);
+        weft__store_close(&e->store, 0);
+        assert_int_equal(files('s', path), 1);
+        if (what == 3) patch(path, (long)sizeof(weft__snapshot_head) + 8, 1); /* a token: damage is damage */
+        assert_int_equal(weft__store_open(folder, PLENTY, &other, &e->store, NULL), WEFT_OK);
+        assert_int_equal(stats(e->store).n_damaged, what == 3);
+        assert_int_equal(stats(e->store).n_slots, what != 3);
+        assert_int_equal(files('s', path), what != 3);
+        assert_int_equal(weft__store_find(e->store, ROOT, e->t, CTX), 0);
+        assert_int_equal(fetch(e->store, NULL, 0, "mine", &s), WEFT_NOT_FOUND);
+        answer a = {0};
+        if (what == 1) assert_int_equal(weft__store_erase(e->store, "mine", hear, &a, NULL), WEFT_OK);
+        if (what == 2) {
+            s = evaluate(&e->w, e->t, 20);
+            ((weft__snapshot_head *)s->bytes)->model = other.model;
+            assert_int_equal(weft__store_put(e->store, &s, "mine", hear, &a, NULL), WEFT_OK);
+        }
+        weft__store_flush(e->store, 0);
+        assert_int_equal(a.status, WEFT_OK);
+        if (what == 2) assert_int_equal(stats(e->store).n_slots, 1); /* in its place */
+        scene_reopen(e, PLENTY);
+        assert_int_equal(fetch(e->store, NULL, 0, "mine", &s), what == 0 ? WEFT_OK : WEFT_NOT_FOUND);
+        if (what == 0) assert_int_equal(use(&e->w, s, e->t, 40), 40);
+        if (what == 0) weft__snapshot_free(&s);
+    }
+}
+
 /* A file that loses its content, or itself, while the store is open. */
 static void damage_behind_its_back_is_found(void **state)
 {
@@ -350,6 +386,7 @@ int main(void)
         IN_A_STORE(damage_is_dropped),
         IN_A_STORE(truncated_and_longer_files_are_dropped),
         IN_A_STORE(other_models_versions_and_layouts_are_dropped),
+        IN_A_STORE(slots_of_other_models_are_kept_for_them),
         IN_A_STORE(damage_behind_its_back_is_found),
         IN_A_STORE(only_its_own_files_are_touched),
     };
