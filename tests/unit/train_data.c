@@ -246,6 +246,15 @@ static void answers_of_no_weight_are_not_learned(void **state)
                    "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n"
                    "<|im_start|>user\nand?<|im_end|>\n<|im_start|>assistant\nthe owl",
                    "the owl<|im_end|>");
+    world other; /* the same tokens in the same segment, of which others are learned: no data for a run to go on with */
+    open_world(&other, template, plain);
+    add(&other, WEFT__DATA_JSONL,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\"}, "
+        "{\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\"}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
+        "\"weight\": 0}]}\n");
+    assert_true(weft__dataset_hash(other.d) != weft__dataset_hash(w.d));
+    close_world(&other);
     close_world(&w);
 }
 
