@@ -18,7 +18,7 @@ int adapter_train(int argc, char **argv)
 {
     training t;
     option_spec options[TRAINING_OPTIONS];
-    int first, rs = 0, dpo = 0;
+    int first, rs = 0, dpo = 0, tempered = 0; /* tempered: --beta was given */
     float beta = 0.1f;
     training_init(&t);
     weft_train_params *p = &t.p;
@@ -26,6 +26,8 @@ int adapter_train(int argc, char **argv)
     p->lora_alpha = 0;
     p->lr = 2e-3f;
     p->epochs = 2;
+    t.lr_help = "highest learning rate (2e-3)";
+    t.epochs_help = "how often the data are seen (2); may be a fraction";
     const option_spec own[] = {
         {"data", 'd', OPT_LIST, &t.data, "F", "records to learn from; may be given several times", 0, 0, NULL},
         {"rank", 'r', OPT_INT, &p->lora_rank, "N", "(16)", 1, 1024, NULL},
@@ -36,7 +38,8 @@ int adapter_train(int argc, char **argv)
          "which matrices, separated by commas (every linear layer: attn_q,attn_k,attn_v,attn_output,ffn_gate,ffn_up,ffn_down)", 0,
          0, NULL},
         {"dpo", 0, OPT_FLAG, &dpo, NULL, "learn from pairs of answers (direct preference optimization)", 0, 0, NULL},
-        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0, 100, &dpo},
+        {"beta", 0, OPT_FLOAT, &beta, "X", "with --dpo: how near to the base the adapter stays (0.1)", OPTION_ABOVE_0, 100,
+         &tempered},
     };
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];
@@ -52,6 +55,10 @@ int adapter_train(int argc, char **argv)
                                1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (tempered && !dpo) {
+        fprintf(stderr, "weft adapter train: --beta is for --dpo; leave it out\n");
+        return EXIT_USAGE;
+    }
     p->base = argv[first];
     p->lora_rs = rs;
     if (!p->lora_alpha) p->lora_alpha = (float)p->lora_rank;

@@ -19,21 +19,21 @@ int cmd_train(int argc, char **argv)
 {
     training t;
     option_spec options[TRAINING_OPTIONS];
-    int first, untied = 0;
+    int first, untied = 0, shape = 0; /* shape: an option of it was given */
     training_init(&t);
     weft_train_params *p = &t.p;
     const option_spec own[] = {
         {"tokenizer", 0, OPT_TEXT, &p->tokenizer, "F", "for a fresh model: a GGUF file with a vocabulary", 0, 0, NULL},
         {"base", 0, OPT_TEXT, &p->base, "MODEL", "train this model further, instead of a fresh one", 0, 0, NULL},
-        {"layers", 0, OPT_INT, &p->n_layers, "N", "(6)", 1, 1000, NULL},
+        {"layers", 0, OPT_INT, &p->n_layers, "N", "(6)", 1, 512, &shape},
         {"width", 0, OPT_INT, &p->d_model, "N", "numbers per token (256); multiples of 256 suit every type of 'weft quantize'", 8,
-         65536, NULL},
-        {"ff", 0, OPT_INT, &p->d_ff, "N", "numbers inside a feed-forward layer (768)", 8, 262144, NULL},
-        {"heads", 0, OPT_INT, &p->n_heads, "N", "attention heads (4)", 1, 1024, NULL},
-        {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024, NULL},
-        {"head-dim", 0, OPT_INT, &p->head_dim, "N", "numbers per head (width / heads)", 2, 1024, NULL},
-        {"rope-base", 0, OPT_FLOAT, &p->rope_base, "X", "of the positions (10000)", OPTION_ABOVE_0, 1e9, NULL},
-        {"untied", 0, OPT_FLAG, &untied, NULL, "an output matrix of its own, instead of the embedding", 0, 0, NULL},
+         16384, &shape},
+        {"ff", 0, OPT_INT, &p->d_ff, "N", "numbers inside a feed-forward layer (768)", 8, 65536, &shape},
+        {"heads", 0, OPT_INT, &p->n_heads, "N", "attention heads (4)", 1, 1024, &shape},
+        {"kv-heads", 0, OPT_INT, &p->n_kv_heads, "N", "heads of keys and values (2); a divisor of --heads", 1, 1024, &shape},
+        {"head-dim", 0, OPT_INT, &p->head_dim, "N", "numbers per head (width / heads)", 2, 1024, &shape},
+        {"rope-base", 0, OPT_FLOAT, &p->rope_base, "X", "of the positions (10000)", OPTION_ABOVE_0, 1e9, &shape},
+        {"untied", 0, OPT_FLAG, &untied, NULL, "an output matrix of its own, instead of the embedding", 0, 0, &shape},
     };
     int n = sizeof own / sizeof *own;
     for (int i = 0; i < n; i++) options[i] = own[i];
@@ -53,6 +53,13 @@ int cmd_train(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (!p->base == !p->tokenizer) {
         fprintf(stderr, "weft train: give --tokenizer F for a fresh model, or --base MODEL\n");
+        return EXIT_USAGE;
+    }
+    if (p->base && shape) {
+        fprintf(
+            stderr,
+            "weft train: the shape of --base is what it is: --layers, --width, --ff, --heads, --kv-heads, --head-dim, --rope-base "
+            "and --untied are for a fresh model; leave them out\n");
         return EXIT_USAGE;
     }
     p->tied = !untied;

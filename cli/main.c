@@ -21,7 +21,7 @@ static const struct {
     {"bench", "how fast, and how near to the hardware's limit", cmd_bench},
     {"convert", "a Hugging Face folder to a GGUF file", cmd_convert},
     {"compile", "a model packed for this machine: it starts at once", cmd_compile},
-    {"adapter", "adapters: what they hold, other formats, merging", cmd_adapter},
+    {"adapter", "adapters: what they hold, learning, other formats, merging", cmd_adapter},
     {"quantize", "a model file in fewer bits", cmd_quantize},
     {"imatrix", "which inputs of a model's matrices matter", cmd_imatrix},
     {"train", "a model from text", cmd_train},

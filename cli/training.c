@@ -24,7 +24,13 @@ static void on_signal(int number)
 
 void training_init(training *t)
 {
-    *t = (training){.optimizer = "adamw", .schedule = "cosine", .warmup = -1, .save_every = 200, .heldout_every = 200};
+    *t = (training){.optimizer = "adamw",
+                    .schedule = "cosine",
+                    .warmup = -1,
+                    .save_every = 200,
+                    .heldout_every = 200,
+                    .lr_help = "highest learning rate (1e-3)",
+                    .epochs_help = "how often the data are seen (1); may be a fraction"};
     weft_train_params_default(&t->p);
 }
 
@@ -44,9 +50,8 @@ void training_options(training *t, option_spec *table, int at)
         {"batch", 'b', OPT_INT, &p->batch, "N", "tokens computed at once (2048); memory grows with it", 1, 65536, NULL},
         {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
         {"steps", 0, OPT_INT, &t->steps, "N", "steps to make, instead of --epochs", 1, 1 << 30, NULL},
-        {"epochs", 0, OPT_FLOAT, &p->epochs, "X", "how often the data are seen (1); may be a fraction", OPTION_ABOVE_0, 1e6,
-         NULL},
-        {"lr", 0, OPT_FLOAT, &p->lr, "X", "highest learning rate", OPTION_ABOVE_0, 100, NULL},
+        {"epochs", 0, OPT_FLOAT, &p->epochs, "X", t->epochs_help, OPTION_ABOVE_0, 1e6, NULL},
+        {"lr", 0, OPT_FLOAT, &p->lr, "X", t->lr_help, OPTION_ABOVE_0, 100, NULL},
         {"schedule", 0, OPT_TEXT, &t->schedule, "S", "cosine, constant or one-cycle (cosine)", 0, 0, NULL},
         {"warmup", 0, OPT_INT, &t->warmup, "N", "steps in which the rate rises from 0 (a fiftieth of all)", 0, 1 << 30, NULL},
         {"lr-floor", 0, OPT_FLOAT, &p->lr_floor, "X", "where cosine ends, as a share of the highest rate (0.1)", 0, 1, NULL},

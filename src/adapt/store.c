@@ -44,7 +44,8 @@ struct weft__adapt_lease {
 };
 
 struct weft__adapt_store {
-    const weft__adapt_base *base;
+    weft__adapt_base base; /* borrowed but for its label */
+    char *base_name;       /* that label: the base's file without its folders, which are not told to who asks for an adapter */
     const weft__adapt_names *names;
     weft__adapt_packer packer;
     pthread_mutex_t loading, lock;
@@ -58,13 +59,31 @@ struct weft__adapt_store {
     uint64_t n_bytes, max_bytes, clock, n_loads, n_evictions;
 };
 
+/* The last part of a path; the caller frees it. */
+static char *last_part(const char *path)
+{
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
+    char *name = weft__alloc(end - begin + 1);
+    if (!name) return NULL;
+    memcpy(name, path + begin, end - begin);
+    name[end - begin] = 0;
+    return name;
+}
+
 weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
                                      const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
 {
     weft__adapt_store *s = weft__alloc_zero(1, sizeof *s);
+    *out = NULL;
+    if (!s || !(s->base_name = last_part(base->label))) {
+        weft__free(s);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for adapters");
+    }
     *out = s;
-    if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for adapters");
-    s->base = base;
+    s->base = *base;
+    s->base.label = s->base_name;
     s->names = names;
     s->packer = *packer;
     s->max_bytes = n_bytes;
@@ -97,6 +116,7 @@ void weft__adapt_store_destroy(weft__adapt_store **store)
     for (size_t i = 0; i < s->n; i++) free_entry(&s->entries[i]);
     weft__free(s->packed);
     weft__free(s->entries);
+    weft__free(s->base_name);
     pthread_cond_destroy(&s->room);
     pthread_mutex_destroy(&s->lock);
     pthread_mutex_destroy(&s->loading);
@@ -209,7 +229,7 @@ static void read_checked(void *arg)
     weft__adapt *a;
     uint64_t most = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
     r->status = weft__adapt_open(r->path, r->s->names, most, &a, r->err);
-    if (!r->status) r->status = weft__adapt_check(a, r->s->base, r->err);
+    if (!r->status) r->status = weft__adapt_check(a, &r->s->base, r->err);
     if (!r->status) {
         r->id = a->id;
         r->n_packed = a->n_bytes / SHRINK;
@@ -475,7 +495,7 @@ static void pack_stack(void *arg)
         if (k->status) weft_fail_within(k->err, k->status, "adapter %s", k->w->entry_names[i]);
     }
     if (!k->status) {
-        k->status = weft__adapt_weave(uses, k->p->n, k->s->base, &woven, k->err);
+        k->status = weft__adapt_weave(uses, k->p->n, &k->s->base, &woven, k->err);
         if (!k->status) {
             k->status = packer->pack(packer->arg, &woven, &k->p->packed, &k->p->n_bytes, k->err);
             weft__adapt_woven_free(&woven);

@@ -23,7 +23,8 @@ typedef struct weft__adapt_packer {
     void (*unpack)(void *arg, void *packed);
 } weft__adapt_packer;
 
-/* base and names are borrowed; packer is copied. n_bytes: of everything packed. */
+/* base and names are borrowed; packer is copied. n_bytes: of everything packed. Messages call the base by its file's name, never by its
+ * folders: clients read them. */
 weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
                                      const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out,
                                      weft_error *err);

@@ -16,7 +16,8 @@ weft_status weft__dataset_create(const weft__renderer *r, const weft__data_optio
 {
     *out = NULL;
     if (o->n_ctx < 1 || o->max_rows < (int64_t)o->n_ctx * (o->pairs ? 2 : 1))
-        return weft_fail(err, WEFT_ARGUMENT, "batches of %d tokens do not hold %s of %d", o->max_rows,
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "batches of %d tokens (-b) do not hold %s of %d (-c); give larger ones, or shorter texts", o->max_rows,
                          o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
     weft__dataset *d = weft__alloc_zero(1, sizeof *d);
     if (!d) return no_memory(err);

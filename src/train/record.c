@@ -17,6 +17,26 @@ static int is_string(const weft__json *v)
     return weft__json_kind_of(v) == WEFT__JSON_STRING;
 }
 
+/* A picture that is left out would make a question of nothing. */
+static weft_status check_parts(const weft__json *parts, const char *where, size_t i, weft_error *err)
+{
+    for (size_t k = 0; k < weft__json_size(parts); k++) {
+        const weft__json *part = weft__json_at(parts, k);
+        if (!weft__json_is(weft__json_get(part, "type"), "text") || !is_string(weft__json_get(part, "text")))
+            return weft_fail(err, WEFT_UNSUPPORTED,
+                             "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned",
+                             where, i, k);
+    }
+    return WEFT_OK;
+}
+
+/* As in OpenAI's records: absent, 0 or 1. */
+static int is_weight(const weft__json *v)
+{
+    double weight;
+    return !v || weft__json_is_null(v) || (weft__json_double(v, &weight) && (weight == 0 || weight == 1));
+}
+
 static weft_status check_message(const weft__json *m, const char *where, size_t i, weft_error *err)
 {
     const weft__json *content = weft__json_get(m, "content");
@@ -25,7 +45,10 @@ static weft_status check_message(const weft__json *m, const char *where, size_t 
         return weft_fail(err, WEFT_FORMAT, "%s[%zu] is no object {\"role\", \"content\"}", where, i);
     if (!is_string(weft__json_get(m, "role")))
         return weft_fail(err, WEFT_FORMAT, "%s[%zu] has no \"role\" that is a string", where, i);
-    if (kind == WEFT__JSON_STRING || kind == WEFT__JSON_ARRAY) return WEFT_OK;
+    if (!is_weight(weft__json_get(m, "weight")))
+        return weft_fail(err, WEFT_FORMAT, "%s[%zu].weight is neither 0 (not learned) nor 1", where, i);
+    if (kind == WEFT__JSON_ARRAY) return check_parts(content, where, i, err);
+    if (kind == WEFT__JSON_STRING) return WEFT_OK;
     if ((kind == -1 || kind == WEFT__JSON_NULL) && weft__json_size(weft__json_get(m, "tool_calls"))) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "%s[%zu] has neither \"content\" (a string or a list of parts) nor \"tool_calls\"", where,
                      i);
@@ -46,6 +69,12 @@ static weft_status check_messages(const weft__json *list, const char *where, wef
 int weft__train_is_assistant(const weft__json *m)
 {
     return weft__json_is(weft__json_get(m, "role"), "assistant");
+}
+
+int weft__train_is_learned(const weft__json *m)
+{
+    double weight;
+    return weft__train_is_assistant(m) && !(weft__json_double(weft__json_get(m, "weight"), &weight) && weight == 0);
 }
 
 static weft_status check_chat(const weft__record *r, weft_error *err)

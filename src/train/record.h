@@ -28,6 +28,8 @@ weft_status weft__train_record_read(const char *line, size_t n, weft__record *ou
 void weft__train_record_free(weft__record *r);
 /* Is it a message of the assistant's? */
 int weft__train_is_assistant(const weft__json *message);
+/* One that is learned: its "weight" is not 0. */
+int weft__train_is_learned(const weft__json *message);
 /* "text", "chat", "completion", "pair" */
 const char *weft__train_record_name(weft__record_kind kind);
 

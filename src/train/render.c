@@ -217,19 +217,43 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-static weft_status show(turns *t, weft__json *m, weft_error *err)
+/* The message as a template sees it when the model answers (src/server): its content is one string, a line for each part, and empty beside
+ * calls of tools, where templates would write None; a developer is the system. NULL without memory. */
+static weft__json *as_served(const weft__json *m)
 {
-    return weft__json_append(t->shown, m) ? WEFT_OK : no_memory(err);
+    const weft__json *content = weft__json_get(m, "content");
+    weft__json *out = weft__json_copy(m);
+    weft__text text = {0};
+    const char *s;
+    size_t n;
+    int ok = out != NULL;
+    for (size_t i = 0; ok && i < weft__json_size(content); i++) {
+        if (text.len) weft__text_putc(&text, '\n');
+        if (weft__json_string(weft__json_get(weft__json_at(content, i), "text"), &s, &n)) weft__text_put(&text, s, n);
+    }
+    ok = ok && !text.failed;
+    if (ok && weft__json_kind_of(content) != WEFT__JSON_STRING)
+        ok = weft__json_set(out, "content", weft__json_new_string(text.data ? text.data : "", text.len));
+    if (ok && weft__json_is(weft__json_get(m, "role"), "developer"))
+        ok = weft__json_set(out, "role", weft__json_new_string("system", 6));
+    weft__text_free(&text);
+    if (!ok) weft__json_free(&out);
+    return out;
+}
+
+static weft_status show(turns *t, const weft__json *m, weft_error *err)
+{
+    return weft__json_append(t->shown, as_served(m)) ? WEFT_OK : no_memory(err);
 }
 
 /* The next message: an answer of the assistant is learned when `learn` says so. */
 static weft_status take_message(turns *t, const weft__json *m, int learn, weft_error *err)
 {
     size_t turn = weft__json_size(t->shown);
-    if (!learn || !weft__train_is_assistant(m)) return show(t, weft__json_copy(m), err);
+    if (!learn || !weft__train_is_learned(m)) return show(t, m, err);
     weft_status st = go_on(t, 1, turn, err);
     if (st || is_full(t)) return st;
-    st = show(t, weft__json_copy(m), err);
+    st = show(t, m, err);
     return st ? st : go_on(t, 0, turn, err);
 }
 

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import struct
@@ -233,6 +234,9 @@ class Models(Training):
                 (["train", self.text, "--tokenizer", self.vocab], 2, b"--out is missing"),
                 (self.command("fresh", "--optimizer", "magic"), 2, b"adamw or sgd"),
                 (self.command("fresh", "--steps", "0"), 2, b"from 1"),
+                (["train", self.text, "--base", self.model, "--out", self.path("fresh"), "--layers", "3"], 2, b"are for a fresh model; leave them out"),
+                (["train", self.text, "--base", self.model, "--out", self.path("fresh"), "--untied"], 2, b"are for a fresh model; leave them out"),
+                (self.command("fresh", "-b", "47"), 1, b"batches of 47 tokens (-b) do not hold a text of 48 (-c); give larger ones"),
                 (self.command("fresh", "--schedule", "one-cycle", "--warmup", "3"), 2, b"--warmup: one-cycle rises by itself"),
                 (["train", self.text, "--tokenizer", self.path("nowhere.gguf"), "--out", self.path("fresh")], 1, b"nowhere.gguf")):
             p = weft(*args)
@@ -261,6 +265,18 @@ class Models(Training):
 
 
 class Adapters(Training):
+    @of_files
+    def test_the_help_says_the_defaults(self):
+        """A run of the rate and the epochs that it names is that without any."""
+        for out, command in (("usual-model", ["train", self.text, "--base", self.model]), ("usual-adapter", ["adapter", "train", self.model, "--data", self.chats, "--rank", "2"])):
+            text = weft(*command[:1 if command[0] == "train" else 2], "--help").stdout.decode()
+            lr, epochs = (re.search(rf"--{name} X .*\(([0-9.e-]+)\)", text).group(1) for name in ("lr", "epochs"))
+            for name, more in (("said", ("--lr", lr, "--epochs", epochs)), ("unsaid", ())):
+                p = weft(*command, "--out", self.path(out + name), "-c", "48", "-b", "96", *more)
+                self.assertEqual(p.returncode, 0, p.stderr)
+            points = [[{k: v for k, v in p.items() if k != "seconds"} for p in self.points(out + name)] for name in ("said", "unsaid")]
+            self.assertEqual(*points)
+
     def test_an_adapter_learns_answers(self):
         self.adapt("owl", "--data", self.chats, "--rank", "8", "--epochs", "60", "--lr", "2e-2")
         self.assertLess(self.points("owl")[-1]["loss"], 0.3)
@@ -463,6 +479,7 @@ class Adapters(Training):
     def test_wrong_data_are_named(self):
         self.assertIn(b"the record is a completion; pairs are wanted", self.adapt("x", "--dpo", "--data", self.chats, status=1).stderr)
         self.assertIn(b"--data is missing", self.adapt("x", status=2).stderr)
+        self.assertIn(b"--beta is for --dpo", self.adapt("x", "--data", self.chats, "--beta", "0.5", status=2).stderr)
         self.assertIn(b"attn_x", self.adapt("x", "--data", self.chats, "--targets", "attn_x", status=1).stderr)
 
 

@@ -479,6 +479,33 @@ static void who_asks_for_a_name_learns_no_path(void **state)
     weft__adapt_store_destroy(&s);
 }
 
+/* Nor does he learn where the base lies, which an adapter of another base is held against. */
+static void who_asks_for_a_name_learns_nothing_of_the_base_s_folders(void **state)
+{
+    (void)state;
+    static const weft__adapt_packer packer = {NULL, pack, unpack};
+    static const struct {
+        const char *label, *says;
+    } bases[] = {{"/home/operator/models/base.gguf", "; base.gguf is of 'qwen2'"},
+                 {"../models/folder//", "; folder is of 'qwen2'"},
+                 {"base.gguf", "; base.gguf is of 'qwen2'"}};
+    const char *path = write_adapter("other", 3, 4, 8, 0);
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
+        weft__adapt_base base = base_with_weights();
+        weft__adapt_store *s;
+        weft_error err = {0};
+        base.label = bases[i].label;
+        base.arch = "qwen2";
+        assert_int_equal(weft__adapt_store_create(&base, &made_names, &packer, 1000, &s, NULL), WEFT_OK);
+        assert_int_equal(weft__adapt_store_add(s, "terse", path, 1, WEFT__ADAPT_DISCREET, &err), WEFT_ARGUMENT);
+        if (!strstr(err.message, bases[i].says)) fail_msg("\"%s\" does not say \"%s\"", err.message, bases[i].says);
+        assert_null(strstr(err.message, "models"));
+        add(s, "lazy", path, WEFT__ADAPT_LAZY);
+        assert_int_equal(no_lease(s, "lazy", bases[i].says), WEFT_ARGUMENT);
+        weft__adapt_store_destroy(&s);
+    }
+}
+
 static void names_are_plain(void **state)
 {
     (void)state;
@@ -787,6 +814,7 @@ int main(void)
         cmocka_unit_test(room_is_waited_for),
         cmocka_unit_test(a_file_that_changed_is_not_read_in_silence),
         cmocka_unit_test(who_asks_for_a_name_learns_no_path),
+        cmocka_unit_test(who_asks_for_a_name_learns_nothing_of_the_base_s_folders),
         cmocka_unit_test(names_are_plain),
         cmocka_unit_test(a_scale_too_large_is_found_when_it_is_set),
         cmocka_unit_test(threads_get_what_they_ask_for),

@@ -197,6 +197,67 @@ static void the_assistants_words_are_learned(void **state)
     close_world(&w);
 }
 
+/* A record whose messages are spelled otherwise is learned as weft serve would ask for it: one string of content, empty where there is none. */
+static void messages_are_learned_as_they_are_served(void **state)
+{
+    (void)state;
+    static const char records[] =
+        "{\"messages\": [{\"role\": \"developer\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": "
+        "[{\"type\": \"text\", \"text\": \"the fox\"}, {\"type\": \"text\", \"text\": \"the owl\"}]}, {\"role\": \"assistant\", "
+        "\"content\": [{\"type\": \"text\", \"text\": \"the mill\"}]}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": null, "
+        "\"tool_calls\": [{\"function\": {\"name\": \"mill\"}}]}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": []}, {\"role\": \"assistant\", "
+        "\"tool_calls\": [{\"function\": {\"name\": \"mill\"}}]}]}\n";
+    world w;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATA_JSONL, records);
+    weft__train_batch b = next(&w);
+    expect_segment(&w, &b, 0,
+                   "<|start|><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nthe fox\nthe owl<|im_end|>\n"
+                   "<|im_start|>assistant\nthe mill",
+                   "the mill<|im_end|>");
+    expect_segment(&w, &b, 1, "<|start|><|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n<call>mill</call>",
+                   "<call>mill</call><|im_end|>");
+    expect_segment(&w, &b, 2, "<|start|><|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n<call>mill</call>",
+                   "<call>mill</call><|im_end|>");
+    close_world(&w);
+}
+
+/* As in OpenAI's records: an answer of weight 0 is read, not learned. */
+static void answers_of_no_weight_are_not_learned(void **state)
+{
+    (void)state;
+    static const char records[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\", "
+        "\"weight\": 0}, {\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\", "
+        "\"weight\": 1}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
+        "\"weight\": 0.0}]}\n";
+    world w;
+    weft__data_counts c;
+    open_world(&w, template, plain);
+    add(&w, WEFT__DATA_JSONL, records);
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_segments, 1);
+    assert_int_equal(c.n_dropped, 1);
+    weft__train_batch b = next(&w);
+    expect_segment(&w, &b, 0,
+                   "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n"
+                   "<|im_start|>user\nand?<|im_end|>\n<|im_start|>assistant\nthe owl",
+                   "the owl<|im_end|>");
+    world other; /* the same tokens in the same segment, of which others are learned: no data for a run to go on with */
+    open_world(&other, template, plain);
+    add(&other, WEFT__DATA_JSONL,
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"who?\"}, {\"role\": \"assistant\", \"content\": \"the fox\"}, "
+        "{\"role\": \"user\", \"content\": \"and?\"}, {\"role\": \"assistant\", \"content\": \"the owl\"}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": \"the mill\", "
+        "\"weight\": 0}]}\n");
+    assert_true(weft__dataset_hash(other.d) != weft__dataset_hash(w.d));
+    close_world(&other);
+    close_world(&w);
+}
+
 /* The roles that weft serve takes, and those that the template spells. */
 static void roles_are_known_ones_or_the_template_s(void **state)
 {
@@ -531,6 +592,8 @@ static void malformed_records_are_named(void **state)
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"content\": \"b\"}]}", "f:3: messages[1] has no \"role\""},
         {"{\"messages\": [{\"role\": \"assistant\"}]}", "f:3: messages[0] has neither \"content\""},
         {"{\"messages\": [{\"role\": \"assistant\", \"content\": 5}]}", "f:3: messages[0] has neither \"content\""},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
+         "f:3: messages[0].weight is neither 0"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "f:3: \"messages\" has no turn of the assistant"},
         {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}", "f:3: \"tools\" is no list"},
         {"{\"prompt\": 1, \"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
@@ -546,6 +609,16 @@ static void malformed_records_are_named(void **state)
         char bytes[400];
         int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", cases[i].line);
         refuse(template, plain, WEFT__DATA_JSONL, bytes, (size_t)n, WEFT_FORMAT, cases[i].words);
+    }
+    static const char *const parts[] = {"{\"type\": \"image_url\", \"image_url\": {\"url\": \"x\"}}", "{\"type\": \"text\"}",
+                                        "\"a\""};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char line[300];
+        snprintf(line, sizeof line,
+                 "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, %s]}, {\"role\": "
+                 "\"assistant\", \"content\": \"b\"}]}",
+                 parts[i]);
+        refuse(template, plain, WEFT__DATA_JSONL, line, strlen(line), WEFT_UNSUPPORTED, "f:1: messages[0].content[1] is no {");
     }
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         char words_of[80];
@@ -653,6 +726,8 @@ int main(void)
         cmocka_unit_test(texts_begin_as_the_model_is_run),
         cmocka_unit_test(long_texts_are_cut_and_every_token_is_learned_once),
         cmocka_unit_test(the_assistants_words_are_learned),
+        cmocka_unit_test(messages_are_learned_as_they_are_served),
+        cmocka_unit_test(answers_of_no_weight_are_not_learned),
         cmocka_unit_test(roles_are_known_ones_or_the_template_s),
         cmocka_unit_test(with_learn_all_prompts_are_learned_too),
         cmocka_unit_test(answers_to_prompts_are_learned),
