@@ -19,9 +19,6 @@
 /* Bytes of a piece of memory that is given back as soon as it is freed: bodies and answers leave no holes. */
 enum { LARGE = 256 << 10 };
 
-/* What an engine takes: who asks for more is told by the name of the option, and before the model is read. */
-enum { MOST_SLOTS = 128, MOST_ROWS = 512 };
-
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;
     const char *kv_type, *adapter_type, *template_file;
@@ -168,11 +165,13 @@ int cmd_serve(int argc, char **argv)
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
-        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1, 1 << 24,
+        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
+         WEFT_CTX_MAX, NULL},
+        /* As the engine has them, but told by the name of the option, and before the model is read. */
+        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
+        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, WEFT_QUEUE_MAX, NULL},
+        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, WEFT_ROWS_DEFAULT,
          NULL},
-        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, MOST_SLOTS, NULL},
-        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, 1 << 15, NULL},
-        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, MOST_ROWS, NULL},
         {"kv-tokens", 0, OPT_INT, &kv_tokens, "N",
          "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},

@@ -100,11 +100,12 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 /* ---- models ---- */
 
 #define WEFT_THREADS_MAX 1024
+#define WEFT_ROWS_DEFAULT 512 /* of a step */
 
 typedef struct weft_model_params {
     uint32_t size;
     int32_t n_threads;    /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
-    int32_t max_rows;     /* rows of the largest step; 0: 512 */
+    int32_t max_rows;     /* rows of the largest step; 0: WEFT_ROWS_DEFAULT */
     int32_t n_ctx;        /* context that will be used; some models choose their rope by it. 0: the model's own */
     const char *provider; /* "cpu", a plugin's path, or NULL: cpu */
     weft_progress_fn progress;
@@ -396,6 +397,11 @@ WEFT_API int weft_matcher_complete(const weft_matcher *matcher);
  * engine, except weft_engine_cancel. Its steps take turns with those of others that step its model.
  * Same answer, always: a request's tokens do not depend on what runs beside it, on chunks, on what was cached or on preemption. */
 typedef struct weft_engine weft_engine;
+
+/* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */
+#define WEFT_SLOTS_MAX 128
+#define WEFT_CTX_MAX (1 << 24)
+#define WEFT_QUEUE_MAX (1 << 15)
 
 typedef struct weft_engine_params {
     uint32_t size;

@@ -29,8 +29,8 @@ typedef struct weft__adapt_pair {
     uint32_t a_dtype, b_dtype; /* as they were stored, for writers */
     const float *a;            /* [E, r, k] */
     const float *b;            /* [E, n, r] */
-    const float *
-        magnitude; /* [E, n], of the embedding [k], or NULL: no DoRA. All 0 of an expert, as are its A and B then: it is not changed */
+    /* [E, n], of the embedding [k], or NULL: no DoRA. All 0 of an expert, as are its A and B then: it is not changed */
+    const float *magnitude;
 } weft__adapt_pair;
 
 /* The embedding's pair, or its matrix? */

@@ -219,18 +219,18 @@ static weft_status no_factor(weaving *v, const char *what, int64_t i, const weft
 static weft_status factors_of_rows(weaving *v, strand *s, const weft__adapt_target *t, float *row)
 {
     const weft__adapt_pair *p = s->pair;
-    for (int64_t i = 0; i < t->n_experts * t->n; i++) {
-        const int64_t e = i / t->n, r = i % t->n;
-        double sum = 0;
-        if (r == 0 && weft__adapt_spares(p, e)) {
-            for (; i < (e + 1) * t->n; i++) s->g[i] = 1;
-            i--;
-            continue;
+    float *g = s->g;
+    for (int64_t e = 0; e < t->n_experts; e++, g += t->n) {
+        const int spared = weft__adapt_spares(p, e);
+        for (int64_t r = 0; r < t->n; r++) {
+            double sum = 0;
+            g[r] = 1;
+            if (spared) continue;
+            changed_row(t, p, e, r, row);
+            for (int64_t c = 0; c < t->k; c++) sum += (double)row[c] * (double)row[c];
+            g[r] = (float)((double)p->magnitude[e * p->n + pair_row(t, r)] / sqrt(sum));
+            if (!isfinite(g[r])) return no_factor(v, "row", e * t->n + r, t);
         }
-        changed_row(t, p, e, r, row);
-        for (int64_t c = 0; c < t->k; c++) sum += (double)row[c] * (double)row[c];
-        s->g[i] = (float)((double)p->magnitude[e * p->n + pair_row(t, r)] / sqrt(sum));
-        if (!isfinite(s->g[i])) return no_factor(v, "row", i, t);
     }
     return WEFT_OK;
 }

@@ -220,6 +220,7 @@ static weft_status put_named(saving *s, half *h, const char *module, const char 
 static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expert, const char *module, int32_t heads)
 {
     int64_t e = expert < 0 ? 0 : expert;
+    const int table = weft__adapt_is_table(p->name);
     const float *a = p->a + e * p->rank * p->k, *b = p->b + e * p->n * p->rank;
     half first = {.matrix = 1, .dtype = written_type(p->a_dtype), .rows = p->rank, .columns = p->k, .values = a},
          second = {.matrix = 1, .dtype = written_type(p->b_dtype), .rows = p->n, .columns = p->rank, .values = b},
@@ -230,7 +231,7 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
         second.values = NULL;
         second.own = in_halves(b, p->n, p->rank, heads);
     }
-    if (weft__adapt_is_table(p->name)) {
+    if (table) {
         first = (half){.matrix = 1,
                        .dtype = written_type(p->a_dtype),
                        .rows = p->rank,
@@ -242,13 +243,11 @@ static weft_status put_module(saving *s, const weft__adapt_pair *p, int32_t expe
                         .columns = p->rank,
                         .own = transposed(p->a, p->rank, p->k)};
     }
-    if ((st = put_named(s, &first, module, weft__adapt_is_table(p->name) ? ".lora_embedding_A" : ".lora_A.weight"))) {
+    if ((st = put_named(s, &first, module, table ? ".lora_embedding_A" : ".lora_A.weight"))) {
         weft__free(second.own);
         return st;
     }
-    if ((st = put_named(s, &second, module, weft__adapt_is_table(p->name) ? ".lora_embedding_B" : ".lora_B.weight")) ||
-        !p->magnitude)
-        return st;
+    if ((st = put_named(s, &second, module, table ? ".lora_embedding_B" : ".lora_B.weight")) || !p->magnitude) return st;
     if (heads > 0) {
         third.values = NULL;
         third.own = in_halves(p->magnitude, p->n, 1, heads);

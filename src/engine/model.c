@@ -10,7 +10,7 @@
 
 _Static_assert(WEFT_THREADS_MAX == WEFT__MAX_THREADS, "weft.h tells the limit of the pool");
 
-enum { DEFAULT_ROWS = 512, MAX_ROWS = 1 << 16, MAX_WANTED = 128 };
+enum { MAX_ROWS = 1 << 16 };
 
 #ifndef WEFT_VERSION
 #define WEFT_VERSION "0.1.0"
@@ -95,8 +95,8 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     snprintf(options, sizeof options, "threads=%d", p->n_threads);
     weft_status st = weft__provider_open(p->provider ? p->provider : "cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
     if (st) return st;
-    m->max_rows = p->max_rows > 0 ? p->max_rows : DEFAULT_ROWS;
-    m->max_wanted = m->max_rows < MAX_WANTED ? m->max_rows : MAX_WANTED;
+    m->max_rows = p->max_rows > 0 ? p->max_rows : WEFT_ROWS_DEFAULT;
+    m->max_wanted = m->max_rows < WEFT_SLOTS_MAX ? m->max_rows : WEFT_SLOTS_MAX;
     size_t n = (size_t)m->max_rows;
     m->token = weft__alloc_array(n, sizeof *m->token);
     m->pos = weft__alloc_array(n, sizeof *m->pos);
