@@ -405,6 +405,7 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
     return WEFT_OK;
 }
 
+/* And in the order they had, which `frame` stands for. */
 static int by_state(const void *x, const void *y)
 {
     const weft__way *a = x, *b = y;
@@ -412,22 +413,7 @@ static int by_state(const void *x, const void *y)
     return (a->frame > b->frame) - (a->frame < b->frame);
 }
 
-/* Without tables: near the limit of depth they say too much. */
-static void walk_plainly(weft__matcher *m, const weft__way *ways, size_t n, uint64_t *bits)
-{
-    weft__run *r = &m->run;
-    size_t begin = r->n_ways;
-    if (!weft__grow(&r->ways, &r->ways_capacity, begin + n, sizeof *r->ways)) {
-        r->status = WEFT_NO_MEMORY;
-        return;
-    }
-    memcpy(r->ways + begin, ways, n * sizeof *ways);
-    r->n_ways += n;
-    walk(m, (weft__set){begin, begin + n, 0}, 0, m->g->trie->n_nodes, 0, bits, 0);
-    r->n_ways = begin;
-}
-
-/* Allows what n ways, all in one state, allow. */
+/* Allows what n ways, all in one state, allow; too much where r->too_deep comes of it. */
 static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, size_t *for_tables, uint64_t *bits)
 {
     const weft__token_trie *t = m->g->trie;
@@ -443,7 +429,7 @@ static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, size_t
     r->work = m->credit;
     if (!table) return;
     if (table->depth > m->g->a->depth - depth) {
-        walk_plainly(m, ways, n, bits);
+        r->too_deep = 1;
     } else {
         size_t words = n_words(m->g);
         int listed = table->n_tokens != UINT32_MAX;
@@ -472,17 +458,28 @@ weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err
     const weft__token_trie *t = m->g->trie;
     weft__run *r = &m->run;
     size_t n = r->n_ways, for_tables = TABLE_WORK;
+    int was_too_deep = r->too_deep;
     char where[PLACE];
     memset(bits, 0, n_words(m->g) * sizeof *bits);
     if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
     if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return no_memory(err);
-    if (n) memcpy(m->order, r->ways, n * sizeof *m->order);
+    for (size_t i = 0; i < n; i++) m->order[i] = (weft__way){r->ways[i].state, (uint32_t)i};
     if (n > 1) qsort(m->order, n, sizeof *m->order, by_state);
+    for (size_t i = 0; i < n; i++) m->order[i].frame = r->ways[m->order[i].frame].frame;
     r->work = m->credit;
-    for (size_t i = 0, end; i < n && !r->status; i = end) {
+    r->too_deep = 0;
+    for (size_t i = 0, end; i < n && !r->status && !r->too_deep; i = end) {
         for (end = i + 1; end < n && m->order[end].state == m->order[i].state;) end++;
         mask_state(m, m->order + i, end - i, &for_tables, bits);
     }
+    if (r->too_deep && !r->status) {
+        /* What the limit leaves out depends on which of all ways calls a rule first: they are walked together, as accept does. Where
+         * no state alone meets the limit, all together do not: they are taken in the same order, so that a frame made first by a way
+         * of some state has been made as deep with that state alone. */
+        memset(bits, 0, n_words(m->g) * sizeof *bits);
+        walk(m, (weft__set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
+    }
+    r->too_deep |= was_too_deep;
     m->credit = r->work;
     if (r->status) {
         memset(bits, 0, n_words(m->g) * sizeof *bits);

@@ -91,14 +91,19 @@ static inline void vocab_make(vocab *v, uint64_t seed, int n_random)
 
 /* ---- short ways to grammars and texts ---- */
 
-static inline weft_status gbnf(const char *source, size_t n, weft__automaton **out, weft_error *err)
+static inline weft_status gbnf_of_depth(const char *source, size_t n, uint32_t depth, weft__automaton **out, weft_error *err)
 {
     weft__gram *g = weft__gram_create();
     if (!g) return weft_fail(err, WEFT_NO_MEMORY, "no memory");
     int32_t root = weft__gbnf_read(g, source, n);
-    weft_status st = weft__gram_compile(g, root, WEFT__GRAMMAR_DEPTH, out, err);
+    weft_status st = weft__gram_compile(g, root, depth, out, err);
     weft__gram_destroy(&g);
     return st;
+}
+
+static inline weft_status gbnf(const char *source, size_t n, weft__automaton **out, weft_error *err)
+{
+    return gbnf_of_depth(source, n, WEFT__GRAMMAR_DEPTH, out, err);
 }
 
 static inline weft__grammar *grammar(const char *source, const vocab *v)

@@ -1,5 +1,5 @@
 /* text_grammar_masks.c: random grammars against a naive recognizer of their own syntax trees, which tries everything: what is refused
- * as unsound, what a mask allows token by token, where a text may end. */
+ * as unsound, what a mask allows token by token, where a text may end. And near the limit of depth, against what accept takes. */
 #include "unit/grammar_world.h"
 
 /* Trees that are written and compiled, and grammars whose masks are compared. */
@@ -344,8 +344,94 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
     vocab_close(&v);
 }
 
+/* ---- near the limit of depth ---- */
+
+/* Along a random text a mask is what accept takes, token by token, and nothing that is not allowed without the limit. Returns how many
+ * tokens the limit left out. */
+static int compare_accepts(weft__grammar *g, weft__grammar *unlimited, const char *source, const vocab *v, weft__rng *rng)
+{
+    uint64_t bits[MAX_TOKENS / 64 + 1], all[MAX_TOKENS / 64 + 1];
+    int n_left_out = 0;
+    weft__matcher *m, *free_m, *copy;
+    if (weft__matcher_create(g, &m, NULL)) return 0;
+    assert_int_equal(weft__matcher_create(unlimited, &free_m, NULL), WEFT_OK);
+    for (int at = 0, chosen = 0; at < 14 && chosen >= 0; at++) {
+        int n_allowed = 0;
+        chosen = -1;
+        weft_status mask = weft__matcher_mask(m, bits, NULL), free_mask = weft__matcher_mask(free_m, all, NULL);
+        if (mask == WEFT_LIMIT || free_mask == WEFT_LIMIT) break;
+        for (int id = 0; id < v->n; id++) {
+            assert_int_equal(weft__matcher_copy(m, &copy, NULL), WEFT_OK);
+            weft_status st = weft__matcher_accept(copy, id, NULL);
+            weft__matcher_destroy(&copy);
+            if (bit(bits, id) != (st == WEFT_OK) || bit(bits, id) > bit(all, id))
+                fail_msg("%s\nafter %d tokens, token %d: mask %d, accept %d, without the limit %d", source, at, id, bit(bits, id),
+                         st == WEFT_OK, bit(all, id));
+            n_left_out += bit(all, id) - bit(bits, id);
+            if (st == WEFT_OK && id != END && weft__rng_below(rng, (uint64_t)++n_allowed) == 0) chosen = id;
+        }
+        if (chosen < 0) break;
+        assert_int_equal(weft__matcher_accept(m, chosen, NULL), WEFT_OK);
+        assert_int_equal(weft__matcher_accept(free_m, chosen, NULL), WEFT_OK);
+    }
+    weft__matcher_destroy(&free_m);
+    weft__matcher_destroy(&m);
+    return n_left_out;
+}
+
+static int compare_depths(const char *source, const vocab *v, uint32_t most, weft__rng *rng)
+{
+    weft__automaton *a;
+    weft__grammar *unlimited, *g;
+    int n_left_out = 0;
+    if (gbnf(source, strlen(source), &a, NULL)) return 0;
+    assert_int_equal(weft__grammar_create(a, v->trie, &unlimited, NULL), WEFT_OK);
+    for (uint32_t depth = 1; depth <= most; depth++) {
+        assert_int_equal(gbnf_of_depth(source, strlen(source), depth, &a, NULL), WEFT_OK);
+        assert_int_equal(weft__grammar_create(a, v->trie, &g, NULL), WEFT_OK);
+        for (int i = 0; i < 3; i++) n_left_out += compare_accepts(g, unlimited, source, v, rng);
+        weft__grammar_release(&g);
+    }
+    weft__grammar_release(&unlimited);
+    return n_left_out;
+}
+
+static void masks_near_the_limit_of_depth_are_what_accept_takes(void **state)
+{
+    (void)state;
+    /* Readings side by side of which one nests and the other does not, with calls in common. */
+    static const char *const both[] = {
+        "root ::= a | b\na ::= \"a\" a \"c\" | \"b\" x \"c\"\nb ::= \"a\" b | \"b\" x \"a\"\n"
+        "x ::= y \"c\" x | y \"b\"\ny ::= \"b\" y \"b\" | \"a\"",
+        "root ::= \"a\" root \"b\" | \"a\" root root | [a-c]",
+        "root ::= \"a\" root \"a\" | \"a\" x \"b\" | \"a\" root x | [bc]\nx ::= y root | y x \"c\"\ny ::= \"b\" y \"a\" | \"b\"",
+    };
+    static vocab v;
+    static tree t;
+    weft__rng rng;
+    int n_left_out = 0;
+    vocab_make(&v, 3, 60);
+    weft__rng_seed(&rng, 1);
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++)
+        for (int k = 0; k < CLAIMS_REPEATED(20, 5, 2); k++) n_left_out += compare_depths(both[i], &v, 8, &rng);
+    for (uint64_t seed = 0; seed < N_TREES; seed++) {
+        weft__text source = {0};
+        weft__rng_seed(&rng, seed);
+        random_tree(&t, &rng);
+        write_tree(&t, &source);
+        n_left_out += compare_depths(source.data, &v, 4, &rng);
+        weft__text_free(&source);
+    }
+    print_message("  %d tokens left out\n", n_left_out);
+    assert_true(n_left_out > 100);
+    vocab_close(&v);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(masks_are_what_a_naive_recognizer_says)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_are_what_a_naive_recognizer_says),
+        cmocka_unit_test(masks_near_the_limit_of_depth_are_what_accept_takes),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
