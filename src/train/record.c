@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "text/chat_content.h"
+
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
 
 const char *weft__train_record_name(weft__record_kind kind)
@@ -20,14 +22,11 @@ static int is_string(const weft__json *v)
 /* A picture that is left out would make a question of nothing. */
 static weft_status check_parts(const weft__json *parts, const char *where, size_t i, weft_error *err)
 {
-    for (size_t k = 0; k < weft__json_size(parts); k++) {
-        const weft__json *part = weft__json_at(parts, k);
-        if (!weft__json_is(weft__json_get(part, "type"), "text") || !is_string(weft__json_get(part, "text")))
-            return weft_fail(err, WEFT_UNSUPPORTED,
-                             "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned",
-                             where, i, k);
-    }
-    return WEFT_OK;
+    size_t part = 0;
+    if (!weft__chat_content_check(parts, &part)) return WEFT_OK;
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned", where, i,
+                     part);
 }
 
 /* As in OpenAI's records: absent, 0 or 1. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "text/chat_content.h"
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
 
@@ -217,26 +218,15 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-/* The message as a template sees it when the model answers (src/server): its content is one string, a line for each part, and empty beside
- * calls of tools, where templates would write None; a developer is the system. NULL without memory. */
+/* The message as a template sees it when the model answers (src/server): its content is one string (text/chat_content.h), and a developer is
+ * the system. NULL without memory. */
 static weft__json *as_served(const weft__json *m)
 {
-    const weft__json *content = weft__json_get(m, "content");
-    weft__json *out = weft__json_copy(m);
-    weft__text text = {0};
-    const char *s;
-    size_t n;
-    int ok = out != NULL;
-    for (size_t i = 0; ok && i < weft__json_size(content); i++) {
-        if (text.len) weft__text_putc(&text, '\n');
-        if (weft__json_string(weft__json_get(weft__json_at(content, i), "text"), &s, &n)) weft__text_put(&text, s, n);
-    }
-    ok = ok && !text.failed;
-    if (ok && weft__json_kind_of(content) != WEFT__JSON_STRING)
-        ok = weft__json_set(out, "content", weft__json_new_string(text.data ? text.data : "", text.len));
+    weft__json *content, *out = weft__json_copy(m);
+    int ok =
+        out && !weft__chat_content_flat(weft__json_get(m, "content"), &content, NULL) && weft__json_set(out, "content", content);
     if (ok && weft__json_is(weft__json_get(m, "role"), "developer"))
         ok = weft__json_set(out, "role", weft__json_new_string("system", 6));
-    weft__text_free(&text);
     if (!ok) weft__json_free(&out);
     return out;
 }
