@@ -247,6 +247,14 @@ static weft_status take_message(turns *t, const weft__json *m, int learn, weft_e
     return st ? st : go_on(t, 0, turn, err);
 }
 
+/* Messages [from, to) of a list. */
+static weft_status take_messages(turns *t, const weft__json *list, size_t from, size_t to, int learn, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = from; !st && !is_full(t) && i < to; i++) st = take_message(t, weft__json_at(list, i), learn, err);
+    return st;
+}
+
 /* A string is a turn of `who`; a list, its messages. */
 static weft_status take(turns *t, const weft__json *v, const char *who, int learn, weft_error *err)
 {
@@ -261,8 +269,7 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
     } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
         st = take_message(t, v, learn, err);
     } else {
-        for (size_t i = 0; !st && !is_full(t) && i < weft__json_size(v); i++)
-            st = take_message(t, weft__json_at(v, i), learn, err);
+        st = take_messages(t, v, 0, weft__json_size(v), learn, err);
     }
     return st;
 }
@@ -274,7 +281,10 @@ static weft_status render_turns(const weft__renderer *r, const weft__record *rec
     t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
     weft_status st = t.shown ? WEFT_OK : no_memory(err);
     if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
-    else {
+    else if (record->n_shared) {
+        if (!st) st = take_messages(&t, answer, 0, record->n_shared, 0, err);
+        if (!st) st = take_messages(&t, answer, record->n_shared, weft__json_size(answer), 1, err);
+    } else {
         if (!st) st = take(&t, record->prompt, "user", 0, err);
         if (!st) st = take(&t, answer, "assistant", 1, err);
     }
