@@ -81,6 +81,14 @@ class Usage(unittest.TestCase):
                     self.assertEqual(p.returncode, 1, (command, path, p.stderr))
                     self.assertIn(b"no-model.gguf", p.stderr)
 
+    def test_no_adapter_is_compared_as_the_base(self):
+        """Two answers would have one name."""
+        p = weft("compare", "no-model.gguf", "x", "--adapter", "a=x", "--adapter", "base=y")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"--adapter base=y: 'base' names the answer without an adapter; give it another name", p.stderr)
+        p = weft("run", "no-model.gguf", "x", "--adapter", "base=y")  # where nothing else has that name it is one like any other
+        self.assertEqual((p.returncode, p.stderr.count(b"no-model.gguf")), (1, 1))
+
     def test_info_shows_the_plan(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "m.gguf")
