@@ -7,12 +7,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 1 when s is a finite number to its end. */
-static int is_number(const char *s, float *out)
+enum { SCALE_IS_PATH, SCALE_IS_GOOD, SCALE_IS_BAD };
+
+/* What stands behind the last colon of a path that is no file as a whole: a scale, if it is nothing or a number, or if what is before it is a
+ * file. Otherwise the colon is the path's. Cuts the path there where it is a scale. */
+static int take_scale(char *path, float *scale)
 {
-    char *end;
-    *out = strtof(s, &end);
-    return end != s && !*end && isfinite(*out);
+    char *colon = strrchr(path, ':'), *end;
+    if (!colon || !access(path, F_OK)) return SCALE_IS_PATH;
+    float value = strtof(colon + 1, &end);
+    int is_number = end != colon + 1 && !*end;
+    *colon = 0;
+    if (!is_number && colon[1] && access(path, F_OK)) {
+        *colon = ':';
+        return SCALE_IS_PATH;
+    }
+    *scale = value;
+    return is_number && isfinite(value) ? SCALE_IS_GOOD : SCALE_IS_BAD;
 }
 
 int adapter_option_parse(const char *command, const char *text, struct adapter_option *out)
@@ -26,11 +37,11 @@ int adapter_option_parse(const char *command, const char *text, struct adapter_o
     snprintf(out->name, sizeof out->name, "%.*s", (int)n_name, text);
     snprintf(out->path, sizeof out->path, "%s", equals + 1);
     out->scale = 1;
-    char *colon = strrchr(out->path, ':');
-    float scale;
-    if (colon && is_number(colon + 1, &scale) && access(out->path, F_OK)) {
-        out->scale = scale;
-        *colon = 0;
+    if (take_scale(out->path, &out->scale) == SCALE_IS_BAD) {
+        fprintf(stderr,
+                "weft %s: --adapter %s: the scale '%s' is no finite number that a float holds; give one, or no colon for 1\n",
+                command, text, strrchr(text, ':') + 1);
+        return 0;
     }
     return 1;
 }

@@ -23,10 +23,12 @@ struct compare_options {
     weft_sampler_params sampler;
 };
 
+#define BASE "base" /* names the answer without an adapter, and no adapter */
+
 /* One answer; written by the engine's thread until it is done. */
 struct answer {
     struct comparison *c;
-    const char *name; /* "base" for the one without an adapter */
+    const char *name; /* BASE, or the adapter's */
     int32_t *tokens;
     int32_t n;
     int failed;
@@ -142,8 +144,7 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
     weft_status st = WEFT_OK;
     int n = 0;
     c->n_answers = c->o->adapters.n + 1;
-    for (int i = 0; i < c->n_answers; i++)
-        c->answers[i] = (struct answer){.c = c, .name = i ? c->o->adapter[i - 1].name : "base"};
+    for (int i = 0; i < c->n_answers; i++) c->answers[i] = (struct answer){.c = c, .name = i ? c->o->adapter[i - 1].name : BASE};
     for (; !st && n < c->n_answers; n += !st) st = submit(c, n, err);
     wait_for(c, n);
     for (int i = 0; !st && i < n; i++)
@@ -226,6 +227,18 @@ static weft_status compare(struct comparison *c, const char *path, const char *a
     return st;
 }
 
+static int spares_base(const struct compare_options *o)
+{
+    for (int i = 0; i < o->adapters.n; i++) {
+        if (strcmp(o->adapter[i].name, BASE)) continue;
+        fprintf(stderr,
+                "weft compare: --adapter " BASE "=%s: '" BASE "' names the answer without an adapter; give it another name\n",
+                o->adapter[i].path);
+        return 0;
+    }
+    return 1;
+}
+
 int cmd_compare(int argc, char **argv)
 {
     static struct compare_options o = {.n = 200};
@@ -248,14 +261,14 @@ int cmd_compare(int argc, char **argv)
         "compare",
         "MODEL PROMPT --adapter A... [options]",
         "Answers PROMPT with the base alone and under each adapter, all in one batch over one model: each answer is what that\n"
-        "adapter would give by itself, bit for bit.",
+        "adapter would give by itself, bit for bit. The base's answer is called " BASE ".",
         "  weft compare model.gguf \"Tell me a story.\" --adapter pirate=pirate.gguf --adapter poem=poem.gguf\n",
         options,
         2,
         2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (!adapter_options_parse("compare", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (!adapter_options_parse("compare", &o.adapters, o.adapter) || !spares_base(&o)) return EXIT_USAGE;
     weft_error err = {0};
     return compare(&c, argv[first], argv[first + 1], &err) ? report("compare", &err) : EXIT_DONE;
 }

@@ -142,13 +142,26 @@ static weft_status check_in_place(const input *in, const char *folder, const cha
     return same ? WEFT_OK : weft_fail(err, WEFT_IO, "%s: the adapter was replaced while it was read; try again", in->shown);
 }
 
+/* No weights that are read here: PEFT wrote them as a pickle until 0.7, and does so still when it is told to. */
+static weft_status fail_without_weights(weft_status st, const char *folder, weft_error *err)
+{
+    char *pickle = path_of(folder, "adapter_model.bin");
+    int there = pickle && !access(pickle, F_OK);
+    weft__free(pickle);
+    if (!there) return st;
+    return weft_fail(
+        err, WEFT_UNSUPPORTED,
+        "its weights are in adapter_model.bin, a Python pickle, which is not read: loading one runs its code; load it with PEFT "
+        "and save it as safetensors: model.save_pretrained(folder, safe_serialization=True)");
+}
+
 static weft_status read_weights(weft__adapt *a, const char *path, weft__peft_config *config, const weft__adapt_names *names,
                                 weft_error *err)
 {
     static const char name[] = "adapter_model.safetensors";
     input in;
     weft_status st = open_member(&in, path, name, file_bytes(a->max_bytes), err);
-    if (st) return st;
+    if (st) return st == WEFT_NOT_FOUND ? fail_without_weights(st, path, err) : st;
     st = check_safetensors(&in, name, err);
     if (!st) st = read_to(&in, in.n, err);
     if (!st) st = weft__adapt_read_peft(a, config, in.bytes, (size_t)in.n, names, err);

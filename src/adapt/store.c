@@ -15,6 +15,7 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "format/names.h"
 #include "hub/sha256.h"
 
@@ -59,25 +60,14 @@ struct weft__adapt_store {
     uint64_t n_bytes, max_bytes, clock, n_loads, n_evictions;
 };
 
-/* The last part of a path; the caller frees it. */
-static char *last_part(const char *path)
-{
-    size_t end = strlen(path), begin;
-    while (end > 1 && path[end - 1] == '/') end--;
-    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
-    char *name = weft__alloc(end - begin + 1);
-    if (!name) return NULL;
-    memcpy(name, path + begin, end - begin);
-    name[end - begin] = 0;
-    return name;
-}
-
 weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
                                      const weft__adapt_packer *packer, uint64_t n_bytes, weft__adapt_store **out, weft_error *err)
 {
     weft__adapt_store *s = weft__alloc_zero(1, sizeof *s);
+    size_t n_name;
+    const char *name = weft__path_last(base->label, &n_name);
     *out = NULL;
-    if (!s || !(s->base_name = last_part(base->label))) {
+    if (!s || !(s->base_name = weft__strndup(name, n_name))) {
         weft__free(s);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for adapters");
     }

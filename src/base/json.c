@@ -220,6 +220,11 @@ int weft__json_is(const weft__json *v, const char *text)
     return weft__json_string(v, &s, &n) && n == strlen(text) && !memcmp(s, text, n);
 }
 
+int weft__json_equal(const weft__json *a, const weft__json *b)
+{
+    return json_equal(inner(a), inner(b));
+}
+
 size_t weft__json_size(const weft__json *v)
 {
     return json_is_array(inner(v)) ? json_array_size(inner(v)) : json_object_size(inner(v));

@@ -54,6 +54,9 @@ int weft__json_string(const weft__json *v, const char **s, size_t *n);
 /* 1 when v is the string `text`. */
 int weft__json_is(const weft__json *v, const char *text);
 
+/* 1 when both are the same value: members in any order, 1 and 1.0 apart. NULL equals nothing. */
+int weft__json_equal(const weft__json *a, const weft__json *b);
+
 /* Elements of an array or members of an object; 0 for anything else. */
 size_t weft__json_size(const weft__json *v);
 /* Element i of an array, or NULL when v is no array or has no such element. */

@@ -152,6 +152,15 @@ const char *weft__utf8_show(char *out, size_t room, const char *s, size_t n)
     return out;
 }
 
+const char *weft__path_last(const char *path, size_t *n)
+{
+    size_t end = strlen(path), begin;
+    while (end > 0 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';) begin--;
+    *n = end - begin;
+    return path + begin;
+}
+
 int weft__is_plain_name(const char *name, size_t most)
 {
     size_t n = strlen(name);

@@ -36,6 +36,9 @@ size_t weft__utf8_encode(uint32_t cp, char out[4]);
 /* 1 when s[0..n) is well-formed UTF-8. */
 int weft__utf8_valid(const char *s, size_t n);
 
+/* The last part of a path, without slashes behind it: its n bytes there. "/" and "" have none. */
+const char *weft__path_last(const char *path, size_t *n);
+
 /* A name for a file, never a path: 1 to `most` letters, digits, '.', '_' and '-', and not "." or "..". */
 int weft__is_plain_name(const char *name, size_t most);
 

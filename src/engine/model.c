@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/text.h"
 #include "engine/handles.h"
 
 _Static_assert(WEFT_THREADS_MAX == WEFT__MAX_THREADS, "weft.h tells the limit of the pool");
@@ -77,8 +78,9 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     snprintf(info->provider, sizeof info->provider, "%.*s", (int)sizeof info->provider - 1, b.name);
     snprintf(info->device, sizeof info->device, "%s", b.device);
     if (weft__source_string(&m->source, NULL, "general.name", 1, info->name, sizeof info->name, NULL) != WEFT_OK) {
-        const char *slash = strrchr(m->source.label, '/');
-        snprintf(info->name, sizeof info->name, "%s", slash ? slash + 1 : m->source.label);
+        size_t n;
+        const char *last = weft__path_last(m->source.label, &n);
+        snprintf(info->name, sizeof info->name, "%.*s", (int)n, last);
     }
     describe_weights(m, build);
     return WEFT_OK;

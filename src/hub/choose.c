@@ -29,10 +29,11 @@ static int ends_with(const char *s, const char *suffix)
     return n >= k && !strcasecmp(s + n - k, suffix);
 }
 
+/* Files' paths end in no slash. */
 static const char *last_segment(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    size_t n;
+    return weft__path_last(path, &n);
 }
 
 /* "-00002-of-00005.gguf" at the end: returns 1, the bytes before it, and both numbers. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "mem/mem.h"
 #include "model/hf_parts.h"
 
@@ -141,8 +142,10 @@ const weft__tensor_set *weft__hf_tensors(const weft__hf *hf)
 static weft_status put_name(const weft__hf *hf, weft__gguf_writer *w, weft_error *err)
 {
     char *real = realpath(hf->folder, NULL); /* the C library's memory */
-    const char *slash = real ? strrchr(real, '/') : NULL, *name = slash && slash[1] ? slash + 1 : "model";
-    weft_status status = weft__gguf_put_string(w, "general.name", name, strlen(name), err);
+    size_t n;
+    const char *name = weft__path_last(real ? real : "", &n);
+    weft_status status = n ? weft__gguf_put_string(w, "general.name", name, n, err)
+                           : weft__gguf_put_string(w, "general.name", "model", strlen("model"), err);
     free(real);
     return status;
 }

@@ -180,10 +180,9 @@ static void put_path(const weft_server *s, const char *path, weft__text *out)
         put_string(out, path + strlen(s->adapter_dir) + 1);
         return;
     }
-    size_t n = strlen(path), from;
-    while (n > 1 && path[n - 1] == '/') n--;
-    for (from = n; from > 0 && path[from - 1] != '/';) from--;
-    weft__json_write_string(out, path + from, n - from);
+    size_t n;
+    const char *last = weft__path_last(path, &n);
+    weft__json_write_string(out, last, n);
 }
 
 static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__text *out)

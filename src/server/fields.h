@@ -43,6 +43,9 @@ enum {
     WEFT__MAX_INPUTS = 2048, /* texts to be embedded */
     WEFT__MAX_MESSAGES = 16384
 };
+/* Tokens that the answers of a request keep until the last one ends, and the likeliest ones with each: fifty megabytes of JSON. An answer
+ * whose length the request does not limit is to have WEFT__FEW_TOKENS at least. */
+enum { WEFT__MAX_ENTRIES = 1 << 20, WEFT__FEW_TOKENS = 4096 };
 enum { WEFT__MAX_TENANT = 16 /* of a key */, WEFT__MAX_FILENAME = 111 };
 
 typedef struct weft__bias_text {
@@ -114,6 +117,7 @@ typedef struct weft__form {
     int strict;       /* 1: unknown fields are refused */
     const weft__field *fields;
     int (*check)(weft__ask *ask, weft__fault *fault); /* what fields demand of each other; NULL: nothing */
+    const char *n, *tokens, *top;                     /* of forms that generate: the names of ask's n, max_tokens and n_top */
 } weft__form;
 
 /* Parses body[0..n) as JSON of which no more is made than a request may take. 1, with *root to be freed; or 0 with the fault filled. */

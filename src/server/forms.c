@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "server/fields.h"
+#include "text/chat_content.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN
@@ -374,43 +375,28 @@ static int read_prompt_llama(weft__ask *ask, const char *name, const weft__json 
 
 /* ---- messages ---- */
 
-/* Text of one part of a content. */
-static int add_part(weft__text *text, const char *where, const weft__json *part, weft__fault *fault)
+static int refuse_content(const char *where, const weft__json *v, weft__content_fault what, size_t i, weft__fault *fault)
 {
-    const char *type, *s;
-    size_t n;
-    if (!read_word(weft__json_get(part, "type"), &type))
-        return weft__fault_set(fault, 400, where, "'%s' must be an object with a 'type'", where);
-    if (strcmp(type, "text"))
-        return weft__fault_set(fault, 400, where, "'%s.type' '%.40s' is not supported by this server; it must be text", where,
-                               type);
-    if (!weft__json_string(weft__json_get(part, "text"), &s, &n))
-        return weft__fault_set(fault, 400, where, "'%s.text' must be a string", where);
-    if (text->len) weft__text_putc(text, '\n');
-    weft__text_put(text, s, n);
-    return 1;
+    const weft__json *part = weft__json_at(v, i);
+    const char *type = "";
+    char at[96];
+    if (what == WEFT__CONTENT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the messages");
+    if (what == WEFT__CONTENT_KIND)
+        return weft__fault_set(fault, 400, where, "'%s' must be a string or an array of parts", where);
+    snprintf(at, sizeof at, "%.64s[%zu]", where, i);
+    if (what == WEFT__CONTENT_NO_TYPE) return weft__fault_set(fault, 400, at, "'%s' must be an object with a 'type'", at);
+    if (what == WEFT__CONTENT_NO_TEXT) return weft__fault_set(fault, 400, at, "'%s.text' must be a string", at);
+    read_word(weft__json_get(part, "type"), &type);
+    return weft__fault_set(fault, 400, at, "'%s.type' '%.40s' is not supported by this server; it must be text", at, type);
 }
 
 /* Content as one string. NULL with the fault filled. */
 static weft__json *flat_content(const char *where, const weft__json *v, weft__fault *fault)
 {
-    weft__text text = {0};
-    weft__json *out = NULL;
-    char at[96];
-    if (!v || weft__json_is_null(v)) return weft__json_new_string("", 0);
-    if (weft__json_kind_of(v) == WEFT__JSON_STRING) return weft__json_copy(v);
-    if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) {
-        weft__fault_set(fault, 400, where, "'%s' must be a string or an array of parts", where);
-        return NULL;
-    }
-    for (size_t i = 0; i < weft__json_size(v); i++) {
-        snprintf(at, sizeof at, "%.64s[%zu]", where, i);
-        if (!add_part(&text, at, weft__json_at(v, i), fault)) goto done;
-    }
-    if (!text.failed) out = weft__json_new_string(text.data ? text.data : "", text.len);
-    if (!out) weft__fault_set(fault, 503, NULL, "no memory for the messages");
-done:
-    weft__text_free(&text);
+    weft__json *out;
+    size_t part = 0;
+    weft__content_fault what = weft__chat_content_flat(v, &out, &part);
+    if (what) refuse_content(where, v, what, part, fault);
     return out;
 }
 
@@ -790,10 +776,13 @@ static int check_embedding(weft__ask *ask, weft__fault *fault)
     return ask->content ? 1 : weft__fault_set(fault, 400, "content", "'content' is missing; it must be %s", PROMPT);
 }
 
-const weft__form weft__form_chat = {"chat", "/v1/chat/completions", 1, chat_fields, check_chat};
-const weft__form weft__form_completions = {"completions", "/v1/completions", 1, completions_fields, check_completions};
+const weft__form weft__form_chat = {"chat",       "/v1/chat/completions", 1, chat_fields, check_chat, "n",
+                                    "max_tokens", "top_logprobs"};
+const weft__form weft__form_completions = {"completions", "/v1/completions", 1,         completions_fields, check_completions,
+                                           "n",           "max_tokens",      "logprobs"};
 const weft__form weft__form_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
-const weft__form weft__form_completion = {"completion", "/completion", 0, completion_fields, check_completion};
+const weft__form weft__form_completion = {"completion",     "/completion", 0,           completion_fields,
+                                          check_completion, "n_cmpl",      "n_predict", "n_probs"};
 const weft__form weft__form_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__form weft__form_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
 const weft__form weft__form_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};

@@ -437,6 +437,40 @@ static int check_length(weft__gen *g, weft__fault *fault)
     return 1;
 }
 
+static int refuse_entries(const weft__gen *g, int64_t n_tokens, int64_t most, weft__fault *fault)
+{
+    const weft__ask *a = &g->ask;
+    const weft__form *f = a->form;
+    char remedy[96] = "";
+    if (most > 0) snprintf(remedy, sizeof remedy, "at most %lld as '%s', or ", (long long)most, f->tokens);
+    return weft__fault_set(fault, 400, a->n > 1 || a->n_top < 1 ? f->n : f->top,
+                           "%lld answers ('%s' times the prompts), %s%lld tokens in all, with %lld likeliest ones beside each "
+                           "('%s'), come to more than the %d that a request may have; give %sa smaller '%s' or '%s'",
+                           (long long)a->n * (long long)g->prompts.n, f->n, a->echo ? "their prompts included, " : "",
+                           (long long)n_tokens, (long long)(a->n_top > 0 ? a->n_top : 0), f->top, WEFT__MAX_ENTRIES, remedy, f->n,
+                           f->top);
+}
+
+/* Entries are kept until the last answer has ended, those of streams too. Answers to a request that sets no limit of tokens end where all
+ * entries are used up; where that would leave them few, it is refused, as one whose own limit is beyond that. */
+static int check_entries(weft__gen *g, weft__fault *fault)
+{
+    weft__ask *a = &g->ask;
+    if (!g->keep_entries) return 1;
+    int64_t all = WEFT__MAX_ENTRIES / (a->n * (1 + (a->n_top > 0 ? a->n_top : 0))); /* tokens, when each prompt had one answer */
+    int64_t echoed = 0, asked = 0, n_prompts = (int64_t)g->prompts.n,
+            limit = a->max_tokens < 0 ? WEFT__FEW_TOKENS : a->max_tokens;
+    for (int64_t i = 0; i < n_prompts; i++) {
+        int64_t room = g->server->n_ctx - g->prompts.items[i].n;
+        asked += limit < room ? limit : room;
+        if (a->echo) echoed += g->prompts.items[i].n;
+    }
+    int64_t most = n_prompts ? (all - echoed) / n_prompts : 0;
+    if (echoed + asked > all) return refuse_entries(g, a->n * (echoed + asked), most, fault);
+    if (a->max_tokens < 0 && most < g->server->n_ctx) a->max_tokens = most;
+    return 1;
+}
+
 static int begin_choice(weft__gen *g, int i, weft__fault *fault)
 {
     weft__choice *c = &g->choices[i];
@@ -461,8 +495,8 @@ static int prepare(weft__gen *g, weft__fault *fault)
         return weft__fault_set(fault, 400, g->ask.n > 1 ? "n" : "prompt",
                                "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
                                (long long)n, g->server->max_requests);
-    if (!check_length(g, fault) || !weft__adapters_take(g->server, &g->ask, &g->has_lease, &g->lease, fault) ||
-        !add_text_biases(g, fault))
+    if (!check_length(g, fault) || !check_entries(g, fault) ||
+        !weft__adapters_take(g->server, &g->ask, &g->has_lease, &g->lease, fault) || !add_text_biases(g, fault))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "text/chat_content.h"
+
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
 
 const char *weft__train_record_name(weft__record_kind kind)
@@ -20,14 +22,11 @@ static int is_string(const weft__json *v)
 /* A picture that is left out would make a question of nothing. */
 static weft_status check_parts(const weft__json *parts, const char *where, size_t i, weft_error *err)
 {
-    for (size_t k = 0; k < weft__json_size(parts); k++) {
-        const weft__json *part = weft__json_at(parts, k);
-        if (!weft__json_is(weft__json_get(part, "type"), "text") || !is_string(weft__json_get(part, "text")))
-            return weft_fail(err, WEFT_UNSUPPORTED,
-                             "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned",
-                             where, i, k);
-    }
-    return WEFT_OK;
+    size_t part = 0;
+    if (!weft__chat_content_check(parts, &part)) return WEFT_OK;
+    return weft_fail(err, WEFT_UNSUPPORTED,
+                     "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned", where, i,
+                     part);
 }
 
 /* As in OpenAI's records: absent, 0 or 1. */
@@ -106,6 +105,68 @@ static weft_status check_answer(const weft__json *v, const char *where, weft_err
     return st;
 }
 
+/* ---- pairs whose prompt stands in both answers ---- */
+
+static int is_list(const weft__json *v)
+{
+    return weft__json_kind_of(v) == WEFT__JSON_ARRAY;
+}
+
+/* TRL's rule: such is a pair without a prompt; and one of conversations whose prompt is a string, which is there for readers. Answers that
+ * begin with the assistant's turn go on from that string. */
+static int shares_prompt(const weft__record *r)
+{
+    if (!r->prompt || weft__json_is_null(r->prompt)) return 1;
+    return is_string(r->prompt) && is_list(r->answer) && is_list(r->rejected) &&
+           !weft__train_is_assistant(weft__json_at(r->answer, 0)) && !weft__train_is_assistant(weft__json_at(r->rejected, 0));
+}
+
+/* What both begin with is the prompt, but for the last message of the shorter one: that is an answer. */
+static size_t count_shared(const weft__json *a, const weft__json *b)
+{
+    size_t n = weft__json_size(a) < weft__json_size(b) ? weft__json_size(a) : weft__json_size(b), i = 0;
+    while (i + 1 < n && weft__json_equal(weft__json_at(a, i), weft__json_at(b, i))) i++;
+    return i;
+}
+
+static weft_status check_first_answer(const weft__json *list, const char *where, size_t i, weft_error *err)
+{
+    if (weft__train_is_assistant(weft__json_at(list, i))) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_FORMAT,
+        "%s[%zu], where \"chosen\" and \"rejected\" part, is not the assistant's: up to an answer they must be the same", where,
+        i);
+}
+
+static weft_status share_prompt(weft__record *r, weft_error *err)
+{
+    if (!is_list(r->answer) || !is_list(r->rejected))
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "the record has no \"prompt\"; give one, or make \"chosen\" and \"rejected\" lists of messages that both "
+            "begin with it");
+    weft_status st = check_messages(r->answer, "chosen", err);
+    if (!st) st = check_messages(r->rejected, "rejected", err);
+    if (st) return st;
+    r->prompt = NULL;
+    r->n_shared = count_shared(r->answer, r->rejected);
+    if (!r->n_shared)
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "\"chosen\" and \"rejected\" have no message in common before their answers; let both begin with the prompt, "
+            "or give it as \"prompt\"");
+    st = check_first_answer(r->answer, "chosen", r->n_shared, err);
+    return st ? st : check_first_answer(r->rejected, "rejected", r->n_shared, err);
+}
+
+static weft_status check_pair(weft__record *r, weft_error *err)
+{
+    if (r->answer && r->rejected && shares_prompt(r)) return share_prompt(r, err);
+    weft_status st = check_prompt(r->prompt, err);
+    if (!st) st = check_answer(r->answer, "chosen", err);
+    return st ? st : check_answer(r->rejected, "rejected", err);
+}
+
 /* ---- which kind ---- */
 
 static weft_status classify(weft__record *r, weft_error *err)
@@ -142,9 +203,7 @@ static weft_status check(weft__record *r, weft_error *err)
     case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
     case WEFT__RECORD_CHAT: return check_chat(r, err);
     case WEFT__RECORD_COMPLETION: st = check_prompt(r->prompt, err); return st ? st : check_answer(r->answer, "completion", err);
-    default:
-        if ((st = check_prompt(r->prompt, err)) || (st = check_answer(r->answer, "chosen", err))) return st;
-        return check_answer(r->rejected, "rejected", err);
+    default: return check_pair(r, err);
     }
 }
 

@@ -1,7 +1,8 @@
 /* record.h: one line of a JSONL file as something to learn from.
  *
  * Known are {"text": ...}, {"messages": [...], "tools": [...]}, {"prompt", "completion"} and {"prompt", "chosen", "rejected"}; a prompt
- * is a string or a list of messages, an answer a string, a message or a list of messages. Other members are ignored (ids, sources).
+ * is a string or a list of messages, an answer a string, a message or a list of messages. Of pairs the prompt may also stand in both answers,
+ * as TRL has it: lists of messages that begin alike. Other members are ignored (ids, sources).
  * Invariant: what is in a record has the shape that its kind says; renderers need not check again. One thread per record. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
@@ -20,6 +21,8 @@ typedef struct weft__record {
     weft__record_kind kind;
     weft__json *root;
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
+    size_t
+        n_shared; /* of a pair whose prompt is NULL: messages at the beginning of `answer`, and of `rejected`, that are the prompt */
 } weft__record;
 
 /* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "text/chat_content.h"
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
 
@@ -217,26 +218,15 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-/* The message as a template sees it when the model answers (src/server): its content is one string, a line for each part, and empty beside
- * calls of tools, where templates would write None; a developer is the system. NULL without memory. */
+/* The message as a template sees it when the model answers (src/server): its content is one string (text/chat_content.h), and a developer is
+ * the system. NULL without memory. */
 static weft__json *as_served(const weft__json *m)
 {
-    const weft__json *content = weft__json_get(m, "content");
-    weft__json *out = weft__json_copy(m);
-    weft__text text = {0};
-    const char *s;
-    size_t n;
-    int ok = out != NULL;
-    for (size_t i = 0; ok && i < weft__json_size(content); i++) {
-        if (text.len) weft__text_putc(&text, '\n');
-        if (weft__json_string(weft__json_get(weft__json_at(content, i), "text"), &s, &n)) weft__text_put(&text, s, n);
-    }
-    ok = ok && !text.failed;
-    if (ok && weft__json_kind_of(content) != WEFT__JSON_STRING)
-        ok = weft__json_set(out, "content", weft__json_new_string(text.data ? text.data : "", text.len));
+    weft__json *content, *out = weft__json_copy(m);
+    int ok =
+        out && !weft__chat_content_flat(weft__json_get(m, "content"), &content, NULL) && weft__json_set(out, "content", content);
     if (ok && weft__json_is(weft__json_get(m, "role"), "developer"))
         ok = weft__json_set(out, "role", weft__json_new_string("system", 6));
-    weft__text_free(&text);
     if (!ok) weft__json_free(&out);
     return out;
 }
@@ -257,6 +247,14 @@ static weft_status take_message(turns *t, const weft__json *m, int learn, weft_e
     return st ? st : go_on(t, 0, turn, err);
 }
 
+/* Messages [from, to) of a list. */
+static weft_status take_messages(turns *t, const weft__json *list, size_t from, size_t to, int learn, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = from; !st && !is_full(t) && i < to; i++) st = take_message(t, weft__json_at(list, i), learn, err);
+    return st;
+}
+
 /* A string is a turn of `who`; a list, its messages. */
 static weft_status take(turns *t, const weft__json *v, const char *who, int learn, weft_error *err)
 {
@@ -271,8 +269,7 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
     } else if (weft__json_kind_of(v) == WEFT__JSON_OBJECT) {
         st = take_message(t, v, learn, err);
     } else {
-        for (size_t i = 0; !st && !is_full(t) && i < weft__json_size(v); i++)
-            st = take_message(t, weft__json_at(v, i), learn, err);
+        st = take_messages(t, v, 0, weft__json_size(v), learn, err);
     }
     return st;
 }
@@ -284,7 +281,10 @@ static weft_status render_turns(const weft__renderer *r, const weft__record *rec
     t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
     weft_status st = t.shown ? WEFT_OK : no_memory(err);
     if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
-    else {
+    else if (record->n_shared) {
+        if (!st) st = take_messages(&t, answer, 0, record->n_shared, 0, err);
+        if (!st) st = take_messages(&t, answer, record->n_shared, weft__json_size(answer), 1, err);
+    } else {
         if (!st) st = take(&t, record->prompt, "user", 0, err);
         if (!st) st = take(&t, answer, "assistant", 1, err);
     }

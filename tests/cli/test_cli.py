@@ -64,6 +64,31 @@ class Usage(unittest.TestCase):
             self.assertEqual(p.returncode, 1)
             self.assertIn(b"/nonexistent.gguf", p.stderr)
 
+    def test_scales_that_are_none_are_named(self):
+        """What stands behind the last colon; a colon may be a path's, too."""
+        with tempfile.TemporaryDirectory() as d:
+            there, colon = os.path.join(d, "there.gguf"), os.path.join(d, "a:nan")
+            for path in (there, colon):
+                open(path, "w").close()
+            for command in (("run", "no-model.gguf", "x"), ("chat", "no-model.gguf"), ("serve", "no-model.gguf"), ("compare", "no-model.gguf", "x")):
+                for path, scales in (("x", ("1e39", "-1e39", "nan", "inf", "-inf", "")), (there, ("1e39", "nan", "", "half", "0.5x", "1:"))):
+                    for scale in scales:
+                        p = weft(*command, "--adapter", f"p={path}:{scale}")
+                        self.assertEqual(p.returncode, 2, (command, path, scale, p.stderr))
+                        self.assertIn(f"--adapter p={path}:{scale}: the scale '{scale.rsplit(':')[-1]}' is no finite number that a float holds".encode(), p.stderr)
+                for path in (colon, there + ":0.5", "x:-2e3", "no:such"):  # further than to the model it does not come
+                    p = weft(*command, "--adapter", f"p={path}")
+                    self.assertEqual(p.returncode, 1, (command, path, p.stderr))
+                    self.assertIn(b"no-model.gguf", p.stderr)
+
+    def test_no_adapter_is_compared_as_the_base(self):
+        """Two answers would have one name."""
+        p = weft("compare", "no-model.gguf", "x", "--adapter", "a=x", "--adapter", "base=y")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn(b"--adapter base=y: 'base' names the answer without an adapter; give it another name", p.stderr)
+        p = weft("run", "no-model.gguf", "x", "--adapter", "base=y")  # where nothing else has that name it is one like any other
+        self.assertEqual((p.returncode, p.stderr.count(b"no-model.gguf")), (1, 1))
+
     def test_info_shows_the_plan(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "m.gguf")

@@ -50,7 +50,7 @@ struct weft_engine {
     pthread_mutex_t lock, loading;
     pthread_cond_t wake, idle;
     struct request *requests;
-    int n_requests, n_running, stop, draining, max_queue;
+    int n_requests, n_running, stop, draining, max_queue, n_ctx;
     uint64_t last_id;
     weft_engine_stats stats;
     char saved[MAX_SAVED][132];
@@ -148,7 +148,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (params->n_tokens < 1) abort(); /* the server checks */
     for (int32_t i = 0; i < params->n_tokens; i++)
         if (params->tokens[i] < 0 || params->tokens[i] >= FAKE_VOCAB) abort();
-    if (params->n_tokens + (params->max_tokens > 0) > FAKE_CTX || params->max_tokens > FAKE_CTX - params->n_tokens) abort();
+    if (params->n_tokens + (params->max_tokens > 0) > e->n_ctx || params->max_tokens > e->n_ctx - params->n_tokens) abort();
     if (!params->cut_to_fit) abort(); /* pages are no reason to refuse what the context is none for */
     if (r) r->tokens = weft__alloc_array((size_t)params->n_tokens, sizeof *r->tokens);
     if (!r || !r->tokens) { /* --fail-every may refuse these, too */
@@ -165,7 +165,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     if (params->deadline_ms) r->deadline_ns = r->submitted_ns + params->deadline_ms * 1000000;
     read_script(e, r);
     r->p.lease = NULL;
-    r->limit = params->max_tokens < 0 ? FAKE_CTX - params->n_tokens : params->max_tokens;
+    r->limit = params->max_tokens < 0 ? e->n_ctx - params->n_tokens : params->max_tokens;
     pthread_mutex_lock(&e->lock);
     weft_status st = refuse(e, r, retry_after_s, err);
     if (!st) {
@@ -340,6 +340,7 @@ weft_status weft_engine_new(weft_model *model, const weft_engine_params *params,
     *out = e;
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
     e->max_queue = params->max_queue ? params->max_queue : MAX_QUEUE;
+    e->n_ctx = params->n_ctx ? params->n_ctx : FAKE_CTX;
     e->model = model;
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->loading, NULL);
@@ -396,7 +397,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     *out = e->stats;
     out->size = sizeof *out;
     out->n_slots = N_SLOTS;
-    out->n_ctx = FAKE_CTX;
+    out->n_ctx = e->n_ctx;
     out->max_requests = e->max_queue + N_SLOTS;
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;

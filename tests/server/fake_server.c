@@ -39,19 +39,26 @@ static int refuse_some(void *arg, size_t n_bytes)
     return !atomic_load(&serving) || (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
 }
 
-static int32_t fail_every, max_queue;
+static int32_t fail_every, max_queue, n_ctx;
 
 static int set_number(weft_server_params *p, const char *name, const char *value)
 {
     const struct {
         const char *name;
         int32_t *to;
-    } all[] = {{"port", &p->port},          {"threads", &p->n_threads},
-               {"workers", &p->n_workers},  {"connections", &p->max_connections},
-               {"per-ip", &p->max_per_ip},  {"headers", &p->max_headers},
-               {"idle", &p->idle_s},        {"slow", &p->slow_s},
-               {"ping", &p->ping_s},        {"drain", &p->drain_s},
-               {"fail-every", &fail_every}, {"queue", &max_queue}};
+    } all[] = {{"port", &p->port},
+               {"threads", &p->n_threads},
+               {"workers", &p->n_workers},
+               {"connections", &p->max_connections},
+               {"per-ip", &p->max_per_ip},
+               {"headers", &p->max_headers},
+               {"idle", &p->idle_s},
+               {"slow", &p->slow_s},
+               {"ping", &p->ping_s},
+               {"drain", &p->drain_s},
+               {"fail-every", &fail_every},
+               {"queue", &max_queue},
+               {"ctx", &n_ctx}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(name, all[i].name)) return *all[i].to = atoi(value), 1;
     return 0;
@@ -129,6 +136,7 @@ int main(int argc, char **argv)
     weft_engine_params ep;
     weft_engine_params_default(&ep);
     ep.max_queue = max_queue;
+    ep.n_ctx = n_ctx;
     if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every); /* before there are threads */
     weft_model *model = fake_model_new();
     weft_status st = weft_engine_new(model, &ep, &engine, &err);

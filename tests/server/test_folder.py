@@ -123,6 +123,23 @@ class Folder(unittest.TestCase):
         self.assertEqual(p.returncode, 1)
         self.assertIn(f"adapter {self.inside}/huge-b.gguf: blk.0.attn_q.weight: A up to 1, B up to 1e+30", p.stderr)
 
+    def test_values_that_are_no_numbers_are_told_by_the_first_request(self):
+        """Nothing of the folder is read before: the request that asks for it learns which adapter and which tensor, the log also which file."""
+        for name, halves, _, _ in (bad := (("nan-a", (float("nan"), 1), "a", "NaN"), ("inf-b", (1, float("-inf")), "b", "infinity"))):
+            write_adapter(os.path.join(self.inside, name + ".gguf"), *halves)
+        write_adapter(os.path.join(self.inside, "good.gguf"), 1, 1)
+        server = real.serve("--adapter-dir", self.inside)
+        ids = {x["name"]: x["id"] for x in server.get("/lora-adapters").json}
+        for name, _, half, what in bad:
+            for body in ({"model": name}, {"model": name}, {"lora": [{"id": ids["good"], "scale": 1}, {"id": ids[name], "scale": 1}]}):
+                said = server.post(TEXT, {"prompt": "x", "max_tokens": 1, **body})
+                self.assertEqual(said.status, 400, said.body)
+                self.assertRegex(said.json["error"]["message"], f"^adapter {name}: tensor blk.0.attn_q.weight.lora_{half} holds {what} at element 0")
+        self.assertEqual(server.post(TEXT, {"prompt": "x", "max_tokens": 1, "model": "good"}).status, 200)
+        err = real.checked_stop(server)
+        for name, *_ in bad:
+            self.assertIn(f"adapter {os.path.join(self.inside, name)}.gguf: tensor", err)
+
     def test_an_adapter_that_leaves_no_numbers_is_named(self):
         """Each change is one that can be computed with, all together are not: that is found while the request runs."""
         wide = 3 * real.WIDTH

@@ -47,6 +47,35 @@ class Refusals(Case):
         self.assertEqual((e["type"], e["n_prompt_tokens"], e["n_ctx"]), ("exceed_context_size_error", 3001, 2048))
         self.assertEqual(self.server.post(TEXT, {"prompt": "z" * 3000}).json["error"]["code"], "context_length_exceeded")
 
+    def test_more_log_probabilities_than_a_request_may_have(self):
+        """Answers keep them until the last one has ended: 128 of 2,000 tokens, with 20 likeliest beside each, would have 240 MB of JSON."""
+        chat, text = {"messages": user("[say x]"), "logprobs": True, "top_logprobs": 20}, {"prompt": "[say x]", "logprobs": 5}
+        server = self.own("--ctx", 60000)
+        for path, body, field, words in (
+                (CHAT, {**chat, "n": 128, "max_tokens": 2000}, "n", "128 answers ('n' times the prompts), 256000 tokens in all, with 20 likeliest ones beside each ('top_logprobs'), come to more than the 1048576 that a request may have; give at most 390 as 'max_tokens', or a smaller 'n' or 'top_logprobs'"),
+                (CHAT, {**chat, "n": 128, "max_completion_tokens": 391, "stream": True}, "n", "at most 390 as 'max_tokens'"),
+                (CHAT, {**chat, "n": 13}, "n", "at most 3840 as"),  # fewer than a request may have that sets no limit
+                (CHAT, {**chat, "max_tokens": 49933}, "top_logprobs", "at most 49932 as"),
+                (TEXT, {**text, "n": 128, "max_tokens": 2000}, "n", "with 5 likeliest ones beside each ('logprobs')"),
+                (TEXT, {**text, "prompt": ["[say x]"] * 128, "max_tokens": 2000}, "logprobs", "128 answers"),
+                (TEXT, {**text, "prompt": "[say x]" + "z" * 50000, "n": 4, "echo": True}, "n", "their prompts included, 200096 tokens in all, with 5 likeliest ones beside each ('logprobs'), come to more than the 1048576 that a request may have; give a smaller 'n'"),
+                (LLAMA, {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 2000, "n_probs": 20}, None, "at most 390 as 'n_predict', or a smaller 'n_cmpl' or 'n_probs'"),
+                (LLAMA, {"prompt": "[say x]", "n_cmpl": 128, "n_predict": 9000, "return_tokens": True}, None, "at most 8192 as 'n_predict'")):
+            with self.subTest(path=path, body=repr(body)[:200]):
+                answer = server.post(path, body)
+                self.assertEqual(answer.status, 400, answer.body[:300])
+                self.assertIn(words, self.check_shape(path, answer, field))
+        for path, body in ((CHAT, {**chat, "n": 8, "max_tokens": 4096}), (CHAT, {**chat, "n": 12}), (CHAT, {**chat, "n": 128, "max_tokens": 390}), (CHAT, {**chat, "max_tokens": 49932}), (CHAT, {"messages": user("[say x]"), "n": 128}),
+                           (TEXT, {**text, "n": 128}), (TEXT, {**text, "prompt": ["[say x]"] * 128}), (TEXT, {**text, "prompt": "[say x]" + "z" * 50000, "n": 3, "echo": True})):
+            self.assertEqual(server.post(path, body).status, 200, repr(body)[:200])
+        # What sets no limit ends where all are used up, if the context does not end before.
+        for body, limit in (({}, -1), ({"n_probs": 20}, 49932), ({"n_probs": 20, "n_predict": 100000}, None), ({"n_probs": 10}, -1), ({"n_probs": 1, "n_cmpl": 10}, 52428)):
+            answer = server.post(LLAMA, {"prompt": "[say x]", **body})
+            self.assertEqual(answer.status, 400 if limit is None else 200, answer.body[:300])
+            if limit is not None:
+                first = answer.json[0] if body.get("n_cmpl") else answer.json
+                self.assertEqual(first["generation_settings"]["n_predict"], limit, body)
+
     def test_more_answers_than_the_server_holds(self):
         """What can never be held, however often it is tried, is no 429; what fits when nothing else runs is taken."""
         server = self.own("--queue", 2)

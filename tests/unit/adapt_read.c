@@ -292,6 +292,31 @@ static void scales_follow_the_patterns(void **state)
 }
 
 /* model.layers.0.self_attn.q_proj, as PEFT selects it. */
+/* What is refused because it is a pickle says how to make of it what is read. */
+static void pickled_weights_are_refused_with_the_remedy(void **state)
+{
+    (void)state;
+    char weights[128], pickle[128];
+    weft__adapt *a = NULL;
+    weft_error err = {0};
+    assert_true(made_peft(peft, CONFIG "}", PEFT_Q, 2));
+    snprintf(weights, sizeof weights, "%s/adapter_model.safetensors", peft);
+    snprintf(pickle, sizeof pickle, "%s/adapter_model.bin", peft);
+    FILE *f = fopen(pickle, "w");
+    assert_true(f && fputs("PK", f) > 0 && !fclose(f));
+    assert_int_equal(weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err),
+                     WEFT_OK); /* beside what is read it does not matter */
+    weft__adapt_close(&a);
+    assert_int_equal(unlink(weights), 0);
+    assert_int_equal(weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err), WEFT_UNSUPPORTED);
+    if (!strstr(err.message, peft) || !strstr(err.message, "adapter_model.bin, a Python pickle") ||
+        !strstr(err.message, "safe_serialization=True"))
+        fail_msg("%s", err.message);
+    assert_int_equal(unlink(pickle), 0);
+    assert_int_equal(weft__adapt_open(peft, &made_names, UINT64_MAX, &a, &err), WEFT_NOT_FOUND);
+    if (!strstr(err.message, "adapter_model.safetensors")) fail_msg("%s", err.message);
+}
+
 static void modules_are_selected_as_by_peft(void **state)
 {
     static const char *const taken[] = {
@@ -843,6 +868,7 @@ int main(void)
         cmocka_unit_test(marks_are_of_the_weights),
         cmocka_unit_test(rows_of_heads_are_paired),
         cmocka_unit_test(scales_follow_the_patterns),
+        cmocka_unit_test(pickled_weights_are_refused_with_the_remedy),
         cmocka_unit_test(modules_are_selected_as_by_peft),
         cmocka_unit_test(experts_come_together),
         cmocka_unit_test(room_is_counted_before_it_is_taken),

@@ -191,6 +191,35 @@ static void styles_are_written(void **state)
     weft__json_free(&copy);
 }
 
+static void values_are_compared(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int equal;
+    } cases[] = {
+        {"{\"a\": [1, null], \"b\": \"x\"}", "{\"b\": \"x\", \"a\": [1, null]}", 1},
+        {"{\"a\": 1}", "{\"a\": 1, \"b\": 1}", 0},
+        {"{\"a\": 1}", "{\"b\": 1}", 0},
+        {"[1, 2]", "[2, 1]", 0},
+        {"1", "1.0", 0},
+        {"\"a\\u0000b\"", "\"a\\u0000c\"", 0},
+        {"null", "null", 1},
+        {"null", "false", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__json *a = NULL, *b = NULL;
+        assert_int_equal(weft__json_parse(cases[i].a, strlen(cases[i].a), &a, NULL), WEFT_OK);
+        assert_int_equal(weft__json_parse(cases[i].b, strlen(cases[i].b), &b, NULL), WEFT_OK);
+        assert_int_equal(weft__json_equal(a, b), cases[i].equal);
+        assert_int_equal(weft__json_equal(b, a), cases[i].equal);
+        assert_false(weft__json_equal(a, NULL));
+        weft__json_free(&a);
+        weft__json_free(&b);
+    }
+    assert_false(weft__json_equal(NULL, NULL));
+}
+
 static void doubles_read_back_the_same(void **state)
 {
     (void)state;
@@ -278,6 +307,7 @@ int main(void)
         cmocka_unit_test(doubles_read_back_the_same),
         cmocka_unit_test(builders_refuse_what_json_lacks),
         cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(values_are_compared),
     };
     return cmocka_run_group_tests_name("base_json", tests, NULL, NULL);
 }

@@ -109,6 +109,30 @@ static void known_malformed_strings_are_refused(void **state)
     assert_true(weft__utf8_valid("a\0\xF4\x8F\xBF\xBF", 6));
 }
 
+static void the_last_part_of_a_path(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *last;
+    } cases[] = {{"a.gguf", "a.gguf"},
+                 {"models/a.gguf", "a.gguf"},
+                 {"/a", "a"},
+                 {"models/small/", "small"},
+                 {"small//", "small"},
+                 {"//a//b///", "b"},
+                 {"..", ".."},
+                 {"./", "."},
+                 {"/", ""},
+                 {"///", ""},
+                 {"", ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t n;
+        const char *last = weft__path_last(cases[i].path, &n);
+        if (n != strlen(cases[i].last) || memcmp(last, cases[i].last, n) != 0)
+            fail_msg("%s: '%.*s'", cases[i].path, (int)n, last);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -117,6 +141,7 @@ int main(void)
         cmocka_unit_test(every_code_point_round_trips),
         cmocka_unit_test(nothing_else_decodes),
         cmocka_unit_test(known_malformed_strings_are_refused),
+        cmocka_unit_test(the_last_part_of_a_path),
     };
     return cmocka_run_group_tests_name("base_text", tests, NULL, NULL);
 }

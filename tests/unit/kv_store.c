@@ -373,6 +373,62 @@ static void only_its_own_files_are_touched(void **state)
     assert_int_equal(weft__store_open("/nonexistent/a", PLENTY, &layout, &second, &err), WEFT_IO);
 }
 
+/* Moves a file aside, within the folder and under a name that is none of the store's, and leaves a link to it. */
+static void make_link(const char *path, const char *aside)
+{
+    assert_int_equal(rename(path, aside), 0);
+    assert_int_equal(symlink(aside, path), 0);
+}
+
+/* Whoever may write into the folder could lead the store elsewhere: into files of his own, or onto files of others. Not even links to what the
+ * store wrote itself are followed, when it looks through its folder or later; what they lead to stays. */
+static void links_are_never_followed(void **state)
+{
+    scene *e = *state;
+    char slot[512], prefix[512], kept[2][512], lock[512];
+    struct stat st;
+    weft__snapshot *s;
+    for (int is_open = 0; is_open < 2; is_open++) { /* a store that is opened then, and one that is open */
+        assert_int_equal(save(e, e->t, 40, "a"), WEFT_OK);
+        assert_int_equal(save(e, e->t + 7, 40, NULL), WEFT_OK);
+        snprintf(slot, sizeof slot, "%s/s-a.kv", folder);
+        assert_int_equal(files('p', prefix), 1);
+        for (int i = 0; i < 2; i++) snprintf(kept[i], sizeof kept[i], "%s/kept-%d", folder, 2 * is_open + i);
+        if (!is_open) weft__store_close(&e->store, 0);
+        make_link(slot, kept[0]);
+        make_link(prefix, kept[1]);
+        if (!is_open) e->store = open_store(&e->w, PLENTY);
+        assert_int_equal(fetch(e->store, NULL, 0, "a", &s), is_open ? WEFT_FORMAT : WEFT_NOT_FOUND);
+        assert_null(s);
+        assert_int_equal(reuse(e, e->t + 7, 40), 0);
+        assert_int_equal(stats(e->store).n_damaged, 2);
+        assert_int_equal(stats(e->store).n_slots + stats(e->store).n_prefixes, 0);
+        assert_true(lstat(slot, &st) && lstat(prefix, &st)); /* the links are gone */
+        for (int i = 0; i < 2; i++) assert_true(!lstat(kept[i], &st) && S_ISREG(st.st_mode));
+        scene_reopen(e, PLENTY);
+    }
+    /* A link is replaced, not written through. */
+    assert_int_equal(symlink(kept[0], slot), 0);
+    uint64_t size = (uint64_t)(lstat(kept[0], &st) ? 0 : st.st_size);
+    assert_int_equal(save(e, e->t, 80, "a"), WEFT_OK);
+    assert_true(!lstat(slot, &st) && S_ISREG(st.st_mode) && (uint64_t)st.st_size > size);
+    assert_true(!lstat(kept[0], &st) && (uint64_t)st.st_size == size);
+    /* Nor is the lock made elsewhere. */
+    weft__store_close(&e->store, 0);
+    weft__store *second;
+    weft_error err = {0};
+    weft__kv_layout layout = layout_of(&e->w);
+    snprintf(lock, sizeof lock, "%s/lock", folder);
+    snprintf(kept[0], sizeof kept[0], "%s/elsewhere", folder);
+    assert_int_equal(unlink(lock), 0);
+    assert_int_equal(symlink(kept[0], lock), 0);
+    assert_int_equal(weft__store_open(folder, PLENTY, &layout, &second, &err), WEFT_IO);
+    assert_non_null(strstr(err.message, "its lock cannot be made"));
+    assert_int_equal(lstat(kept[0], &st), -1);
+    assert_int_equal(unlink(lock), 0);
+    e->store = open_store(&e->w, PLENTY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +445,7 @@ int main(void)
         IN_A_STORE(slots_of_other_models_are_kept_for_them),
         IN_A_STORE(damage_behind_its_back_is_found),
         IN_A_STORE(only_its_own_files_are_touched),
+        IN_A_STORE(links_are_never_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

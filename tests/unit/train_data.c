@@ -361,6 +361,51 @@ static void pairs_come_together(void **state)
     close_world(&w);
 }
 
+/* What a data set of this one pair comes to. */
+static uint64_t hash_of_pair(const char *line)
+{
+    world w;
+    weft__data_counts c;
+    open_world(&w, template, (weft__data_options){.n_ctx = 200, .max_rows = 400, .pairs = 1});
+    add(&w, WEFT__DATA_JSONL, line);
+    weft__dataset_counts(w.d, &c);
+    assert_int_equal(c.n_segments, 2);
+    uint64_t hash = weft__dataset_hash(w.d);
+    close_world(&w);
+    return hash;
+}
+
+#define SAYS(role, content) "{\"role\": \"" role "\", \"content\": \"" content "\"}"
+#define SAYS_TURNED(role, content) "{\"content\": \"" content "\", \"role\": \"" role "\"}"
+
+/* TRL's data have no prompt, or its first question as a string beside it: it is what both conversations begin with. */
+static void pairs_may_share_their_prompt(void **state)
+{
+    (void)state;
+#define TOLD SAYS("system", "s") ", " SAYS("user", "who") ", " SAYS("assistant", "the owl") ", " SAYS("user", "why")
+#define TURNED                                                                                                                   \
+    SAYS_TURNED("system", "s") ", " SAYS("user", "who") ", " SAYS_TURNED("assistant", "the owl") ", " SAYS("user", "why")
+    const uint64_t fox = hash_of_pair(
+        "{\"prompt\": [" TOLD "], \"chosen\": [" SAYS("assistant", "fox") "], \"rejected\": [" SAYS("assistant", "mill") "]}");
+    static const char *const prompts[] = {"", "\"prompt\": null, ", "\"prompt\": \"who\", "};
+    for (size_t i = 0; i < 3; i++) {
+        char line[900];
+        snprintf(line, sizeof line,
+                 "{%s\"chosen\": [" TOLD ", " SAYS("assistant", "fox") "], \"rejected\": [" TURNED
+                                                                       ", " SAYS("assistant", "mill") "]}",
+                 prompts[i]);
+        assert_true(hash_of_pair(line) == fox);
+    }
+    /* One that ends where the other goes on: its last message is an answer, and not the prompt's. */
+    assert_true(hash_of_pair("{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS(
+                    "user", "a") ", " SAYS("assistant", "b") ", " SAYS("user", "c") ", " SAYS("assistant", "d") "]}") ==
+                hash_of_pair("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": [" SAYS("assistant", "b") ", " SAYS(
+                    "user", "c") ", " SAYS("assistant", "d") "]}"));
+    /* A prompt that is a string is one where the answers are no conversations from their beginning. */
+    assert_true(hash_of_pair("{\"prompt\": \"a\", \"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS(
+                    "assistant", "c") "]}") == hash_of_pair("{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}"));
+}
+
 /* Answers that are the same, or are cut to the same, have no margin for ever: they are left out, and counted. */
 static void pairs_without_a_difference_are_left_out(void **state)
 {
@@ -628,6 +673,34 @@ static void malformed_records_are_named(void **state)
     const weft__data_options pairs = pairs_of_16;
     const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}", *two = "{\"text\": \"a\"}";
     refuse(template, pairs, WEFT__DATA_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
+    static const struct {
+        const char *line, *words;
+    } shared[] = {
+        {"{\"chosen\": \"b\", \"rejected\": \"c\"}", "the record has no \"prompt\"; give one, or make \"chosen\" and"},
+        {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": \"c\"}",
+         "the record has no \"prompt\""},
+        {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("user", "c") ", " SAYS(
+             "assistant", "b") "]}",
+         "have no message in common before their answers; let both begin with the prompt, or give it as \"prompt\""},
+        {"{\"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS("assistant", "b") "]}", "have no message in common"},
+        {"{\"prompt\": \"a\", \"chosen\": [" SAYS("user", "a") "], \"rejected\": [" SAYS("user", "b") "]}",
+         "have no message in common"},
+        {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("user", "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS(
+             "assistant", "b") "]}",
+         "chosen[1], where \"chosen\" and \"rejected\" part, is not the assistant's"},
+        {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("assistant",
+                                                        "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS("user", "b") "]}",
+         "rejected[1], where"},
+        {"{\"chosen\": [" SAYS("user", "a") ", {\"role\": 1}], \"rejected\": [" SAYS("user", "a") "]}",
+         "chosen[1] has no \"role\""},
+        {"{\"chosen\": [" SAYS("critic", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("critic", "a") ", " SAYS(
+             "assistant", "c") "]}",
+         "chosen[0].role is 'critic'"},
+    };
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        refuse(template, pairs, WEFT__DATA_JSONL, shared[i].line, strlen(shared[i].line), WEFT_FORMAT, "f:1: ");
+        refuse(template, pairs, WEFT__DATA_JSONL, shared[i].line, strlen(shared[i].line), WEFT_FORMAT, shared[i].words);
+    }
     refuse(template, pairs, WEFT__DATA_JSONL, two, strlen(two), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
     refuse(template, pairs, WEFT__DATA_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
     refuse(NULL, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
@@ -732,6 +805,7 @@ int main(void)
         cmocka_unit_test(with_learn_all_prompts_are_learned_too),
         cmocka_unit_test(answers_to_prompts_are_learned),
         cmocka_unit_test(pairs_come_together),
+        cmocka_unit_test(pairs_may_share_their_prompt),
         cmocka_unit_test(pairs_without_a_difference_are_left_out),
         cmocka_unit_test(every_epoch_has_each_text_once_in_another_order),
         cmocka_unit_test(any_position_resumes_exactly),
