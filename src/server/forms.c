@@ -776,13 +776,30 @@ static int check_embedding(weft__ask *ask, weft__fault *fault)
     return ask->content ? 1 : weft__fault_set(fault, 400, "content", "'content' is missing; it must be %s", PROMPT);
 }
 
-const weft__form weft__form_chat = {"chat",       "/v1/chat/completions", 1, chat_fields, check_chat, "n",
-                                    "max_tokens", "top_logprobs"};
-const weft__form weft__form_completions = {"completions", "/v1/completions", 1,         completions_fields, check_completions,
-                                           "n",           "max_tokens",      "logprobs"};
+const weft__form weft__form_chat = {.name = "chat",
+                                    .path = "/v1/chat/completions",
+                                    .strict = 1,
+                                    .fields = chat_fields,
+                                    .check = check_chat,
+                                    .n = "n",
+                                    .tokens = "max_tokens",
+                                    .top = "top_logprobs"};
+const weft__form weft__form_completions = {.name = "completions",
+                                           .path = "/v1/completions",
+                                           .strict = 1,
+                                           .fields = completions_fields,
+                                           .check = check_completions,
+                                           .n = "n",
+                                           .tokens = "max_tokens",
+                                           .top = "logprobs"};
 const weft__form weft__form_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
-const weft__form weft__form_completion = {"completion",     "/completion", 0,           completion_fields,
-                                          check_completion, "n_cmpl",      "n_predict", "n_probs"};
+const weft__form weft__form_completion = {.name = "completion",
+                                          .path = "/completion",
+                                          .fields = completion_fields,
+                                          .check = check_completion,
+                                          .n = "n_cmpl",
+                                          .tokens = "n_predict",
+                                          .top = "n_probs"};
 const weft__form weft__form_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
 const weft__form weft__form_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
 const weft__form weft__form_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};

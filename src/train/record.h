@@ -21,8 +21,7 @@ typedef struct weft__record {
     weft__record_kind kind;
     weft__json *root;
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
-    size_t
-        n_shared; /* of a pair whose prompt is NULL: messages at the beginning of `answer`, and of `rejected`, that are the prompt */
+    size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
 } weft__record;
 
 /* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On
