@@ -273,12 +273,12 @@ typedef struct mm_asks {
     int lines;
 } mm_asks;
 
-/* Those of group g of half h: the 16 groups of a step have an even share each. Asked for at once, they fill the places where a core keeps what
- * it waits for, and what is multiplied next waits behind them. (Of a step's time on a Zen 5, memory at 50 and at 80 GB/s: Q4_0, 2 rows 98
- * and 96 %, 4 rows 93 and 97, 6 rows 89; 4 rows of Q8_0 93 and 88; Q6_K, 1 row 90 and 89.) */
-MM_INLINE void mm_ask(mm_asks asks, int h, int g)
+/* The i-th sixteenth of them. Asked for at once, they fill the places where a core keeps what it waits for, and what is multiplied next waits
+ * behind them. (Of a step's time on a Zen 5, memory at 50 and at 80 GB/s: Q4_0, 2 rows 98 and 96 %, 4 rows 93 and 97, 6 rows 89; 4 rows of
+ * Q8_0 93 and 88; Q6_K, 1 row 90 and 89.) */
+MM_INLINE void mm_ask(mm_asks asks, int i)
 {
-    const int i = 8 * h + g, first = (i * asks.lines + 15) / 16;
+    const int first = (i * asks.lines + 15) / 16;
     if (!asks.at) return;
     mm_fence();
     UNROLL for (int l = first; l < first + 2; l++) /* a step has at most 17 */
@@ -287,46 +287,64 @@ MM_INLINE void mm_ask(mm_asks asks, int h, int g)
     }
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds 32 products to their acc (mm_small_scales: the span's part). Four rows side
- * by side hide the latency of the multipliers. */
-MM_INLINE void mm_half_rows(int f, int h, int n_rows, int t0, int n, const vi *w, const mm_scales *sc, mm_asks asks,
-                            const uint8_t *a, vf *acc)
+/* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency; at
+ * most four rows have registers for that. (Of a step's time on a Zen 5, memory at 46 and 77 GB/s: Q4_K, 1 row 96 and 98 %, 4 rows 98; Q4_0,
+ * 1 row 99 and 99, 2 rows 98, 4 rows 99 and 98. Of Q8_0, whose halves lie apart, 104 to 127.) */
+MM_INLINE int mm_takes_both(int f, int n)
+{
+    return MM_DOT32 && mm_parts(f) == 1 && mm_step_regs(f) < 16 && n <= 4;
+}
+
+/* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's part), or those of its
+ * `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they are made of the step at c as they are wanted.
+ * Four rows side by side hide the latency of the multipliers. */
+MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const vi *w,
+                            const mm_scales *sc, mm_asks asks, const uint8_t *a, vf *acc)
 {
     const int parts = mm_parts(f);
-    vi sum[4][2];
-    UNROLL for (int t = 0; t < n; t++)
+    vi sum[4][2]; /* of parts, or of halves */
+    UNROLL for (int i = 0; i < halves; i++)
     {
-        UNROLL for (int p = 0; p < parts; p++)
+        UNROLL for (int t = 0; t < n; t++)
         {
-            const uint8_t *bias = mm_bias_of(f, a, h, n_rows, t0 + t, p);
-            sum[t][p] = bias ? vi_word(bias) : (vi){0};
+            UNROLL for (int p = 0; p < parts; p++)
+            {
+                const uint8_t *bias = mm_bias_of(f, a, h + i, n_rows, t0 + t, p);
+                sum[t][i + p] = bias ? vi_word(bias) : (vi){0};
+            }
         }
     }
     UNROLL for (int g = 0; g < 8; g++)
     {
-        const int p = parts == 2 ? g / 4 : 0;
-        mm_ask(asks, h, g);
-        const int fresh = g == (p ? 4 : 0) && !mm_bias_of(f, a, h, n_rows, 0, 0);
-        UNROLL for (int t = 0; t < n; t++)
+        UNROLL for (int i = 0; i < halves; i++)
         {
-            sum[t][p] = mm_dot(f, sum[t][p], fresh, w[g], a + 64 * (t0 + t) + 32 * h + 4 * g);
+            const int p = parts == 2 ? g / 4 : 0, fresh = g == (p ? 4 : 0) && !mm_bias_of(f, a, h + i, n_rows, 0, 0);
+            mm_ask(asks, halves * (8 * h + g) + i);
+            const vi code = w ? w[g] : mm_code(f, c, h + i, g);
+            UNROLL for (int t = 0; t < n; t++)
+            {
+                sum[t][i + p] = mm_dot(f, sum[t][i + p], fresh, code, a + 64 * (t0 + t) + 32 * (h + i) + 4 * g);
+            }
         }
     }
-    UNROLL for (int t = 0; t < n; t++)
+    UNROLL for (int i = 0; i < halves; i++, sc++)
     {
-        const int r = t0 + t;
-        vf scale = vf_word(a + mm_scale_at(n_rows) + 4 * (2 * r + h));
-        vi first = mm_dot_end(f, sum[t][0]);
-        if (mm_by_16(f)) {
-            vf x = vf_mul(vf_from_int(first), sc->d[0]);
-            x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1])), sc->d[1], x);
-            acc[t] = vf_fma(x, scale, acc[t]);
-        } else {
-            if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
-            acc[t] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[t]);
-        }
-        if (mm_min_with_products(f)) {
-            acc[t] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h, n_rows, r, 0)), acc[t]);
+        UNROLL for (int t = 0; t < n; t++)
+        {
+            const int r = t0 + t;
+            vf scale = vf_word(a + mm_scale_at(n_rows) + 4 * (2 * r + h + i));
+            vi first = mm_dot_end(f, sum[t][i]);
+            if (mm_by_16(f)) {
+                vf x = vf_mul(vf_from_int(first), sc->d[0]);
+                x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1])), sc->d[1], x);
+                acc[t] = vf_fma(x, scale, acc[t]);
+            } else {
+                if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
+                acc[t] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[t]);
+            }
+            if (mm_min_with_products(f)) {
+                acc[t] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h + i, n_rows, r, 0)), acc[t]);
+            }
         }
     }
 }
@@ -400,8 +418,8 @@ MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c
     const mm_asks none = {NULL, 0};
     vi w[8];
     UNROLL for (int g = 0; g < 8; g++) w[g] = mm_code(f, c, h, g);
-    mm_half_rows(f, h, n_rows, t0, n < 4 ? n : 4, w, sc, asks, a, acc);
-    if (n > 4) mm_half_rows(f, h, n_rows, t0 + 4, n - 4, w, sc, none, a, acc + 4);
+    mm_half_rows(f, h, 1, n_rows, t0, n < 4 ? n : 4, c, w, sc, asks, a, acc);
+    if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, c, w, sc, none, a, acc + 4);
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
@@ -443,12 +461,13 @@ MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64
             if (next && mm_is_light(f, n) && n == n_rows)
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
             if (next && !spread) UNROLL for (int l = 0; l < lines; l += mm_apart(f, n)) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
+            mm_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
-                mm_scales sc;
-                mm_load_scales(f, w, &hd, s, h, &sc);
-                mm_half(f, h, n_rows, t0, n, c, &sc, asks, a, mm_small_scales(f) ? part : acc);
+                mm_load_scales(f, w, &hd, s, h, &sc[h]);
+                if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
             }
+            if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
         }
         if (mm_small_scales(f)) {
             UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
