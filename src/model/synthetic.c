@@ -17,13 +17,15 @@ struct shape {
     int tied, qkv_bias;
 };
 
-/* Sizes from the published config.json of each model; "tiny" is for tests. X(name, the rest of struct shape ...) */
+/* Sizes from the published config.json of each model; "tiny" is for tests, and "tiny-128" where even that takes long.
+ * X(name, the rest of struct shape ...) */
 #define SHAPE_LIST(X)                                                                                                            \
     X("tinyllama-1.1b", "llama", 22, 2048, 5632, 32, 4, 64, 32000, 2048, 10000, 1e-5f, 0, 0)                                     \
     X("qwen2.5-0.5b", "qwen2", 24, 896, 4864, 14, 2, 64, 151936, 32768, 1e6f, 1e-6f, 1, 1)                                       \
     X("llama-3.2-1b", "llama", 16, 2048, 8192, 32, 8, 64, 128256, 131072, 5e5f, 1e-5f, 1, 0)                                     \
     X("llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 5e5f, 1e-5f, 0, 0)                                   \
-    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
+    X("tiny", "llama", 2, 256, 512, 4, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)                                                     \
+    X("tiny-128", "llama", 2, 128, 128, 2, 2, 64, 512, 2048, 10000, 1e-5f, 0, 0)
 
 static const struct shape SHAPES[] = {
 #define SHAPE_ROW(...) {__VA_ARGS__},

@@ -14,7 +14,7 @@ import unittest
 import unittest.mock
 import xml.etree.ElementTree as ElementTree
 
-from common import EMULATED, SANITIZED, WEFT, leave_out, main, weft
+from common import EMULATED, SANITIZED, WEFT, leave_out, main, repeated, weft
 
 N_LAYERS = 2  # of the shape "tiny"
 
@@ -147,6 +147,7 @@ class Limits(unittest.TestCase):
 
     def test_the_lower_limit_binds(self):
         for row in self.rows.values():
+            self.assertGreater(min(row["limit_ts"], row["share"]), 0)
             self.assertAlmostEqual(row["limit_ts"], min(row["limit_read_ts"], row["limit_compute_ts"]))
             self.assertEqual(row["limit"] == "read", row["limit_read_ts"] < row["limit_compute_ts"])
 
@@ -192,7 +193,7 @@ class Write(unittest.TestCase):
     def test_every_shape_is_listed_once(self):
         p = weft("bench", "--synthetic", "?", "-p", "1")
         names = re.search(r"known: (.*)", p.stderr.decode()).group(1).split(", ")
-        self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny"])
+        self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny", "tiny-128"])
 
 
 # Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates.
@@ -294,7 +295,7 @@ class Scripts(unittest.TestCase):
     def test_serve(self):
         with tempfile.TemporaryDirectory() as folder:
             of = ("--model", "models/alderbrook.gguf", "-t", "1", "-o", folder)
-            status, err = self.serve(*of, "--clients", "1,2", "-n", "200", "-c", "256", "-r", "1", "--only", "streams", "--others", "9")
+            status, err = self.serve(*of, "--clients", "1,2", "-n", str(repeated(200, 60, 60)), "-c", "256", "-r", "1", "--only", "streams", "--others", "9")
             self.assertEqual(status, 0, err)
             for part in ("streams", "prefix", "arrivals", "cost"):
                 with self.subTest(part), self.assertRaisesRegex(SystemExit, "^serve: refused, status 400: .*from 0 to 2047"):

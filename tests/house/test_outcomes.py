@@ -99,6 +99,15 @@ class Runner(unittest.TestCase):
                                    env={**os.environ, "WEFT_CLIENTS": "1"})
                 self.assertEqual((p.returncode, (why or "make clients") in p.stdout), (77, True), p.stdout + p.stderr)
 
+    def test_a_fuzz_target_says_why_it_failed_and_on_what(self):
+        noise = "INFO: Seed: 1\n#2\tINITED cov: 9\n"
+        fault, unit = "==7== ERROR: libFuzzer: timeout after 21 seconds\n    #0 0x1 in f a.c:1\nSUMMARY: libFuzzer: timeout\n", "artifact_prefix='x-'; Test unit written to x-timeout-1\n"
+        for output, why in ((noise + fault + unit + "Base64: AAEC\nstat::peak_rss_mb: 40\n", "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Base64: AAEC"),
+                            (noise + fault + unit + "stat::peak_rss_mb: 40\n", "ERROR: libFuzzer: timeout after 21 seconds; SUMMARY: libFuzzer: timeout; Test unit written to x-timeout-1"),
+                            ("Running: a\nRunning: b\na.c:1:2: runtime error: index 9\n    #0 f\n", "runtime error: index 9; Running: b"),
+                            (noise + "\nstopped after 135 s\n", "stopped after 135 s")):
+            self.assertEqual(self.runner.why_fuzz_failed(output), why)
+
     def test_reports_have_an_exit_status_of_their_own(self):
         seen = {}
         self.runner.suite = lambda preset, prefix=(), **environment: seen.update(environment)

@@ -15,6 +15,8 @@
 /* Every how manieth of a run of sizes is tried: kernels are functions of one thread, and what a tier computes does not depend on the
  * thread sanitizer. */
 enum { EVERY_SIZE = CLAIMS_REPEATED(1, 1, 5) };
+/* The same of outputs and rows, which are many for each other size, and begin elsewhere for each. */
+enum { EVERY_ROW = CLAIMS_REPEATED(1, 3, 5) };
 
 typedef struct check {
     const weft__kernel_entry *entry;

@@ -207,11 +207,11 @@ static void sizes(check *c, uint32_t dtype)
     for (size_t h = 0; h < sizeof heads / sizeof heads[0]; h += EVERY_SIZE) {
         int page = pages[h % 4], n_tokens = 1 + (int)weft__rng_below(&c->rng, 300);
         struct cache s = cache_new(c, dtype, heads[h][0], heads[h][1], page, n_tokens, P_NORMAL);
-        for (int n = 1; n <= 17; n += EVERY_SIZE) {
+        for (int n = 1 + (int)h % EVERY_ROW; n <= 17; n += EVERY_ROW) {
             struct queries r = causal(n, 1 + n % 8, n_tokens - 1, n % 3 ? 0 : 40);
             attn_case(c, &s, &r, "causal");
         }
-        for (int n = 1; n <= 10; n += EVERY_SIZE) {
+        for (int n = 1 + (int)h % EVERY_ROW; n <= 10; n += EVERY_ROW) {
             struct queries r = anything(c, n * 4, n_tokens);
             r.softcap = n % 2 ? 30 : 0;
             attn_case(c, &s, &r, "any ranges");

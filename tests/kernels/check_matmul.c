@@ -424,9 +424,9 @@ void check_matmul(check *c)
     int64_t i = 0;
     for (int s = 0; s < n_sizes; s += EVERY_SIZE) {
         int64_t k = block == 1 ? elements[s] : block * blocks[s];
-        for (int64_t n = 1; n <= mm->panel_rows + 1; n += EVERY_SIZE, i++)
+        for (int64_t n = 1 + s % EVERY_ROW; n <= mm->panel_rows + 1; n += EVERY_ROW, i++)
             matmul_case(c, n, k, 1 + i % MAX_ROWS, i % 3 ? P_NORMAL : P_WHOLE, i % 2 == 0);
-        for (int64_t m = 1; m <= MAX_ROWS; m += EVERY_SIZE, i++)
+        for (int64_t m = 1 + s % EVERY_ROW; m <= MAX_ROWS; m += EVERY_ROW, i++)
             matmul_case(c, 1 + i % (2 * mm->panel_rows + 2), k, m, i % 3 ? P_NORMAL : P_WHOLE, i % 2 == 0);
     }
     for (int p = 0; p < P_FINITE; p += EVERY_SIZE) {

@@ -15,7 +15,14 @@
 #include "model/tier.h"
 #include "weft/weft.h"
 
-enum { N_PROMPT = 150, N_ANSWER = 4, N_LONG = 24, N_CONTENTS = 6 };
+/* A prompt is some pages of 64 tokens and a piece of one; the pages before token N_SHARED are those of another prompt, too. */
+enum {
+    N_PROMPT = CLAIMS_REPEATED(150, 150, 76),
+    N_SHARED = CLAIMS_REPEATED(100, 100, 66),
+    N_ANSWER = 4,
+    N_LONG = 24,
+    N_CONTENTS = 6
+};
 
 static int n_answer = N_ANSWER; /* tokens that are asked for */
 
@@ -129,7 +136,8 @@ static int open_world(void **state)
     params.n_threads = 2;
     params.n_ctx = 256;
     if (*state && !path) return 0;
-    if (path ? weft_model_open(path, &params, &model, NULL) : weft_model_synthetic("tiny", WEFT_Q4_0, &params, &model, NULL))
+    if (path ? weft_model_open(path, &params, &model, NULL)
+             : weft_model_synthetic(CLAIMS_MODEL, WEFT_Q4_0, &params, &model, NULL))
         return -1;
     if (weft_model_describe(model, &info, NULL)) return -1;
     for (int i = 0; i < N_CONTENTS; i++) write_adapter(place("c%d.gguf", i), i);
@@ -204,10 +212,10 @@ static int on_event(void *arg, const weft_event *e)
     return 0;
 }
 
-/* Prompt 0 and 1 share their first 100 tokens; 2 is another. */
+/* Prompt 0 and 1 share their first N_SHARED tokens; 2 is another. */
 static int32_t prompt_token(int prompt, int i)
 {
-    return 3 + (i * 7 + (prompt == 2 || i >= 100 ? prompt * 31 : 0) + i / 9) % 200;
+    return 3 + (i * 7 + (prompt == 2 || i >= N_SHARED ? prompt * 31 : 0) + i / 9) % 200;
 }
 
 /* Fills in the prompt and what all requests have. */

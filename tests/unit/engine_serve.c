@@ -164,7 +164,7 @@ static int note_reading(void *arg, const weft_event *e)
 static void a_long_prompt_delays_others_by_a_chunk_at_most(void **state)
 {
     (void)state;
-    enum { LONG = CLAIMS_OF_SPEED ? 8000 : CLAIMS_REPEATED(2000, 2000, 800), CHUNK = 64 };
+    enum { LONG = CLAIMS_OF_SPEED ? 8000 : CLAIMS_REPEATED(2000, 2000, 448), CHUNK = 64 };
     weft_model *model = tiny(LONG + 200);
     weft_engine_params p = small();
     p.n_ctx = LONG + 200;

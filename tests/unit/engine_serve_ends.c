@@ -179,7 +179,7 @@ static void what_cannot_work_is_refused_by_name(void **state)
     (void)state;
     weft_model *model = tiny(0);
     weft_engine_params p = small();
-    p.n_kv_tokens = 256;
+    p.n_kv_tokens = 128;
     weft_engine *e = open_engine(model, &p);
     struct {
         const char *says;
@@ -205,14 +205,14 @@ static void what_cannot_work_is_refused_by_name(void **state)
     }
     ask q;
     answer a;
-    simple(&q, 200, -1); /* as long as the pages last */
+    simple(&q, 72, -1); /* as long as the pages last */
     q.p.ignore_end = 1;
     assert_int_equal(submit(e, &q, &a, NULL), WEFT_OK);
     wait_all();
     assert_int_equal(a.finish, WEFT_FINISH_LENGTH);
-    assert_int_equal(a.n, 57);    /* 256 positions; the last token needs none */
+    assert_int_equal(a.n, 57);    /* 128 positions; the last token needs none */
     for (int i = 0; i < 2; i++) { /* the same for one who asks for more than pages, or even the context, hold */
-        simple(&q, 200, i ? 100000 : 100);
+        simple(&q, 72, i ? 100000 : 100);
         q.p.ignore_end = q.p.cut_to_fit = 1;
         assert_int_equal(submit(e, &q, &a, NULL), WEFT_OK);
         wait_all();
@@ -310,7 +310,7 @@ static void draining_refuses_what_is_new_and_ends_what_is_old(void **state)
         ask q;
         answer a[6], late;
         weft_error err = {0};
-        simple(&q, 200, 120);
+        simple(&q, patient ? CLAIMS_REPEATED(200, 200, 50) : 200, patient ? CLAIMS_REPEATED(120, 120, 20) : 120);
         q.p.ignore_end = 1;
         if (!patient) q.p.event = slowly;
         for (int i = 0; i < 6; i++) assert_int_equal(submit(e, &q, &a[i], NULL), WEFT_OK);

@@ -9,10 +9,11 @@
 enum {
     N_MANY = CLAIMS_REPEATED(200, 60, 12),
     MUCH_LONGER = CLAIMS_REPEATED(100, 100, 20), /* tokens; where nobody need give way, enough for another page */
-    N_CHUNKS = CLAIMS_REPEATED(3, 3, 1),
+    N_CHUNKS = CLAIMS_REPEATED(3, 2, 1),
     SHARED_STEP = CLAIMS_REPEATED(50, 50, 34),  /* tokens of a beginning in common are a multiple of it */
     OWN_MOST = CLAIMS_REPEATED(60, 60, 16),     /* tokens that follow it */
     MANY_PREEMPTED = CLAIMS_REPEATED(4, 1, 0),  /* so few requests may never meet */
+    N_WINDOWS = CLAIMS_REPEATED(200, 60, 8),    /* of models with windows */
     MANY_PUT_OFF = CLAIMS_REPEATED(200, 60, 0), /* nor the grammars among them (in_turn has some that do) */
     RACE_TOKENS = CLAIMS_REPEATED(60, 60, 40)
 };
@@ -101,11 +102,12 @@ typedef struct course {
     int n;
     int64_t n_kv_tokens;
     uint64_t preempted;
+    int takes_turns; /* as grammars do, whatever the model */
 } course;
 
 static void in_chunks(const course *c, const ask *all, const answer *first, answer *again)
 {
-    static const int chunks[] = {16, 512, 3};
+    static const int chunks[] = {16, 3, 512};
     for (size_t i = 0; i < N_CHUNKS; i++) {
         weft_engine_params p = small();
         p.chunk = chunks[i];
@@ -143,7 +145,7 @@ static void put_off(const course *c, const ask *all, const answer *first, answer
     compare("put off", all, first, again, c->n);
     uint64_t n = stats_of(e).n_put_off;
     print_message("%llu tokens put off\n", (unsigned long long)n);
-    assert_true(c->grammar ? (int64_t)n >= MANY_PUT_OFF : n == 0);
+    assert_true(c->grammar ? (int64_t)n * N_MANY >= MANY_PUT_OFF * c->n : n == 0);
     close_engine(&e);
 }
 
@@ -220,7 +222,7 @@ static void same_answers(const course *c)
     in_chunks(c, all, first, again);
     preempted(c, all, first, again);
     put_off(c, all, first, again);
-    if (c->grammar) in_turn(c);
+    if (c->takes_turns) in_turn(c);
     cached_and_stored(c->model, all, first, again, n);
     free(all);
     free(first);
@@ -236,14 +238,14 @@ static void same_answer_always(void **state)
 }
 
 /* Takes the model. */
-static void same_answer_of(weft_model *model, int64_t n_kv_tokens, uint64_t preempted)
+static void same_answer_of(weft_model *model, int n, int64_t n_kv_tokens, uint64_t preempted, int takes_turns)
 {
     static const char source[] = "root ::= [a-zA-Z ,.']+ \".\"\n";
     weft_error err = {0};
     weft_grammar *grammar = NULL;
     if (weft_grammar_new(weft_model_tokenizer(model), WEFT_GRAMMAR_GBNF, source, sizeof source - 1, &grammar, &err))
         fail_msg("%s", err.message);
-    course c = {model, grammar, N_MANY, n_kv_tokens, preempted};
+    course c = {model, grammar, n, n_kv_tokens, preempted, takes_turns};
     same_answers(&c);
     weft_grammar_free(&grammar);
     weft_model_close(&model);
@@ -252,7 +254,7 @@ static void same_answer_of(weft_model *model, int64_t n_kv_tokens, uint64_t pree
 static void same_answer_of_stories(void **state)
 {
     (void)state;
-    same_answer_of(from_shared("stories260K"), 384, MANY_PREEMPTED);
+    same_answer_of(from_shared("stories260K"), N_MANY, 384, MANY_PREEMPTED, 1);
 }
 
 /* Layer l >= 3 of the taller model is layer l % 3 of the file. */
@@ -284,6 +286,19 @@ static void put_taller(weft__gguf_writer *w, const weft__gguf *g, uint32_t n_lay
     if (st) fail_msg("%s", err.message);
 }
 
+/* Products of floats take most of the time where each access is checked; those of whole numbers take few instructions. */
+static void quantize(char *path)
+{
+    char out[64];
+    weft_quantize_params params;
+    weft_quantize_result result;
+    weft_error err = {0};
+    weft_quantize_params_default(&params);
+    snprintf(out, sizeof out, "%s-q8", path);
+    if (weft_quantize(path, out, "Q8_0", &params, &result, &err)) fail_msg("%s", err.message);
+    assert_int_equal(rename(out, path), 0);
+}
+
 /* The file of three layers has windows in all of them; one of seven sees everything in its sixth. */
 static weft_model *taller_gemma3(void)
 {
@@ -300,6 +315,7 @@ static weft_model *taller_gemma3(void)
     put_taller(w, g, 7);
     weft__gguf_writer_destroy(&w);
     weft__gguf_close(&g);
+    if (CLAIMS_REPEATED(0, 1, 1)) quantize(path);
     weft_model *model = open_model(path);
     unlink(path);
     return model;
@@ -310,8 +326,8 @@ static weft_model *taller_gemma3(void)
 static void same_answer_with_windows(void **state)
 {
     (void)state;
-    if (CLAIMS_REPEATED(1, 0, 1)) same_answer_of(from_shared("tiny-gemma3.f16"), 384, 0);
-    if (CLAIMS_REPEATED(1, 1, 0)) same_answer_of(taller_gemma3(), 384, MANY_PREEMPTED);
+    if (CLAIMS_REPEATED(1, 0, 1)) same_answer_of(from_shared("tiny-gemma3.f16"), N_WINDOWS, 384, 0, CLAIMS_REPEATED(1, 0, 0));
+    if (CLAIMS_REPEATED(1, 1, 0)) same_answer_of(taller_gemma3(), N_WINDOWS, 384, MANY_PREEMPTED, CLAIMS_REPEATED(1, 0, 0));
 }
 
 int main(int argc, char **argv)

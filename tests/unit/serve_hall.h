@@ -130,7 +130,7 @@ static inline weft_model *tiny(int32_t n_ctx)
     weft_model_params_default(&params);
     params.n_threads = 2;
     params.n_ctx = n_ctx;
-    if (weft_model_synthetic("tiny", WEFT_Q4_0, &params, &model, &err)) fail_msg("%s", err.message);
+    if (weft_model_synthetic(CLAIMS_MODEL, WEFT_Q4_0, &params, &model, &err)) fail_msg("%s", err.message);
     return model;
 }
 

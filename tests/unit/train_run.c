@@ -16,7 +16,7 @@ enum { KILLS = 3, FAILS_EVERY = 7, LEARN_STEPS = 12 };
 #else
 enum { KILLS = 12, FAILS_EVERY = 1, LEARN_STEPS = 30 };
 #endif
-enum { EVERY = CLAIMS_REPEATED(1, 1, 3) /* of the architectures */ };
+enum { EVERY = CLAIMS_REPEATED(1, 1, 5) /* of the architectures */ };
 
 static weft__train_options lora_options(void)
 {
