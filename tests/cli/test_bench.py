@@ -127,6 +127,21 @@ class Profile(unittest.TestCase):
         self.assertIn(b"/nowhere/trace.json", p.stderr)
 
 
+    def test_a_trace_is_not_written_over_the_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, other = os.path.join(folder, "tiny.gguf"), os.path.join(folder, "other")
+            weft("bench", "--synthetic", "tiny", "--write", path)
+            os.link(path, other)
+            with open(path, "rb") as file:
+                before = file.read()
+            for name in (path, other):
+                p = weft("bench", path, "-p", "4", "-n", "0", "-r", "1", "--trace", name)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn(b"would be written over", p.stderr)
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(), before)
+
+
 class Modes(unittest.TestCase):
     def test_what_does_not_go_together_is_refused(self):
         for args, why in ((("--batched", "--profile"), b"one of"), (("--roofline", "--trace", "x"), b"one of"),
