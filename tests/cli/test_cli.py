@@ -1,4 +1,6 @@
 """Claims about the command line: what it prints, where, and its exit status. usage: test_cli.py build/weft"""
+import csv
+import io
 import json
 import os
 import re
@@ -229,8 +231,16 @@ class Bench(unittest.TestCase):
         table = self.bench("-d", "16")
         self.assertRegex(table, r"\| +pp32 @ d16 \| +[\d.]+ ± [\d.]+ \|")
         self.assertRegex(table, r"\| +tg8 @ d16 \|")
-        csv = self.bench("-o", "csv").splitlines()
-        self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
+        head, row = self.bench("-o", "csv").splitlines()[:2]
+        self.assertEqual(len(head.split(",")), len(row.split(",")))
+
+    def test_csv_holds_any_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'a "model", small.gguf')
+            self.assertEqual(weft("bench", "--synthetic", "tiny", "--write", path).returncode, 0)
+            p = weft("bench", path, "-p", "4", "-n", "0", "-r", "1", "-o", "csv")
+            (row,) = csv.DictReader(io.StringIO(p.stdout.decode()))
+        self.assertEqual((row["model_filename"], row["n_prompt"], row["backends"]), (path, "4", "cpu"))
 
     def test_nothing_is_printed_before_there_is_something(self):
         for extra in ((), ("-o", "json"), ("-o", "csv"), ("--batched",)):
