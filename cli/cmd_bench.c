@@ -200,6 +200,7 @@ static weft_status write_model(const bench_options *o, weft_error *err)
 {
     progress bar = {0};
     uint32_t dtype = (uint32_t)weft_dtype_from_name(o->type);
+    progress_stops_on_signals();
     weft_status st = weft_synthetic_write(o->synthetic, dtype, o->write, progress_update, &bar, err);
     progress_end(&bar);
     return st;

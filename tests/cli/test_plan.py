@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -265,6 +266,18 @@ class LargeModel(unittest.TestCase):
         _, outcome, usage = self.compiling
         self.assertEqual(outcome, 0)
         self.assertLess(usage.ru_maxrss * 1024, 1.1 * self.bytes + self.largest)
+
+    def test_who_is_stopped_leaves_nothing(self):
+        compiling, writing = ["compile", self.model], ["bench", "--synthetic", "tinyllama-1.1b", "--type", "q4_0", "--write"]
+        for command, number in ((compiling, signal.SIGINT), (compiling, signal.SIGTERM), (writing, signal.SIGINT)):
+            with tempfile.TemporaryDirectory(dir=self.dir) as folder:
+                p = subprocess.Popen(WEFT + [*command, os.path.join(folder, "out")], stderr=subprocess.PIPE)
+                while not os.listdir(folder) and p.poll() is None:
+                    time.sleep(0.001)
+                p.send_signal(number)
+                err = p.communicate(timeout=60)[1]
+                self.assertEqual((p.returncode, os.listdir(folder)), (1, []), err)
+                self.assertIn(b"cancelled while writing", err)
 
     def test_memory_of_a_plan(self):
         p, _ = self.start(self.plan)
