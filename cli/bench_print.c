@@ -110,13 +110,27 @@ static void print_md(const bench_row *r)
            (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
 }
 
+/* A field of CSV (RFC 4180), whatever the text holds. */
+static void print_field(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        if (*text == '"') putchar('"');
+        putchar(*text);
+    }
+    putchar('"');
+}
+
 static void print_csv(const bench_row *r)
 {
     const weft_model_info *m = &r->info;
-    printf("\"%s\",\"%s\",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->provider,
-           r->model_file, m->arch, m->type, (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch,
-           r->n_batch, m->n_threads, r->kv_type, r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time,
-           r->avg_ns, r->stddev_ns, r->avg_ts, r->stddev_ts);
+    print_field(m->provider);
+    putchar(',');
+    print_field(r->model_file);
+    printf(",\"%s %s\",%llu,%llu,%d,%d,%d,\"%s\",\"%s\",%d,%d,%d,%d,\"%s\",%.0f,%.0f,%.6f,%.6f", m->arch, m->type,
+           (unsigned long long)m->n_bytes, (unsigned long long)m->n_params, r->n_batch, r->n_batch, m->n_threads, r->kv_type,
+           r->kv_type, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->test_time, r->avg_ns, r->stddev_ns, r->avg_ts,
+           r->stddev_ts);
     if (r->limit_name)
         printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->share, r->limit_read_ts,
                r->limit_compute_ts);

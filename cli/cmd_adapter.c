@@ -180,6 +180,7 @@ static weft_status merge_into(const struct merge_options *o, const char *base, c
     params.n_threads = o->threads;
     params.progress = progress_update;
     params.progress_arg = &bar;
+    progress_stops_on_signals();
     weft_status st = weft_adapter_apply(base, out, uses, o->adapters.n, o->type, &params, &r, err);
     progress_end(&bar);
     if (!st) fprintf(stderr, "%s: %.2f MB, %d adapters merged\n", out, (double)r.bytes_after / 1e6, o->adapters.n);

@@ -7,6 +7,7 @@
 #include "bench.h"
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
 
 static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
@@ -199,6 +200,7 @@ static weft_status write_model(const bench_options *o, weft_error *err)
 {
     progress bar = {0};
     uint32_t dtype = (uint32_t)weft_dtype_from_name(o->type);
+    progress_stops_on_signals();
     weft_status st = weft_synthetic_write(o->synthetic, dtype, o->write, progress_update, &bar, err);
     progress_end(&bar);
     return st;
@@ -291,6 +293,7 @@ int cmd_bench(int argc, char **argv)
         fprintf(stderr, "weft bench: %s\n", wrong);
         return EXIT_USAGE;
     }
+    if (o.trace && output_is_input("bench", o.trace, argv[first])) return EXIT_FAILED;
     weft_error err = {0};
     return (o.write ? write_model(&o, &err) : bench_all(&o, argv[first], &err)) ? report("bench", &err) : EXIT_DONE;
 }

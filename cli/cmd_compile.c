@@ -41,6 +41,7 @@ int cmd_compile(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.keep_weights = keep;
     if (output_is_input("compile", argv[first + 1], argv[first])) return EXIT_FAILED;
+    progress_stops_on_signals();
     weft_status st = weft_plan_write(argv[first], argv[first + 1], &params, &result, &err);
     progress_end(&bar);
     if (st) return report("compile", &err);

@@ -35,6 +35,7 @@ int cmd_convert(int argc, char **argv)
         fprintf(stderr, "weft convert: --type %s: there is no such type\n", type);
         return EXIT_USAGE;
     }
+    progress_stops_on_signals();
     weft_status st = weft_convert(argv[first], argv[first + 1], &params, &err);
     progress_end(&bar);
     return st ? report("convert", &err) : EXIT_DONE;

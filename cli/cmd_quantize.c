@@ -34,6 +34,7 @@ int cmd_quantize(int argc, char **argv)
     params.pure = pure;
     if (output_is_input("quantize", argv[first + 1], argv[first]) || output_is_input("quantize", argv[first + 1], params.imatrix))
         return EXIT_FAILED;
+    progress_stops_on_signals();
     weft_status st = weft_quantize(argv[first], argv[first + 1], argv[first + 2], &params, &r, &err);
     progress_end(&bar);
     if (st) return report("quantize", &err);

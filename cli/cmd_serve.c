@@ -12,6 +12,7 @@
 #include "adapters.h"
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "prompt.h"
 #include "terminal.h"
 #include "weft/server.h"
@@ -142,6 +143,21 @@ static int full(const struct text_list *list, const char *name)
     return 1;
 }
 
+/* The log goes on behind what is there, the trace replaces it; neither may be what the server reads. */
+static int writes_over_input(const struct serve_options *o, const char *model)
+{
+    const char *const written[] = {o->engine.trace, o->server.log_file};
+    const char *const read[] = {model, o->template_file, o->server.api_key_file, o->server.tls_cert_file, o->server.tls_key_file};
+    for (size_t w = 0; w < sizeof written / sizeof *written; w++) {
+        if (!written[w]) continue;
+        for (size_t r = 0; r < sizeof read / sizeof *read; r++)
+            if (output_is_input("serve", written[w], read[r])) return 1;
+        for (int i = 0; i < o->adapters.n; i++)
+            if (output_is_input("serve", written[w], o->adapter[i].path)) return 1;
+    }
+    return 0;
+}
+
 int cmd_serve(int argc, char **argv)
 {
     static struct serve_options o = {.kv_type = "f16", .adapter_type = "auto"};
@@ -164,7 +180,7 @@ int cmd_serve(int argc, char **argv)
         {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, 4096, NULL},
+        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
          WEFT_CTX_MAX, NULL},
         /* As the engine has them, but told by the name of the option, and before the model is read. */
@@ -223,6 +239,7 @@ int cmd_serve(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (writes_over_input(&o, argv[first])) return EXIT_FAILED;
     e->store_bytes = (uint64_t)store_mb << 20;
     e->n_kv_tokens = kv_tokens;
     if (s->port == 0) s->port = -1; /* to the library it is the default; to who types it, any, as everywhere */

@@ -1,6 +1,7 @@
-/* terminal.c: a progress bar with time left, and error lines. */
+/* terminal.c: a progress bar with time left, and error lines. One thread; signals only raise a flag. */
 #include "terminal.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,10 +18,27 @@ uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+void progress_stops_on_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
+}
+
 int progress_update(void *arg, const char *what, double fraction)
 {
     progress *p = arg;
     uint64_t now = now_ns();
+    if (stopped) return 1;
     if (!isatty(STDERR_FILENO)) return 0;
     snprintf(p->what, sizeof p->what, "%s", what);
     if (!p->started_ns || fraction < p->fraction)

@@ -19,6 +19,9 @@ typedef struct progress {
 /* A weft_progress_fn; arg is a progress *. Draws half a second after a job's beginning, then ten times a second; another job begins where
  * the fraction falls. */
 int progress_update(void *arg, const char *what, double fraction);
+/* From now on Ctrl-C and SIGTERM end the job at its next progress, which takes away what it has begun to write; a second one ends the
+ * program at once. What was ignored before, as by a shell's background, stays so. */
+void progress_stops_on_signals(void);
 /* Wipes the bar. */
 void progress_end(progress *p);
 /* weft_model_open with a bar; threads and n_ctx as in weft_model_params. */

@@ -7,7 +7,7 @@ weft_status weft_synthetic_write(const char *shape, uint32_t dtype, const char *
     weft__synthetic *s;
     weft_status st = weft__synthetic_create(shape, dtype, progress, arg, &s, err);
     if (st) return st;
-    st = weft__synthetic_write(s, path, err);
+    st = weft__synthetic_write(s, path, progress, arg, err);
     weft__synthetic_destroy(&s);
     return st;
 }

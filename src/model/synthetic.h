@@ -24,7 +24,9 @@ const weft__tensor_set *weft__synthetic_tensors(const weft__synthetic *s);
 /* Hyperparameter i with its whole key ("llama.block_count"); 0: there are no more. */
 int weft__synthetic_number(const weft__synthetic *s, size_t i, char key[64], weft__meta *out);
 
-/* Writes the model as a GGUF file (gguf_write.h: it appears when it is complete) with a SentencePiece vocabulary of made-up words. */
-weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, weft_error *err);
+/* Writes the model as a GGUF file (gguf_write.h: it appears when it is complete) with a SentencePiece vocabulary of made-up words.
+ * progress (may be NULL) hears of "writing". */
+weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, weft_progress_fn progress, void *arg,
+                                  weft_error *err);
 
 #endif

@@ -85,7 +85,8 @@ static weft_status put_metadata(weft__gguf_writer *w, const weft__synthetic *s, 
     return st ? st : put_vocabulary(w, weft__synthetic_n_vocab(s), err);
 }
 
-weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, weft_error *err)
+weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, weft_progress_fn progress, void *arg,
+                                  weft_error *err)
 {
     weft__gguf_writer *w;
     const weft__tensor_set *set = weft__synthetic_tensors(s);
@@ -95,8 +96,11 @@ weft_status weft__synthetic_write(const weft__synthetic *s, const char *path, we
     for (size_t i = 0; i < set->n && !st; i++)
         st = weft__gguf_declare(w, set->items[i].name, set->items[i].dtype, set->items[i].n_dims, set->items[i].d, err);
     if (!st) st = weft__gguf_begin(w, err);
-    for (size_t i = 0; i < set->n && !st; i++)
+    for (size_t i = 0; i < set->n && !st; i++) {
         st = weft__gguf_write(w, weft__tensor_data(&set->items[i]), (size_t)set->items[i].n_bytes, err);
+        if (!st && progress && progress(arg, "writing", (double)(i + 1) / (double)set->n))
+            st = weft_fail(err, WEFT_CANCELLED, "%s: cancelled while writing", path);
+    }
     if (!st) st = weft__gguf_finish(w, err);
     weft__gguf_writer_destroy(&w);
     return st;

@@ -1,4 +1,6 @@
 """Claims about the command line: what it prints, where, and its exit status. usage: test_cli.py build/weft"""
+import csv
+import io
 import json
 import os
 import re
@@ -40,6 +42,18 @@ class Usage(unittest.TestCase):
                      ["bench", "--synthetic", "tiny", "--type", "q9"], ["bench", "m", "-p", "1,,2"], ["eval", "dreams", "m"],
                      ["eval", "logits", "m"], ["run", "m", "-t", "0"]):
             self.assertEqual(weft(*args).returncode, 2, args)
+
+    def test_a_tier_that_there_is_not_is_refused(self):
+        """A slip in WEFT_CPU ends the command: on readable C it would run a hundred times as long, and what it measures would mean nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = os.path.join(folder, "text")
+            with open(text, "w") as file:
+                file.write("Once upon a time.\n" * 50)
+            for args in (["bench", "--synthetic", "tiny", "-p", "4", "-n", "0", "-r", "1"], ["devices"],
+                         ["train", text, "--tokenizer", "models/alderbrook.gguf", "--out", os.path.join(folder, "run"), "--steps", "1"]):
+                p = weft(*args, env={**os.environ, "WEFT_CPU": "avx-512"})
+                self.assertEqual((p.returncode, p.stdout), (1, b""), args)
+                self.assertIn(b"WEFT_CPU=avx-512: no such tier; known are ref,", p.stderr)
 
     def test_values_out_of_range_are_usage(self):
         """Whatever the option: status 2 before anything is opened, and the bounds as one writes them."""
@@ -254,8 +268,16 @@ class Bench(unittest.TestCase):
         table = self.bench("-d", "16")
         self.assertRegex(table, r"\| +pp32 @ d16 \| +[\d.]+ ± [\d.]+ \|")
         self.assertRegex(table, r"\| +tg8 @ d16 \|")
-        csv = self.bench("-o", "csv").splitlines()
-        self.assertEqual(len(csv[0].split(",")), len(csv[1].split(",")))
+        head, row = self.bench("-o", "csv").splitlines()[:2]
+        self.assertEqual(len(head.split(",")), len(row.split(",")))
+
+    def test_csv_holds_any_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'a "model", small.gguf')
+            self.assertEqual(weft("bench", "--synthetic", "tiny", "--write", path).returncode, 0)
+            p = weft("bench", path, "-p", "4", "-n", "0", "-r", "1", "-o", "csv")
+            (row,) = csv.DictReader(io.StringIO(p.stdout.decode()))
+        self.assertEqual((row["model_filename"], row["n_prompt"], row["backends"]), (path, "4", "cpu"))
 
     def test_nothing_is_printed_before_there_is_something(self):
         for extra in ((), ("-o", "json"), ("-o", "csv"), ("--batched",)):

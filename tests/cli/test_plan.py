@@ -6,13 +6,14 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from common import SANITIZED, TINY_LLAMA, WEFT, leave_out, main, needs, needs_models, shared, skip_emulated, weft
+from common import SANITIZED, TINY_LLAMA, WEFT, check_report, leave_out, main, needs, needs_models, shared, skip_emulated, weft
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
 try:
@@ -193,6 +194,31 @@ class Refused(Folder):
         self.assertEqual(os.listdir(self.dir), ["tiny.gguf"])
 
 
+class Shortened(Folder):
+    def shortened_in_use(self, path, n):
+        """A conversation with a model whose file loses all but n bytes once it is open: what the program then says."""
+        template = self.path("template")
+        with open(template, "w") as f:
+            f.write("{% for m in messages %}{{ m.content }} {% endfor %}")
+        p = subprocess.Popen(WEFT + ["chat", path, "--chat-template", template, "-n", "4", "--temp", "0"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdin.write(b"/stats\n")
+        p.stdin.flush()
+        while b"context 0" not in p.stderr.readline():
+            self.assertIsNone(p.poll())
+        os.truncate(path, n)
+        _, err = p.communicate(b"hello\n", timeout=60)
+        check_report(err)
+        return p.returncode, err.decode()
+
+    def test_what_is_made_shorter_in_use_is_named(self):
+        """A mapped file that ends too early is no death by a signal that names nothing."""
+        code, err = self.shortened_in_use(self.compiled(self.tiny()), 4096)
+        self.assertEqual(code, 1, err)
+        for word in (self.path("model.plan"), "made shorter", "restore the file"):
+            self.assertIn(word, err)
+
+
 def status(pid, key):
     """Bytes of a line of /proc/PID/status."""
     with open(f"/proc/{pid}/status") as f:
@@ -265,6 +291,33 @@ class LargeModel(unittest.TestCase):
         _, outcome, usage = self.compiling
         self.assertEqual(outcome, 0)
         self.assertLess(usage.ru_maxrss * 1024, 1.1 * self.bytes + self.largest)
+
+    def test_damage_anywhere_is_found(self):
+        """A large plan is written and checked in pieces."""
+        done("info", self.plan, "--check")
+        n = os.path.getsize(self.plan)
+        for at in (n // 3, n // 2 + 12345, n - 1):
+            with open(self.plan, "r+b") as f:
+                for damaged in (True, False):
+                    f.seek(at)
+                    byte = f.read(1)[0]
+                    f.seek(at)
+                    f.write(bytes([byte ^ 4]))
+                    f.flush()
+                    p = weft("info", self.plan, "--check")
+                    self.assertEqual((p.returncode, b"the plan is damaged" in p.stderr), (int(damaged), damaged), (at, p.stderr))
+
+    def test_who_is_stopped_leaves_nothing(self):
+        compiling, writing = ["compile", self.model], ["bench", "--synthetic", "tinyllama-1.1b", "--type", "q4_0", "--write"]
+        for command, number in ((compiling, signal.SIGINT), (compiling, signal.SIGTERM), (writing, signal.SIGINT)):
+            with tempfile.TemporaryDirectory(dir=self.dir) as folder:
+                p = subprocess.Popen(WEFT + [*command, os.path.join(folder, "out")], stderr=subprocess.PIPE)
+                while not os.listdir(folder) and p.poll() is None:
+                    time.sleep(0.001)
+                p.send_signal(number)
+                err = p.communicate(timeout=60)[1]
+                self.assertEqual((p.returncode, os.listdir(folder)), (1, []), err)
+                self.assertIn(b"cancelled while writing", err)
 
     def test_memory_of_a_plan(self):
         p, _ = self.start(self.plan)

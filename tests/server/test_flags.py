@@ -158,10 +158,25 @@ class Port(unittest.TestCase):
 class Ranges(unittest.TestCase):
     def test_beyond_what_there_is(self):
         """The option is named, before the model is read; what is just within serves."""
-        for option, value in (("--slots", 129), ("--queue", 32769), ("--chunk", 513), ("--ctx", (1 << 24) + 1), ("--kv-type", "q8_0")):
+        for option, value in (("--slots", 129), ("--queue", 32769), ("--chunk", 513), ("--ctx", (1 << 24) + 1), ("--kv-type", "q8_0"),
+                              ("--threads", 1025)):
             p = subprocess.run([*EMULATOR, PROGRAM, "serve", "/no/such/model", option, str(value)], capture_output=True, text=True, timeout=60 * SLOWER)
             self.assertEqual((p.returncode, option in p.stderr, "/no/such" in p.stderr), (2, True, False), p.stderr)
         real.checked_stop(real.serve("--slots", 128, "--queue", 32768, "--chunk", 512, "--ctx", 64))
+
+    def test_what_is_read_is_not_written_over(self):
+        """Neither log nor trace is the model (which the server has mapped), its keys or an adapter: refused before anything is written."""
+        with tempfile.TemporaryDirectory() as folder:
+            model, keys = os.path.join(folder, "model"), os.path.join(folder, "keys")
+            for path in (model, keys):
+                with open(path, "w") as file:
+                    file.write("precious")
+            for option in ("--trace", "--log-file"):
+                for path, more in ((model, ()), (keys, ("--api-key-file", keys)), (keys, ("--adapter", f"a={keys}"))):
+                    p = subprocess.run([*EMULATOR, PROGRAM, "serve", model, option, path, *more], capture_output=True, text=True, timeout=60 * SLOWER)
+                    self.assertEqual((p.returncode, "would be written over" in p.stderr, path in p.stderr), (1, True, True), p.stderr)
+                    with open(path) as file:
+                        self.assertEqual(file.read(), "precious")
 
 
 # ---- how many, and for how long ----

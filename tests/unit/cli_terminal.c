@@ -2,6 +2,7 @@
 #include "unit/fixture.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -72,8 +73,25 @@ static void short_jobs_have_none(void **state)
     assert_string_equal(seen, "");
 }
 
+/* The last test: the job stays stopped. */
+static void a_signal_ends_the_job(void **state)
+{
+    (void)state;
+    progress bar = {0};
+    struct sigaction now;
+    signal(SIGINT, SIG_IGN); /* as a shell does for what it runs in the background */
+    progress_stops_on_signals();
+    raise(SIGINT);
+    assert_int_equal(progress_update(&bar, "work", 0.1), 0);
+    raise(SIGTERM);
+    assert_int_equal(progress_update(&bar, "work", 0.2), 1);
+    assert_int_equal(sigaction(SIGTERM, NULL, &now), 0);
+    assert_ptr_equal(now.sa_handler, SIG_DFL); /* a second one ends the program */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_job_of_many_parts_has_a_bar), cmocka_unit_test(short_jobs_have_none)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_job_of_many_parts_has_a_bar), cmocka_unit_test(short_jobs_have_none),
+                                       cmocka_unit_test(a_signal_ends_the_job)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
