@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "faults.h"
 #include "options.h"
 #include "weft/weft.h"
 
@@ -43,6 +44,7 @@ static void usage(FILE *f)
 
 int main(int argc, char **argv)
 {
+    faults_explain();
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;

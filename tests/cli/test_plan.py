@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from common import SANITIZED, TINY_LLAMA, WEFT, leave_out, main, needs, needs_models, shared, skip_emulated, weft
+from common import SANITIZED, TINY_LLAMA, WEFT, check_report, leave_out, main, needs, needs_models, shared, skip_emulated, weft
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
 try:
@@ -192,6 +192,31 @@ class Refused(Folder):
         self.assertIn(b"the disk is full or the file too large for it", p.stderr)
         self.refused(["/nowhere/out.plan"], "compile", model, "/nowhere/out.plan")
         self.assertEqual(os.listdir(self.dir), ["tiny.gguf"])
+
+
+class Shortened(Folder):
+    def shortened_in_use(self, path, n):
+        """A conversation with a model whose file loses all but n bytes once it is open: what the program then says."""
+        template = self.path("template")
+        with open(template, "w") as f:
+            f.write("{% for m in messages %}{{ m.content }} {% endfor %}")
+        p = subprocess.Popen(WEFT + ["chat", path, "--chat-template", template, "-n", "4", "--temp", "0"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.stdin.write(b"/stats\n")
+        p.stdin.flush()
+        while b"context 0" not in p.stderr.readline():
+            self.assertIsNone(p.poll())
+        os.truncate(path, n)
+        _, err = p.communicate(b"hello\n", timeout=60)
+        check_report(err)
+        return p.returncode, err.decode()
+
+    def test_what_is_made_shorter_in_use_is_named(self):
+        """A mapped file that ends too early is no death by a signal that names nothing."""
+        code, err = self.shortened_in_use(self.compiled(self.tiny()), 4096)
+        self.assertEqual(code, 1, err)
+        for word in (self.path("model.plan"), "made shorter", "restore the file"):
+            self.assertIn(word, err)
 
 
 def status(pid, key):
