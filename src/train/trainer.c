@@ -1,6 +1,7 @@
 /* trainer.c: creating a trainer out of a model, and describing it (train.h). */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -112,6 +113,7 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
     if ((st = choose_context(t, &t->n_ctx, err)) || (st = weft__model_build(&t->src, t->n_ctx, &t->hp, &build, &t->graph, err)))
         return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
+    if ((st = weft__cpu_tiers_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* hours on ref are nobody's wish */
     if ((st = weft__pool_create(t->o.n_threads, &t->pool, err))) return st;
     t->n_threads = weft__pool_size(t->pool);
     t->k = weft__kernels_get(weft__cpu_tiers());

@@ -43,6 +43,18 @@ class Usage(unittest.TestCase):
                      ["eval", "logits", "m"], ["run", "m", "-t", "0"]):
             self.assertEqual(weft(*args).returncode, 2, args)
 
+    def test_a_tier_that_there_is_not_is_refused(self):
+        """A slip in WEFT_CPU ends the command: on readable C it would run a hundred times as long, and what it measures would mean nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = os.path.join(folder, "text")
+            with open(text, "w") as file:
+                file.write("Once upon a time.\n" * 50)
+            for args in (["bench", "--synthetic", "tiny", "-p", "4", "-n", "0", "-r", "1"], ["devices"],
+                         ["train", text, "--tokenizer", "models/alderbrook.gguf", "--out", os.path.join(folder, "run"), "--steps", "1"]):
+                p = weft(*args, env={**os.environ, "WEFT_CPU": "avx-512"})
+                self.assertEqual((p.returncode, p.stdout), (1, b""), args)
+                self.assertIn(b"WEFT_CPU=avx-512: no such tier; known are ref,", p.stderr)
+
     def test_values_out_of_range_are_usage(self):
         """Whatever the option: status 2 before anything is opened, and the bounds as one writes them."""
         for option, values, words in (

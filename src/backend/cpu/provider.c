@@ -63,8 +63,7 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     *out = NULL;
     weft_status st = read_options(options, &s, err);
     if (st) return st;
-    if (!s.cpu[0]) tiers = weft__cpu_tiers();
-    else if ((st = weft__cpu_tiers_for(s.cpu, &tiers, err))) return st;
+    if ((st = weft__cpu_tiers_for(s.cpu[0] ? s.cpu : getenv("WEFT_CPU"), &tiers, err))) return st;
     if (s.exact < 0) {
         const char *exact = getenv("WEFT_EXACT");
         s.exact = exact && *exact && strcmp(exact, "0");
