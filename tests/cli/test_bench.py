@@ -58,7 +58,7 @@ class Batched(unittest.TestCase):
 
 
 class Profile(unittest.TestCase):
-    ARGS = ("--profile", "-p", "40", "-n", "3", "-r", "2")
+    ARGS = ("--profile", "-p", "40", "-n", "3", "-r", "2", "-t", "2")
 
     def test_the_parts_add_up_to_the_steps(self):
         for row in json.loads(bench(*self.ARGS, "-o", "json")):
@@ -69,6 +69,7 @@ class Profile(unittest.TestCase):
             self.assertLessEqual(abs(sum(layer["ns"] for layer in row["layers"]) - parts), len(row["ops"]) + len(row["layers"]))
             for op in row["ops"]:
                 self.assertLessEqual(op["wait_ns"], op["ns"] + 1)
+            self.assertGreater(sum(op["wait_ns"] for op in row["ops"]), 0)  # to arrive at a barrier takes time, even the last
 
     def test_every_layer_and_every_matrix_is_there(self):
         prompt, gen = json.loads(bench(*self.ARGS, "-o", "json"))

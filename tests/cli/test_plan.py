@@ -292,6 +292,21 @@ class LargeModel(unittest.TestCase):
         self.assertEqual(outcome, 0)
         self.assertLess(usage.ru_maxrss * 1024, 1.1 * self.bytes + self.largest)
 
+    def test_damage_anywhere_is_found(self):
+        """A large plan is written and checked in pieces."""
+        done("info", self.plan, "--check")
+        n = os.path.getsize(self.plan)
+        for at in (n // 3, n // 2 + 12345, n - 1):
+            with open(self.plan, "r+b") as f:
+                for damaged in (True, False):
+                    f.seek(at)
+                    byte = f.read(1)[0]
+                    f.seek(at)
+                    f.write(bytes([byte ^ 4]))
+                    f.flush()
+                    p = weft("info", self.plan, "--check")
+                    self.assertEqual((p.returncode, b"the plan is damaged" in p.stderr), (int(damaged), damaged), (at, p.stderr))
+
     def test_who_is_stopped_leaves_nothing(self):
         compiling, writing = ["compile", self.model], ["bench", "--synthetic", "tinyllama-1.1b", "--type", "q4_0", "--write"]
         for command, number in ((compiling, signal.SIGINT), (compiling, signal.SIGTERM), (writing, signal.SIGINT)):
