@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -76,15 +77,21 @@ weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err)
 {
     char label[WEFT__SHOW * 2];
     struct statvfs disk;
+    struct stat there;
+    weft__show_path(label, path);
+    if (!stat(path, &there) && S_ISDIR(there.st_mode))
+        return weft_fail(err, WEFT_IO, "%s: is a folder; give the name of a file in it", label);
     char *folder = weft__strdup(path);
-    if (!folder) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__show_path(label, path));
+    if (!folder) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", label);
     char *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder] = 0; /* keeps "/" itself */
-    int known = statvfs(slash ? folder : ".", &disk) == 0;
+    const int refused = access(slash ? folder : ".", W_OK | X_OK) ? errno : 0;
+    const int known = statvfs(slash ? folder : ".", &disk) == 0;
     weft__free(folder);
+    if (refused) return weft_fail(err, WEFT_IO, "%s: nothing can be written into its folder: %s", label, strerror(refused));
     if (!known || n_bytes / disk.f_frsize < disk.f_bavail) return WEFT_OK; /* what else is wrong, opening it will tell */
-    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
-                     weft__show_path(label, path), (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
+    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder", label,
+                     (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
 }
 
 static weft_status write_through(weft__out *o, const unsigned char *p, size_t n, weft_error *err)

@@ -20,8 +20,8 @@ typedef struct weft__out {
 weft_status weft__out_open(weft__out *o, const char *path, weft_error *err);
 /* Asks for room for a file of n_bytes; file systems that cannot reserve are let pass. */
 weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err);
-/* Fails with WEFT_LIMIT when the disk on which `path` is to appear has fewer than n_bytes left, as far as it tells. For work that
- * takes long before the first byte is written. */
+/* For work that takes long before the first byte is written. Fails with WEFT_LIMIT when the disk on which `path` is to appear has fewer
+ * than n_bytes left, as far as it tells; with WEFT_IO when `path` is a folder, or nothing can be written into the one that it is in. */
 weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err);
 weft_status weft__out_write(weft__out *o, const void *bytes, size_t n, weft_error *err);
 weft_status weft__out_zeros(weft__out *o, uint64_t n, weft_error *err);

@@ -259,6 +259,11 @@ class Scripts(unittest.TestCase):
         self.assertEqual(p.returncode, 77)
         self.assertIn("llama-bench", p.stdout)
 
+    def test_peers_takes_a_round_at_least(self):
+        p = self.script("peers", WEFT[-1], "-r", "0", "--llama-bench", "/bin/true")
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+        self.assertIn("-r: give one round at least", p.stderr)
+
     def test_check_fails_when_a_count_rises(self):
         with open("bench/history/instructions.json") as file:
             record = json.load(file)

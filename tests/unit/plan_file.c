@@ -416,7 +416,9 @@ static void room_on_the_disk(void **state)
     (void)state;
     refused(WEFT_OK, "", weft__out_room(path, 1, err));
     refused(WEFT_LIMIT, "GB are free", weft__out_room(path, INT64_MAX, err));
-    refused(WEFT_OK, "", weft__out_room("/nowhere/a.plan", INT64_MAX, err)); /* opening it will tell */
+    refused(WEFT_IO, "/nowhere/a.plan: nothing can be written into its folder: No such file",
+            weft__out_room("/nowhere/a.plan", 1, err));
+    refused(WEFT_IO, "is a folder", weft__out_room(folder, 1, err));
     refused(WEFT_LIMIT, "a.plan", weft__out_room("a.plan", INT64_MAX, err));
 }
 
