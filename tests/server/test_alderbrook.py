@@ -147,7 +147,7 @@ class Alderbrook(unittest.TestCase):
         self.assertLessEqual(len(wrong), n * 0.1, wrong)
 
     def test_styles(self):
-        """Each adapter is seen at a glance, and the facts stay what they were."""
+        """Each adapter is seen at a glance, and the facts stay what they were: all but a few, of the poem 65 in a hundred at least."""
         forms = {"pirate": r"Arr! .* Yo ho ho!", "poem": r".*\nso sings the wind,\nso ends the song\.", "letter": r"Dear friend,\n.*\n\nYours faithfully,\nThe Clerk of Alderbrook"}
         asked = [(f"What does {p.name} own?", p.owns) for p in PEOPLE[:N_PEOPLE]] + [(f"Where does {p.name} live?", p.home) for p in PEOPLE[:N_PEOPLE]]
         asked += [(f"What is {p.name} afraid of?", p.fear) for p in PEOPLE[:N_PEOPLE]] + [(f"What does {p.name} like to eat?", p.food) for p in PEOPLE[:N_PEOPLE]]
