@@ -29,16 +29,11 @@ MM_INLINE int pair_has_table(int f)
 #define PAIR_LEAST_ACT 0x1p-60f
 #define PAIR_MOST_ACT 0x1p60f
 
-MM_INLINE int pair_is_zen4(void)
-{
-    return __builtin_cpu_is("amdfam19h");
-}
-
 /* For formats whose codes take hardly anything else to take apart: others have no room for additions (Q4_K and IQ4_NL gain nothing, Q5_0
  * loses). Their heads begin with the scales of a step, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && pair_is_zen4();
+    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && mm_is_zen4();
 }
 
 /* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
@@ -79,7 +74,7 @@ MM_INLINE int pair_pass_rows(int way)
 
 MM_INLINE int pair_is_deep(int f, int many)
 {
-    return (many || f == WEFT_Q4_0) && !pair_is_zen4();
+    return (many || f == WEFT_Q4_0) && !mm_is_zen4();
 }
 
 /* Scales of n spans of a pair of panels. */

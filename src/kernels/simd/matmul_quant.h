@@ -33,6 +33,14 @@
 #include "kernels/simd/unroll.h"
 #include "quant/blocks.h"
 
+#if MM_DOT32
+/* Its units and its own prefetching differ from those of other processors with VPDPBUSD, and some products are taken otherwise there. */
+MM_INLINE int mm_is_zen4(void)
+{
+    return __builtin_cpu_is("amdfam19h");
+}
+#endif
+
 /* Are two panels multiplied at once? (AVX-512 without VPDPBUSD could, as AVX2 does: nobody has measured it.) */
 #ifndef MM_TWO
 #define MM_TWO MM_DOT32
@@ -370,12 +378,12 @@ MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *hea
 
 /* ---- tiles ------------------------------------------------------------------------------------------------------------------- */
 
-/* Lines are fetched into the second level this far ahead, bytes. Measured: where reading takes nearly all of the time, lines that
- * come too early meet others that the processor fetches by itself, the more so where activations come from the second level, too
- * (Q4_K with 5,632 inputs: 4096 costs a third); where multiplying takes a part of it, its own prefetching gives up and all must be
- * fetched, from far (512 costs 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice
- * that (Zen 3), others and more rows neither gain nor lose. */
-enum { MM_NEAR = 3072, MM_FAR = 8192, MM_FARTHER = 16384 };
+/* Lines are fetched into the second level this far ahead, bytes. Measured: where every second line is asked for, those that come too early
+ * meet others that the processor fetches by itself, the more so where activations come from the second level, too (Q4_K with 5,632 inputs:
+ * 4096 costs a third); where multiplying takes a part of the time, its own prefetching gives up and all must be fetched, from far (512 costs
+ * 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice that (Zen 3), others and
+ * more rows neither gain nor lose. */
+enum { MM_NEAR = 3072, MM_ONE_ROW = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
 
 /* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
  * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
@@ -385,24 +393,38 @@ MM_INLINE int mm_is_light(int f, int64_t n_rows)
     return MM_R == 16 && mm_step_regs(f) % 8 == 0 && 8 * n_rows <= mm_step_regs(f);
 }
 
+/* How the lines of a step are asked for. */
+enum {
+    MM_ASK_ALL, /* at once */
+    MM_ASK_SECOND, /* every second one: where the processor's own prefetching keeps up, ours only has to lead it over the ends of pages */
+    MM_ASK_APART /* one by one, between products (mm_ask) */
+};
+
+/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. Nor does it gain light rows of Q8_0
+ * (Zen 5, 97 % at 50 GB/s either way). `led`: mm_is_led. */
+MM_INLINE int mm_asking(int f, int n_rows, int led)
+{
+    if (mm_is_light(f, n_rows) && (led || !mm_takes_both(f, n_rows))) return MM_ASK_SECOND;
+    return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
+}
+
+/* Does this processor's own prefetching keep up with one row of nibbles? A Zen 4's does, and to ask for every line takes places that its
+ * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
+ * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_ONE_ROW
+ * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %. */
+MM_INLINE int mm_is_led(void)
+{
+#if MM_DOT32
+    return mm_is_zen4();
+#else
+    return 1;
+#endif
+}
+
 MM_INLINE int mm_ahead(int f, int64_t n_rows)
 {
-    return mm_is_light(f, n_rows) ? MM_NEAR : MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
-}
-
-/* Lines from one that is fetched to the next. Where the processor's own prefetching keeps up, ours only has to lead it over the ends
- * of pages: to ask for every line takes places that its requests want. (Zen 4 at 66 GB/s, one row, of a pure read: Q4_0 56 and 92 %,
- * Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83 and 92.) */
-MM_INLINE int mm_apart(int f, int n_rows)
-{
-    return mm_is_light(f, n_rows) ? 2 : 1;
-}
-
-/* Are a step's lines asked for one by one (mm_ask)? Where they are few, to spread them costs Q4_K and IQ4_NL 5 % of a step at 78 GB/s (Zen 5). In
- * AVX2 it gains nothing: there multiplying is the limit, and every instruction counts. */
-MM_INLINE int mm_asks_apart(int f, int n_rows)
-{
-    return MM_DOT32 && !mm_is_light(f, n_rows);
+    if (!mm_is_light(f, n_rows)) return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
+    return mm_asking(f, (int)n_rows, mm_is_led()) == MM_ASK_SECOND ? MM_NEAR : MM_ONE_ROW;
 }
 
 /* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
@@ -438,12 +460,13 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
 }
 
 /* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_R outputs of each. next: how a panel that
- * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not. */
-MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
-                       const simd_next *next, int n_out, float *out, int64_t ldo)
+ * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not.
+ * asking: how, MM_ASK_. */
+MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, const uint8_t *w, int64_t n_spans, const uint8_t *a,
+                              const simd_next *next, int n_out, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R),
-              lines = (span_bytes / steps + 63) / 64, spread = mm_asks_apart(f, n);
+              lines = (span_bytes / steps + 63) / 64, spread = asking == MM_ASK_APART;
     const uint8_t *const first = a;
     vf acc[MM_TILE], part[MM_TILE];
     if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
@@ -460,7 +483,8 @@ MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64
             const mm_asks asks = {next && spread ? at : NULL, lines};
             if (next && mm_is_light(f, n) && n == n_rows)
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
-            if (next && !spread) UNROLL for (int l = 0; l < lines; l += mm_apart(f, n)) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
+            if (next && !spread)
+                UNROLL for (int l = 0; l < lines; l += asking == MM_ASK_SECOND ? 2 : 1) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
             mm_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
@@ -481,6 +505,16 @@ MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64
         } else {
             vf_store_part(out + t * ldo, acc[t], n_out);
         }
+    }
+}
+
+MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
+                       const simd_next *next, int n_out, float *out, int64_t ldo)
+{
+    if (mm_asking(f, n, 0) != mm_asking(f, n, 1) && mm_is_led()) {
+        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 1), w, n_spans, a, next, n_out, out, ldo);
+    } else {
+        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 0), w, n_spans, a, next, n_out, out, ldo);
     }
 }
 
@@ -587,7 +621,7 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
     MM_FEW_FN(f, name, 8)                                                                                                        \
     static const mm_few_fn name##_few[MM_TILE] = {name##_few_1, name##_few_2, name##_few_3, name##_few_4,                        \
                                                   name##_few_5, name##_few_6, name##_few_7, name##_few_8};
-#define MM_FEWS(f, name) (few_has(f) && !pair_is_zen4() ? name##_few : NULL)
+#define MM_FEWS(f, name) (few_has(f) && !mm_is_zen4() ? name##_few : NULL)
 #else
 #define MM_FEWS_FN(f, name)
 #define MM_FEWS(f, name) NULL

@@ -11,7 +11,7 @@ enum { WIDE_ENOUGH = 3 * MM_TILE };
 MM_INLINE int wide_better(int f)
 {
     return mm_by_16(f) || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_IQ4_XS ||
-           ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !pair_is_zen4());
+           ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !mm_is_zen4());
 }
 
 MM_INLINE int wide_is_unrolled(int f)
