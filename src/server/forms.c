@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "server/fields.h"
 #include "text/chat_content.h"
+#include "text/chat_template.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN
@@ -283,10 +284,12 @@ static int read_modalities(weft__ask *ask, const char *name, const weft__json *v
     return weft__fault_set(fault, 400, name, "'%s' must be [\"text\"]", name);
 }
 
-static int read_object(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+static int read_kwargs(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     (void)ask;
-    return weft__json_kind_of(v) == WEFT__JSON_OBJECT ? 1 : weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+    const char *taken = weft__chat_template_taken(v);
+    return !taken || weft__fault_set(fault, 400, name, "'%s' cannot set '%s'; the request has a field for it", name, taken);
 }
 
 static int is_id(const weft__ask *ask, const weft__json *v)
@@ -628,7 +631,7 @@ static const weft__field chat_fields[] = {
     BOOL("logprobs", logprobs, 0),
     INT("top_logprobs", n_top, 0, 0, 20),
     OPENAI_SAMPLING,
-    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_kwargs),
     EMPTY("tools"),
     READ("tool_choice", "string", read_tool_choice),
     EMPTY("functions"),
@@ -737,7 +740,7 @@ static const weft__field detokenize_fields[] = {
 
 static const weft__field apply_template_fields[] = {
     JSON("messages", 1, messages, "array of messages", read_messages),
-    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_kwargs),
     BOOL("add_generation_prompt", generation_prompt, 1),
     EMPTY("tools"),
     END,

@@ -65,7 +65,8 @@ def bad_requests(facts):
                   ({"logprobs": True, "top_logprobs": 21}, 400, "from 0 to 20", "top_logprobs"),
                   ({"tools": [{"type": "function"}]}, 400, "'tools' is not supported", "tools"), ({"functions": [{}]}, 400, "not supported", "functions"),
                   ({"tool_choice": "required"}, 400, "none or auto", "tool_choice"), ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
-                  ({"audio": {"voice": "x"}}, 400, "not supported", "audio"), ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"))
+                  ({"audio": {"voice": "x"}}, 400, "not supported", "audio"), ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"),
+                  ({"chat_template_kwargs": {"x": 1, "messages": []}}, 400, "'chat_template_kwargs' cannot set 'messages'", "chat_template_kwargs"))
     for messages, words, field in (
             ("hi", "must be an array of messages", "messages"), ([], "must not be empty", "messages"), ({}, "an array", "messages"), (None, "is missing", "messages"),
             (["hi"], "'messages[0]' must be an object", "messages[0]"), ([{}], "'messages[0].role' must be a string", "messages[0].role"),
