@@ -413,6 +413,18 @@ class Llama(Case):
             usage = self.post(TEXT, {"prompt": ["[say abc]", "[say de]"], "n": n}).json["usage"]
             self.assertEqual(self.server.metric("weft_prompt_tokens_total") - before, usage["prompt_tokens"])
 
+    def test_others_take_the_slot_used_least_recently(self):
+        """What somebody left in a slot, to be saved, is not written over by the next request of anybody."""
+        server = self.own()
+        n = server.get("/props").json["total_slots"]
+        mine = server.post(LLAMA, {"prompt": "[say mine]", "id_slot": 0}).json
+        n_mine = mine["tokens_evaluated"] + mine["tokens_predicted"]
+        self.assertEqual([server.post(LLAMA, {"prompt": "[say x]"}).json["id_slot"] for _ in range(n - 1)], list(range(1, n)))
+        self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}).json["n_saved"], n_mine)
+        self.assertEqual(server.post("/slots/4?action=restore", {"filename": "mine"}).json["n_restored"], n_mine)
+        server.post("/slots/6?action=erase", None)
+        self.assertEqual([server.post(LLAMA, {"prompt": "[say x]"}).json["id_slot"] for _ in range(n)], [6, 0, 1, 2, 3, 5, 7, 4])
+
     def test_slots_that_are_busy(self):
         with self.server.connect() as s:
             s.sendall(request({"prompt": "[delay 50][loop a]", "n_predict": 2000, "id_slot": 6, "stream": True}, LLAMA))
