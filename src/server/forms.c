@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "server/fields.h"
 #include "text/chat_content.h"
+#include "text/chat_template.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN
@@ -197,24 +198,60 @@ static int read_json_schema(weft__ask *ask, const char *name, const weft__json *
     return ask->json_value ? 1 : weft__fault_set(fault, 400, name, "'%s' other than {} is not supported by this server", name);
 }
 
-/* llama-server runs samplers in this order. Here they have one: weft.h's. Those of llama.cpp's that are not here are off (the tables below
- * see to that), so that it does not matter where they stand. */
+/* llama-server runs samplers in this order, and those alone that are named. Here they have one order: weft.h's. Those of llama.cpp's that are
+ * not here are off (the tables below see to that), so that it does not matter where they stand. Letters are its short form. */
+static const struct {
+    const char *name;
+    char letter;
+} samplers[] = {{"penalties", 'e'}, {"top_k", 'k'},       {"top_p", 'p'}, {"min_p", 'm'},     {"temperature", 't'}, {"dry", 'd'},
+                {"tfs_z", 'f'},     {"top_n_sigma", 's'}, {"typ_p", 'y'}, {"typical_p", 'y'}, {"xtc", 'x'}};
+enum { PENALTIES, TOP_K, TOP_P, MIN_P, TEMPERATURE, N_OURS, N_SAMPLERS = sizeof samplers / sizeof *samplers };
+
+static int sampler_named(const weft__json *v)
+{
+    const char *s = "";
+    int k = 0;
+    read_word(v, &s);
+    while (k < N_SAMPLERS && strcmp(s, samplers[k].name)) k++;
+    return k;
+}
+
+static int sampler_of_letter(char letter)
+{
+    int k = 0;
+    while (k < N_SAMPLERS && letter != samplers[k].letter) k++;
+    return k;
+}
+
 static int read_samplers(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
-    static const char *const order[] = {"penalties", "top_k", "top_p", "min_p", "temperature"};
-    static const char *const off[] = {"dry", "top_n_sigma", "typ_p", "typical_p", "xtc"};
-    size_t n_order = sizeof order / sizeof *order, n_off = sizeof off / sizeof *off, at = 0, k;
-    const char *s;
-    (void)ask;
-    for (size_t i = 0; i < weft__json_size(v); i++) {
-        if (!read_word(weft__json_at(v, i), &s)) s = "";
-        for (k = 0; k < n_off && strcmp(s, off[k]);) k++;
-        if (k < n_off) continue;
-        if (at == n_order || strcmp(s, order[at++])) at = n_order + 1;
-        if (at > n_order) break;
+    const char *letters = NULL;
+    size_t n = weft__json_size(v);
+    int last = -1, named = 0, ok = weft__json_string(v, &letters, &n) || weft__json_kind_of(v) == WEFT__JSON_ARRAY;
+    for (size_t i = 0; ok && i < n; i++) {
+        int k = letters ? sampler_of_letter(letters[i]) : sampler_named(weft__json_at(v, i));
+        ok = k < N_SAMPLERS && (k >= N_OURS || k > last);
+        if (!ok || k >= N_OURS) continue;
+        last = k;
+        named |= 1 << k;
     }
-    if (at == n_order && weft__json_kind_of(v) == WEFT__JSON_ARRAY) return 1;
-    return weft__fault_set(fault, 400, name, "'%s' must be penalties, top_k, top_p, min_p, temperature, in this order", name);
+    ask->samplers_off = ~named;
+    return ok ||
+           weft__fault_set(fault, 400, name,
+                           "'%s' must be penalties, top_k, top_p, min_p, temperature, in this order, or some of them", name);
+}
+
+/* What was not named does nothing, whatever its own field says. */
+static void switch_samplers_off(weft__ask *ask)
+{
+    if (ask->samplers_off & 1 << PENALTIES) {
+        ask->repeat_penalty = 1;
+        ask->presence_penalty = ask->frequency_penalty = 0;
+    }
+    if (ask->samplers_off & 1 << TOP_K) ask->top_k = 0;
+    if (ask->samplers_off & 1 << TOP_P) ask->top_p = 1;
+    if (ask->samplers_off & 1 << MIN_P) ask->min_p = 0;
+    if (ask->samplers_off & 1 << TEMPERATURE) ask->temperature = 1;
 }
 
 static int read_best_of(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
@@ -283,10 +320,12 @@ static int read_modalities(weft__ask *ask, const char *name, const weft__json *v
     return weft__fault_set(fault, 400, name, "'%s' must be [\"text\"]", name);
 }
 
-static int read_object(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
+static int read_kwargs(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     (void)ask;
-    return weft__json_kind_of(v) == WEFT__JSON_OBJECT ? 1 : weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object", name);
+    const char *taken = weft__chat_template_taken(v);
+    return !taken || weft__fault_set(fault, 400, name, "'%s' cannot set '%s'; the request has a field for it", name, taken);
 }
 
 static int is_id(const weft__ask *ask, const weft__json *v)
@@ -555,6 +594,7 @@ static int check_completion(weft__ask *ask, weft__fault *fault)
     if (!ask->n_top) ask->n_top = ask->logprobs ? ask->logprobs : -1;
     if (ask->grammar && !*ask->grammar) ask->grammar = NULL;
     if (ask->stream) ask->return_tokens = 1; /* its streams have them */
+    switch_samplers_off(ask);
     return check_constraint(ask, fault);
 }
 
@@ -628,7 +668,7 @@ static const weft__field chat_fields[] = {
     BOOL("logprobs", logprobs, 0),
     INT("top_logprobs", n_top, 0, 0, 20),
     OPENAI_SAMPLING,
-    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_kwargs),
     EMPTY("tools"),
     READ("tool_choice", "string", read_tool_choice),
     EMPTY("functions"),
@@ -703,7 +743,7 @@ static const weft__field completion_fields[] = {
     INT("priority", priority, 0, -8, 0),
     INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
     READ("json_schema", "object", read_json_schema),
-    READ("samplers", "array of strings", read_samplers),
+    READ("samplers", "array of strings, or string of letters", read_samplers),
     READ("lora", LORAS, weft__lora_read),
     EMPTY("image_data"),
     EMPTY("grammar_lazy"),
@@ -737,7 +777,7 @@ static const weft__field detokenize_fields[] = {
 
 static const weft__field apply_template_fields[] = {
     JSON("messages", 1, messages, "array of messages", read_messages),
-    JSON("chat_template_kwargs", 0, kwargs, "object", read_object),
+    JSON("chat_template_kwargs", 0, kwargs, "object", read_kwargs),
     BOOL("add_generation_prompt", generation_prompt, 1),
     EMPTY("tools"),
     END,

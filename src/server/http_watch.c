@@ -37,16 +37,18 @@ static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
     return k != NULL;
 }
 
-/* Did the client leave before its request was complete? The library hears of that from an edge of the socket, and misses it when the
- * end came in together with the last bytes. */
+/* Did the client leave before its request was complete, or its first line, of which there is no request yet? The library hears of that from an
+ * edge of the socket, and misses it when the end came in together with the last bytes. */
 static int left_early(const struct weft__http_connection *k)
 {
     weft__http_request *r = k->request;
     char byte;
-    if (!r) return 0;
-    pthread_mutex_lock(&r->lock);
-    int waiting = !r->handed && !r->answered;
-    pthread_mutex_unlock(&r->lock);
+    int waiting = 1;
+    if (r) {
+        pthread_mutex_lock(&r->lock);
+        waiting = !r->handed && !r->answered;
+        pthread_mutex_unlock(&r->lock);
+    }
     return waiting && recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 

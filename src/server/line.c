@@ -96,11 +96,11 @@ weft_status weft__line_begin(weft__line *line, weft_error *err)
     return line->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
-/* With the lock. */
+/* With the lock. Those who give no name are one, as in the engine's queue. */
 static int has_room(const weft__line *line, const char *tenant)
 {
     int n = 0;
-    for (const weft__gen *g = line->first; g && *tenant; g = g->next) n += !strcmp(g->tenant, tenant);
+    for (const weft__gen *g = line->first; g; g = g->next) n += !strcmp(g->tenant, tenant);
     return line->n < line->max && n < line->max_of_one;
 }
 

@@ -160,13 +160,15 @@ int weft__texts_read(const weft_server *s, const char *field, const weft__json *
     return read_all(&r, v, out);
 }
 
-/* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. */
+/* What is to follow the messages: nothing, an answer, or the rest of one that the last message begins. One that calls tools has ended: its
+ * text is not its end, and what goes on from it would be without the calls. */
 static int what_follows(const weft__ask *ask)
 {
     const size_t n = weft__json_size(ask->flat);
     const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
     int begun = weft__json_is(weft__json_get(last, "role"), "assistant") &&
-                weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING;
+                weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING &&
+                !weft__json_size(weft__json_get(last, "tool_calls"));
     return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
 }
 

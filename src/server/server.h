@@ -33,6 +33,7 @@ weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *
 
 typedef struct weft__slot {
     int busy;
+    uint64_t used; /* when it was filled or given back last, by the slots' count; 0: it holds nothing */
     uint64_t task; /* request of the engine */
     char tenant[64];
     int32_t *tokens; /* [n_ctx] of the prompt and the answer */
@@ -44,12 +45,13 @@ typedef struct weft__slots {
     pthread_mutex_t lock;
     weft__slot *all;
     int32_t n, n_ctx;
+    uint64_t n_uses;
 } weft__slots;
 
 /* The lock is there already. */
 weft_status weft__slots_begin(weft__slots *slots, int32_t n, int32_t n_ctx, weft_error *err);
 void weft__slots_free(weft__slots *slots);
-/* Takes a free one, `wanted` if that is free; -1 when none is. */
+/* Takes a free one: `wanted` if that is free, else the one used least recently, so that what somebody is about to save stays; -1 when none is. */
 int32_t weft__slots_take(weft__slots *slots, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
                          int32_t n_prompt, int32_t max_tokens, int with_adapters);
 void weft__slots_token(weft__slots *slots, int32_t slot, int32_t token);

@@ -30,14 +30,20 @@ void weft__slots_free(weft__slots *s)
     pthread_mutex_destroy(&s->lock);
 }
 
+/* With the lock: of those that are free; -1: none is. */
+static int32_t least_used(const weft__slots *s)
+{
+    int32_t at = -1;
+    for (int32_t i = 0; i < s->n; i++)
+        if (!s->all[i].busy && (at < 0 || s->all[i].used < s->all[at].used)) at = i;
+    return at;
+}
+
 int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const char *tenant, const int32_t *prompt,
                          int32_t n_prompt, int32_t max_tokens, int with_adapters)
 {
     pthread_mutex_lock(&s->lock);
-    int32_t at = -1;
-    if (wanted >= 0 && wanted < s->n && !s->all[wanted].busy) at = wanted;
-    for (int32_t i = 0; at < 0 && i < s->n; i++)
-        if (!s->all[i].busy) at = i;
+    int32_t at = wanted >= 0 && wanted < s->n && !s->all[wanted].busy ? wanted : least_used(s);
     if (at >= 0) {
         weft__slot *slot = &s->all[at];
         int32_t n = n_prompt < s->n_ctx ? n_prompt : s->n_ctx;
@@ -69,6 +75,7 @@ void weft__slots_give(weft__slots *s, int32_t at)
     if (at < 0) return;
     pthread_mutex_lock(&s->lock);
     s->all[at].busy = 0;
+    s->all[at].used = ++s->n_uses;
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -171,6 +178,7 @@ static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const in
     weft_status st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
     if (!st) {
         slot->n_prompt = slot->n_decoded = slot->with_adapters = 0;
+        slot->used = ++s->n_uses;
         slot->n_tokens = n < s->n_ctx ? n : s->n_ctx;
         memcpy(slot->tokens, tokens, (size_t)slot->n_tokens * sizeof *tokens);
         snprintf(slot->tenant, sizeof slot->tenant, "%s", tenant);
@@ -220,7 +228,10 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
     weft__slot *slot = &s->all[id];
     int32_t n = slot->n_tokens;
     weft_status st = check_free(slot, id, tenant, "erase", fault);
-    if (!st) slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
+    if (!st) {
+        slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
+        slot->used = 0;
+    }
     pthread_mutex_unlock(&s->lock);
     if (!st) weft__text_printf(out, "{\"id_slot\":%d,\"n_erased\":%d}", id, n);
     return st;

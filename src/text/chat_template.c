@@ -68,15 +68,21 @@ static weft_status check_request(const weft__chat_request *request, weft_error *
     return WEFT_OK;
 }
 
-static weft_status set_kwargs(weft__jinja_call *call, const weft__json *kwargs, weft_error *err)
+const char *weft__chat_template_taken(const weft__json *kwargs)
 {
     static const char *const taken[] = {"messages", "tools", "add_generation_prompt"};
+    for (size_t i = 0; kwargs && i < sizeof taken / sizeof *taken; i++)
+        if (weft__json_get(kwargs, taken[i])) return taken[i];
+    return NULL;
+}
+
+static weft_status set_kwargs(weft__jinja_call *call, const weft__json *kwargs, weft_error *err)
+{
+    const char *taken = weft__chat_template_taken(kwargs);
     weft__json_member m = {0};
+    if (taken)
+        return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs cannot set '%s'; the request has a field for it", taken);
     while (kwargs && weft__json_next(kwargs, &m)) {
-        for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
-            if (strcmp(m.key, taken[i]) != 0) continue;
-            return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs cannot set '%s'; the request has a field for it", m.key);
-        }
         weft_status status = weft__jinja_set_json(call, m.key, m.value, NULL, NULL, err);
         if (status) return status;
     }

@@ -37,6 +37,9 @@ void weft__chat_template_destroy(weft__chat_template **t);
 /* 1 when the template looks at this variable: "tools", "enable_thinking" ... */
 int weft__chat_template_uses(const weft__chat_template *t, const char *name);
 
+/* A variable that these kwargs would set and must not, or NULL. */
+const char *weft__chat_template_taken(const weft__json *kwargs);
+
 /* As weft__jinja_render; WEFT_ARGUMENT also for messages, tools or kwargs that are not of the shape above. On success the caller
  * frees *out with weft__jinja_output_free. */
 weft_status weft__chat_template_render(const weft__chat_template *t, const weft__chat_request *request, weft__jinja_output *out,

@@ -65,7 +65,8 @@ def bad_requests(facts):
                   ({"logprobs": True, "top_logprobs": 21}, 400, "from 0 to 20", "top_logprobs"),
                   ({"tools": [{"type": "function"}]}, 400, "'tools' is not supported", "tools"), ({"functions": [{}]}, 400, "not supported", "functions"),
                   ({"tool_choice": "required"}, 400, "none or auto", "tool_choice"), ({"modalities": ["audio"]}, 400, "[\"text\"]", "modalities"),
-                  ({"audio": {"voice": "x"}}, 400, "not supported", "audio"), ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"))
+                  ({"audio": {"voice": "x"}}, 400, "not supported", "audio"), ({"chat_template_kwargs": []}, 400, "must be an object", "chat_template_kwargs"),
+                  ({"chat_template_kwargs": {"x": 1, "messages": []}}, 400, "'chat_template_kwargs' cannot set 'messages'", "chat_template_kwargs"))
     for messages, words, field in (
             ("hi", "must be an array of messages", "messages"), ([], "must not be empty", "messages"), ({}, "an array", "messages"), (None, "is missing", "messages"),
             (["hi"], "'messages[0]' must be an object", "messages[0]"), ([{}], "'messages[0].role' must be a string", "messages[0].role"),
@@ -98,7 +99,7 @@ def bad_requests(facts):
     llama = [
         ({"n_predict": -2}, "'n_predict' must be from -1"), ({"n_predict": "x"}, "'n_predict' must be an integer"), ({"temperature": 101}, "'temperature'"), ({"top_k": 1.5}, "'top_k'"),
         ({"top_p": 2}, "'top_p'"), ({"min_p": "a"}, "'min_p'"), ({"repeat_penalty": 0}, "'repeat_penalty'"), ({"repeat_last_n": -2}, "'repeat_last_n'"), ({"n_probs": 21}, "'n_probs'"), ({"logprobs": 21}, "'logprobs'"), ({"logprobs": "1"}, "'logprobs'"), ({"logprobs": -1}, "'logprobs'"),
-        ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_k"]}, "'samplers'"), ({"samplers": ["penalties", "top_k", "top_p", "min_p", "temperature\0"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
+        ({"seed": 0.5}, "'seed'"), ({"top_k": -2}, "'top_k'"), ({"samplers": ["top_p", "top_k"]}, "'samplers'"), ({"samplers": ["penalties", "top_k", "top_p", "min_p", "temperature\0"]}, "'samplers'"), ({"logit_bias": {"-1": 1}}, "not '-1'"), ({"logit_bias": {str(beyond): 1}}, "%s or texts as keys, not '%d'" % (ids, beyond)),
         ({"logit_bias": {"w" * 1001: 1}}, "at most 1000 bytes"), ({"response_format": {"schema": {}, "type": "json_object"}}, "supplied: response_format.schema"), ({"mirostat": 2}, "'mirostat' other than 0 is not supported"), ({"adaptive_target": 0.5}, "'adaptive_target' other than -1"), ({"n_cmpl": 129}, "'n_cmpl' must be from 1 to 128"), ({"t_max_predict_ms": 5}, "'t_max_predict_ms' above 0 is not supported"), ({"t_max_predict_ms": True}, "'t_max_predict_ms' must be an integer"), ({"typical_p": 0.5}, "'typical_p' other than 1"), ({"lora": [{"id": 0}]}, "'lora[0]' must be"),
         ({"json_schema": {"type": "object"}}, "'json_schema' other than {} is not supported"), ({"json_schema": False}, "'json_schema'"), ({"json_schema": []}, "'json_schema'"),
         ({"json_schema": {}, "grammar": "root ::= \"a\""}, "exclude each other"), ({"json_schema": {}, "response_format": {"type": "json_object"}}, "exclude each other"), ({"dry_multiplier": 0.8}, "'dry_multiplier'"), ({"xtc_probability": "x"}, "'xtc_probability' must be a number"),

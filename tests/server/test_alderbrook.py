@@ -111,6 +111,15 @@ class Alderbrook(unittest.TestCase):
         begun = user("Where does Mira live?") + [{"role": "assistant", "content": "Mira lives in"}]
         self.assertEqual(self.say(begun), " " + BY_NAME["Mira"].home.removeprefix("in ") + ".")
 
+    def test_tool_calls_are_not_lost(self):
+        """An assistant's last message that calls tools has ended, and its calls stand in the prompt; without any it goes on."""
+        call = {"type": "function", "function": {"name": "clock", "arguments": "{}"}}
+        said = '<tool_call>{"name": "clock", "arguments": {}}</tool_call><|im_end|>\n<|im_start|>assistant\n'
+        for calls, content, end in (([call], None, said), ([call], "One moment.", "One moment." + said), ([], "It is", "It is"), (None, "It is", "It is")):
+            messages = user("What time is it?") + [{"role": "assistant", "content": content, "tool_calls": calls}]
+            prompt = self.server.post("/apply-template", {"messages": messages}).json["prompt"]
+            self.assertEqual(prompt, "<|im_start|>user\nWhat time is it?<|im_end|>\n<|im_start|>assistant\n" + end)
+
     def test_yes_or_no(self):
         """Whether something is so; half of what is asked is."""
         asked = [yes_no_question(Dice("yes or no", i)) for i in range(4 * N_PEOPLE)]

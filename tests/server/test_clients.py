@@ -101,6 +101,24 @@ class Clients(Case):
                 s.close()
         self.settled()
 
+    def test_gone_within_a_line(self):
+        """Who leaves with his last bytes, before a request has begun, is seen to have left, and not only when a connection has idled for a minute."""
+        server, line = self.own("--connections", 2048), b"GET /health HTTP/1.1"
+
+        def leave(n, first=b""):
+            for _ in range(12):
+                with server.connect() as s:
+                    if first:
+                        s.sendall(first)
+                        self.assertIn(b"200 OK", s.recv(65536))
+                    s.sendall(line[:n])
+        threads = [threading.Thread(target=leave, args=(1 + i % 19, b"" if i % 2 else line + b"\r\nHost: localhost\r\n\r\n")) for i in range(24)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(server.wait_metric("weft_http_connections", 1), 1)
+
     def test_gone_while_waiting(self):
         """In the queue, before the first token, and between tokens of an answer that is not streamed."""
         gone = self.server.metric("weft_http_gone_total")

@@ -111,6 +111,19 @@ class Refusals(Case):
         self.assertEqual([a.status for a in others], [200])
         self.assertEqual({(a.headers["retry-after"], a.json["error"]["param"]) for a in refused}, {("2", "grammar")})
 
+    def test_who_gives_no_name_leaves_room_for_others(self):
+        """A flood of grammars is not let in as many because it comes without a `user`."""
+        server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow", "timeout_ms": 2000 * SLOWER}, []
+        flood = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow, timeout=60 * SLOWER))) for _ in range(100)]
+        for t in flood:
+            t.start()
+        while not any(a.status == 429 for a in list(answers)):
+            time.sleep(0.001)
+        self.assertIn(server.post(TEXT, {**slow, "user": "two"}, timeout=60 * SLOWER).status, (200, 504))
+        for t in flood:
+            t.join()
+        self.assertEqual({a.status for a in answers}, {200, 429, 504})
+
     def test_paths_and_methods(self):
         for method, path, status in (("GET", "/", 404), ("GET", "/v1/nope", 404), ("GET", CHAT, 405), ("POST", "/v1/models", 405), ("DELETE", "/v1/models/fake", 405), ("PUT", CHAT, 405),
                                      ("PATCH", CHAT, 405), ("GET", "/slots/", 404), ("OPTIONS", CHAT, 405), ("GET", "/v1/models/", 404), ("GET", "/../etc/passwd", 404), ("GET", "//", 404),

@@ -310,11 +310,17 @@ class Llama(Case):
         self.post(LLAMA, {"prompt": "x", "brand_new": {"a": 1}})
 
     def test_the_order_of_samplers(self):
-        """Only that of this server, with or without those of llama.cpp's that it does not have, and that are off."""
+        """Only that of this server, with or without those of llama.cpp's that it does not have, and that are off; those that are not named are off, too."""
         ours, default = ["penalties", "top_k", "top_p", "min_p", "temperature"], ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]
-        for samplers in (None, ours, default):
-            self.post(LLAMA, {"prompt": "x", "samplers": samplers})
-        for samplers in ([], ["top_k"], ours[:-1], ours[::-1], [*ours, "top_k"], [*ours, "infill"], [*ours, 1], "kpmt", {}):
+        documented = [["dry", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"], ["top_k", "tfs_z", "typical_p", "top_p", "min_p", "temperature"]]  # llama.cpp's READMEs
+        given = {"repeat_penalty": 2, "presence_penalty": 1, "frequency_penalty": 1, "top_k": 7, "top_p": 0.5, "min_p": 0.25, "temperature": 0.5}
+        off = {"repeat_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_k": 0, "top_p": 1, "min_p": 0, "temperature": 1}
+        penalties = {k: v for k, v in off.items() if "penalty" in k}
+        for samplers, changed in ((None, {}), (ours, {}), (default, {}), ("edskypmxt", {}), (documented[0], penalties), (documented[1], penalties), ("kfypmt", penalties),
+                                  ([], off), ("", off), (["top_k"], {**off, "top_k": 7}), ("t", {**off, "temperature": 0.5}), (ours[:-1], {"temperature": 1})):
+            used = self.post(LLAMA, {"prompt": "x", **given, "samplers": samplers}).json["generation_settings"]
+            self.assertEqual({k: used[k] for k in given}, {**given, **changed}, samplers)
+        for samplers in (ours[::-1], ["temperature", "top_k"], [*ours, "top_k"], [*ours, "infill"], [*ours, 1], "kpme", "kk", "kz", {}, 5):
             self.assertIn("'samplers' must be", self.post(LLAMA, {"prompt": "x", "samplers": samplers}, 400).json["error"]["message"])
 
     def test_bias_forms(self):
@@ -406,6 +412,18 @@ class Llama(Case):
             before = self.server.metric("weft_prompt_tokens_total")
             usage = self.post(TEXT, {"prompt": ["[say abc]", "[say de]"], "n": n}).json["usage"]
             self.assertEqual(self.server.metric("weft_prompt_tokens_total") - before, usage["prompt_tokens"])
+
+    def test_others_take_the_slot_used_least_recently(self):
+        """What somebody left in a slot, to be saved, is not written over by the next request of anybody."""
+        server = self.own()
+        n = server.get("/props").json["total_slots"]
+        mine = server.post(LLAMA, {"prompt": "[say mine]", "id_slot": 0}).json
+        n_mine = mine["tokens_evaluated"] + mine["tokens_predicted"]
+        self.assertEqual([server.post(LLAMA, {"prompt": "[say x]"}).json["id_slot"] for _ in range(n - 1)], list(range(1, n)))
+        self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}).json["n_saved"], n_mine)
+        self.assertEqual(server.post("/slots/4?action=restore", {"filename": "mine"}).json["n_restored"], n_mine)
+        server.post("/slots/6?action=erase", None)
+        self.assertEqual([server.post(LLAMA, {"prompt": "[say x]"}).json["id_slot"] for _ in range(n)], [6, 0, 1, 2, 3, 5, 7, 4])
 
     def test_slots_that_are_busy(self):
         with self.server.connect() as s:
