@@ -2,7 +2,7 @@
  *
  * The including file has included its tier's matmul_vec.h. A unit is what one instruction takes of a row: one input, which is
  * converted and goes into a fused multiply-add in f32; or, with MM_BF16_DOT, two inputs in bf16 for VDPBF16PS.
- * Weights: panels [units][MM_R] of 1 or 2 elements. Activations: tiles of MM_FLOAT_TILE rows (the last of m rows has the rest),
+ * Weights: panels [units][registers][MM_R] of 1 or 2 elements. Activations: tiles of MM_FLOAT_TILE rows (the last of m rows has the rest),
  * steps of 16 units, [rows of the tile][16] words of 4 bytes (an f32, or two bf16), padded with zeros.
  * An output is one chain over k in order, so neither the number of rows nor how many panels go side by side changes its bits. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FLOAT_H
@@ -12,6 +12,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/simd/matmul_layout.h"
+#include "kernels/simd/next.h"
 #include "kernels/simd/unroll.h"
 
 #ifndef MM_BF16_DOT
@@ -21,7 +22,18 @@
 #define MM_FLOAT_TILE 12 /* by two panels: 24 accumulators of 32 registers; AVX2 has half of both, and says so */
 #endif
 
-enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_PANELS = 4 };
+enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_VECTORS = 4 };
+
+/* Registers of rows in a panel. One chain of additions for each is needed to hide their latency, and panels that are read side by side come
+ * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. (Zen 5
+ * at 46 and at 75 GB/s, of what can be read: 1 row 95 and 87 % before, 98 and 94 so; 2 and 4 rows at 46 GB/s 97 %. BF16 has 94 to 96 as it is,
+ * and adapters of that type have no more rows in A than one register, often. Nobody has measured AVX2.) */
+#define MM_FLOAT_VECTORS(f) ((f) == WEFT_F16 && MM_R == 16 ? 2 : 1)
+
+MM_INLINE int mm_float_vectors(int f)
+{
+    return MM_FLOAT_VECTORS(f);
+}
 
 /* Rows in the tile that begins at row i of m. */
 MM_INLINE int mm_float_tile_rows(int64_t i, int64_t m)
@@ -39,10 +51,15 @@ MM_INLINE int64_t mm_unit_steps(int64_t k)
     return (mm_units(k) + MM_UNITS - 1) / MM_UNITS;
 }
 
-/* Bytes of one unit of a panel. */
-MM_INLINE int mm_unit_bytes(int f)
+/* Bytes of one unit of a panel, and of one register's rows of it. */
+MM_INLINE int mm_vector_bytes(int f)
 {
     return (f == WEFT_F32 ? 4 : 2) * MM_UNIT_ELEMS * MM_R;
+}
+
+MM_INLINE int mm_unit_bytes(int f)
+{
+    return mm_float_vectors(f) * mm_vector_bytes(f);
 }
 
 MM_INLINE size_t mm_float_panel_bytes(int f, int64_t k)
@@ -53,14 +70,14 @@ MM_INLINE size_t mm_float_panel_bytes(int f, int64_t k)
 /* weft__matmul.pack, 64 inputs of all rows at a time: what is written stays in the first level. */
 MM_INLINE void mm_float_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
 {
-    const int size = f == WEFT_F32 ? 4 : 2;
+    const int size = f == WEFT_F32 ? 4 : 2, panel_rows = mm_float_vectors(f) * MM_R;
     memset(panel, 0, mm_float_panel_bytes(f, k));
     for (int64_t begin = 0; begin < k; begin += 64) {
         const int64_t end = k - begin < 64 ? k : begin + 64;
         for (int r = 0; r < n_rows; r++) {
             const uint8_t *from = rows + (size_t)r * row_bytes;
             for (int64_t i = begin; i < end; i++) {
-                int64_t at = (i / MM_UNIT_ELEMS * MM_R + r) * MM_UNIT_ELEMS + i % MM_UNIT_ELEMS;
+                int64_t at = (i / MM_UNIT_ELEMS * panel_rows + r) * MM_UNIT_ELEMS + i % MM_UNIT_ELEMS;
                 memcpy(panel + at * size, from + i * size, (size_t)size);
             }
         }
@@ -130,66 +147,75 @@ MM_INLINE vf mm_add_unit(vf acc, vf w, vf a)
 #endif
 }
 
-/* One unit of n_panels panels, `stride` bytes apart, and of n_rows rows, into acc[panel][row]. */
+/* One unit of n_panels panels, `stride` bytes apart, and of n_rows rows, into acc[register of outputs][row]. */
 MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, const uint8_t *a,
                        vf (*acc)[MM_FLOAT_TILE])
 {
-    vf x[MM_MAX_PANELS];
-    UNROLL for (int p = 0; p < n_panels; p++) x[p] = mm_load_unit(f, w + (size_t)p * stride);
+    const int v = mm_float_vectors(f), n = n_panels * v;
+    vf x[MM_MAX_VECTORS];
+    UNROLL for (int i = 0; i < n; i++) x[i] = mm_load_unit(f, w + (size_t)(i / v) * stride + i % v * mm_vector_bytes(f));
     UNROLL for (int t = 0; t < n_rows; t++)
     {
         vf y = vf_word(a + 4 * MM_UNITS * t);
-        UNROLL for (int p = 0; p < n_panels; p++) acc[p][t] = mm_add_unit(acc[p][t], x[p], y);
+        UNROLL for (int i = 0; i < n; i++) acc[i][t] = mm_add_unit(acc[i][t], x[i], y);
     }
 }
 
 /* As mm_ahead (matmul_quant.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and
- * 8192 bytes take: F16, 1, 2 and 4 rows, 92, 76 and 92 %; BF16, 4 rows, 77 to 94 %, 1 row as long. On a Zen 4 other distances had gained
- * F16 nothing.) */
+ * 8192 bytes take: BF16, 4 rows, 77 to 94 %, 1 row as long. Two registers in a panel: 4096 to 6144 are alike.) */
 MM_INLINE int mm_float_ahead(int f, int n_rows)
 {
-    return n_rows <= (mm_unit_bytes(f) == 64 ? 5 : 2) ? 2048 : 4096;
+    if (mm_float_vectors(f) > 1) return 5120;
+    return n_rows <= (mm_vector_bytes(f) == 64 ? 5 : 2) ? 2048 : 4096;
 }
 
-/* n_panels panels times one tile of n_rows rows; writes n_out outputs of each, in the last panel perhaps fewer than MM_R.
+/* Asks for `bytes` bytes of n_panels panels, so far ahead. */
+MM_INLINE void mm_float_ask(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int bytes)
+{
+    UNROLL for (int p = 0; p < n_panels; p++)
+    {
+        UNROLL for (int l = 0; l < bytes; l += 64)
+        {
+            _mm_prefetch((const char *)w + (size_t)p * stride + mm_float_ahead(f, n_rows) + l, _MM_HINT_T1);
+        }
+    }
+}
+
+/* n_panels panels times one tile of n_rows rows; writes n_out outputs of each, of the last panel perhaps not all.
  * `fetch`: the panels come from memory. */
 MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k, const uint8_t *a,
                              int fetch, int64_t n_out, float *out, int64_t ldo)
 {
     enum { TOGETHER = 4 };
-    const int unit_bytes = mm_unit_bytes(f);
-    vf acc[MM_MAX_PANELS][MM_FLOAT_TILE];
-    UNROLL for (int p = 0; p < n_panels; p++)
+    const int unit_bytes = mm_unit_bytes(f), n = n_panels * mm_float_vectors(f), apart = mm_float_vectors(f) > 1;
+    vf acc[MM_MAX_VECTORS][MM_FLOAT_TILE];
+    UNROLL for (int i = 0; i < n; i++)
     {
-        UNROLL for (int t = 0; t < n_rows; t++) acc[p][t] = vf_zero();
+        UNROLL for (int t = 0; t < n_rows; t++) acc[i][t] = vf_zero();
     }
     int64_t units = mm_units(k);
     for (; units >= MM_UNITS; units -= MM_UNITS, a += n_rows * MM_UNITS * 4) {
         for (int i = 0; i < MM_UNITS; i += TOGETHER, w += TOGETHER * unit_bytes) {
-            if (fetch) {
-                UNROLL for (int p = 0; p < n_panels; p++)
-                {
-                    UNROLL for (int l = 0; l < TOGETHER * unit_bytes; l += 64)
-                    {
-                        _mm_prefetch((const char *)w + (size_t)p * stride + mm_float_ahead(f, n_rows) + l, _MM_HINT_T1);
-                    }
-                }
-            }
+            if (fetch && !apart) mm_float_ask(f, n_panels, n_rows, w, stride, TOGETHER * unit_bytes);
             UNROLL for (int j = 0; j < TOGETHER; j++)
             {
+                if (fetch && apart) {
+                    simd_fence(); /* between products, not before them all (mm_ask, matmul_quant.h) */
+                    mm_float_ask(f, n_panels, n_rows, w + j * unit_bytes, stride, unit_bytes);
+                }
                 mm_unit(f, n_panels, n_rows, w + j * unit_bytes, stride, a + 4 * (i + j), acc);
             }
         }
     }
     for (; units > 0; units--, w += unit_bytes, a += 4) mm_unit(f, n_panels, n_rows, w, stride, a, acc);
-    UNROLL for (int p = 0; p < n_panels; p++, out += MM_R, n_out -= MM_R)
+    UNROLL for (int i = 0; i < n; i++, out += MM_R, n_out -= MM_R)
     {
         UNROLL for (int t = 0; t < n_rows; t++)
         {
             if (n_out >= MM_R) {
-                vf_store(out + t * ldo, acc[p][t]);
+                vf_store(out + t * ldo, acc[i][t]);
             } else {
-                vf_store_part(out + t * ldo, acc[p][t], (int)n_out);
+                vf_store_part(out + t * ldo, acc[i][t], n_out < 0 ? 0 : (int)n_out);
             }
         }
     }
@@ -199,22 +225,22 @@ typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const ui
                             int64_t ldo);
 
 /* Panels that go side by side: few rows need several to cover the latency of the adder. */
-MM_INLINE int mm_panels_at_once(int n_rows)
+MM_INLINE int mm_panels_at_once(int f, int n_rows)
 {
-    return n_rows <= 2 ? 4 : 2;
+    return mm_float_vectors(f) > 1 ? 1 : n_rows <= 2 ? 4 : 2;
 }
 
 /* One tile of n_rows rows times a group of panels. */
-MM_INLINE void mm_float_group(const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w, size_t stride,
+MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w, size_t stride,
                               int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    const int64_t step = mm_panels_at_once(n_rows) * MM_R;
+    const int64_t rows = mm_float_vectors(f) * MM_R, step = mm_panels_at_once(f, n_rows) * rows;
     while (n_out > 0) {
-        const int many = n_out > step - MM_R; /* the last panel of several may be partial */
-        const int64_t take = many ? step : MM_R;
+        const int many = n_out > step - rows; /* the last panel of several may be partial */
+        const int64_t take = many ? step : rows;
         const mm_float_fn run = many ? some[n_rows - 1] : one[n_rows - 1];
         run(w, stride, k, a, fetch, n_out < take ? n_out : take, out, ldo);
-        w += (size_t)(take / MM_R) * stride;
+        w += (size_t)(take / rows) * stride;
         out += take;
         n_out -= take;
     }
@@ -222,20 +248,20 @@ MM_INLINE void mm_float_group(const mm_float_fn *one, const mm_float_fn *some, i
 
 /* weft__matmul.run: chunk of rows, then group of panels, then tile. one[n - 1] serves n rows of one panel, some[n - 1] of as many
  * as mm_panels_at_once says. */
-static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some, const void *panels, size_t stride, int64_t n_out,
-                                int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
+MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *some, const void *panels, size_t stride,
+                            int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo)
 {
     const int64_t row_bytes = mm_unit_steps(k) * MM_UNITS * 4;
     int64_t chunk = (512 << 10) / row_bytes / MM_FLOAT_TILE * MM_FLOAT_TILE; /* activations that stay in the second level */
     if (chunk < 2 * MM_FLOAT_TILE) chunk = 2 * MM_FLOAT_TILE;
     for (int64_t c = 0; c < m; c += chunk) {
         const int64_t end = m - c < chunk ? m : c + chunk;
-        const int64_t group = (end - c < 2 * MM_FLOAT_TILE ? MM_MAX_PANELS : 2) * MM_R;
+        const int64_t group = (end - c < 2 * MM_FLOAT_TILE ? MM_MAX_VECTORS : 2) * MM_R;
         for (int64_t n = 0; n < n_out; n += group) {
-            const uint8_t *w = (const uint8_t *)panels + (size_t)(n / MM_R) * stride;
+            const uint8_t *w = (const uint8_t *)panels + (size_t)(n / (mm_float_vectors(f) * MM_R)) * stride;
             const int64_t outs = n_out - n < group ? n_out - n : group;
             for (int64_t i = c; i < end; i += MM_FLOAT_TILE) {
-                mm_float_group(one, some, mm_float_tile_rows(i, m), w, stride, k, (const uint8_t *)act + i * row_bytes, i == c,
+                mm_float_group(f, one, some, mm_float_tile_rows(i, m), w, stride, k, (const uint8_t *)act + i * row_bytes, i == c,
                                outs, out + i * ldo + n, ldo);
             }
         }
@@ -251,7 +277,7 @@ static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some,
     static void name##_some_##n_rows(const uint8_t *w, size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out,     \
                                      float *out, int64_t ldo)                                                                    \
     {                                                                                                                            \
-        mm_float_tile(f, mm_panels_at_once(n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);                            \
+        mm_float_tile(f, mm_panels_at_once(f, n_rows), n_rows, w, stride, k, a, fetch, n_out, out, ldo);                         \
     }
 
 #if MM_FLOAT_TILE == 12
@@ -272,7 +298,7 @@ static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some,
     {                                                                                                                            \
         static const mm_float_fn one[] = {MM_FLOAT_ROWS(MM_FLOAT_ONE, f, id)};                                                   \
         static const mm_float_fn some[] = {MM_FLOAT_ROWS(MM_FLOAT_SOME, f, id)};                                                 \
-        mm_float_run(one, some, panels, stride, n_out, k, act, m, out, ldo);                                                     \
+        mm_float_run(WEFT_##format, one, some, panels, stride, n_out, k, act, m, out, ldo);                                      \
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
@@ -286,7 +312,7 @@ static inline void mm_float_run(const mm_float_fn *one, const mm_float_fn *some,
         .name = "matmul_" #id "_" #tier_name,                                                                                    \
         .dtype = WEFT_##format,                                                                                                  \
         .tier = WEFT__TIER_##TIER,                                                                                               \
-        .panel_rows = MM_R,                                                                                                      \
+        .panel_rows = MM_FLOAT_VECTORS(WEFT_##format) * MM_R,                                                                    \
         .act = &act_form,                                                                                                        \
         .panel_bytes = id##_panel_bytes,                                                                                         \
         .pack = id##_pack,                                                                                                       \

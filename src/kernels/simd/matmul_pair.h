@@ -131,7 +131,7 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
             s[0][t] = mm_dot_reg(s[0][t], w0, x);
             s[1][t] = mm_dot_reg(s[1][t], w1, x);
         }
-        mm_fence();
+        simd_fence();
     }
     UNROLL for (int t = 0; t < n; t++)
     {
@@ -142,9 +142,9 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
             vf *acc = (p ? acc1 : acc0) + t;
             *acc = pair_add(f, tile, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
-        if (pair_has_table(f)) mm_fence(); /* the next row reads it again */
+        if (pair_has_table(f)) simd_fence(); /* the next row reads it again */
     }
-    mm_fence();
+    simd_fence();
 }
 
 /* Rows t0.. of a full tile, as many as `way` takes at a time (the rest: pair_tile). Meanwhile each step asks for `lines` lines of two panels,

@@ -269,12 +269,6 @@ MM_INLINE vi mm_dot_end(int f, vi acc)
     return MM_DOT32 || mm_is_signed(f) ? acc : mm_sum_pairs(acc);
 }
 
-/* No load moves across this. */
-MM_INLINE void mm_fence(void)
-{
-    __asm__ volatile("" : : : "memory");
-}
-
 /* Lines that a step asks for, from `at` on; NULL: none. */
 typedef struct mm_asks {
     const char *at;
@@ -288,7 +282,7 @@ MM_INLINE void mm_ask(mm_asks asks, int i)
 {
     const int first = (i * asks.lines + 15) / 16;
     if (!asks.at) return;
-    mm_fence();
+    simd_fence();
     UNROLL for (int l = first; l < first + 2; l++) /* a step has at most 17 */
     {
         if (16 * l < (i + 1) * asks.lines) _mm_prefetch(asks.at + 64 * l, _MM_HINT_T1);

@@ -38,7 +38,7 @@ MM_INLINE void pair_mins(int f, int t0, int n, const float *table, int apart, co
                     acc0[t] = vf_fma(m0, sum, acc0[t]);
                     acc1[t] = vf_fma(m1, sum, acc1[t]);
                 }
-                mm_fence();
+                simd_fence();
             }
         }
     }

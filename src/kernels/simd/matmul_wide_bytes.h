@@ -85,7 +85,7 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
             sum[0][t] = mm_dot_reg(f, sum[0][t], fresh, w0, x);
             sum[1][t] = mm_dot_reg(f, sum[1][t], fresh, w1, x);
         }
-        mm_fence();
+        simd_fence();
         if (g % groups == groups - 1) wide_part_end(f, h, p, t0, sum, (const float *)(w + WIDE_CODES), a, &first, acc);
     }
 }

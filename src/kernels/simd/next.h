@@ -28,6 +28,12 @@ static inline uintptr_t simd_ask(const simd_next *n, uintptr_t at)
     return ask >= n->end ? ask + n->jump : ask;
 }
 
+/* The compiler moves no load and no request across this. */
+static inline void simd_fence(void)
+{
+    __asm__ volatile("" : : : "memory");
+}
+
 /* The line at `at` is soon written. (On x86 what the compiler offers needs a flag that tiers do not set; processors without the
  * instruction do nothing.) */
 static inline void simd_own(const void *at)
