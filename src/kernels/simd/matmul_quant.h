@@ -439,7 +439,8 @@ MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
- * wants them. (Zen 4 at 66 GB/s, of a pure read: Q4_K with 5,632 inputs 65 and 75 %, Q8_0 85 and 92 %; two steps ahead gain half.) */
+ * wants them. (Zen 4 at 66 GB/s, of a pure read: Q4_K with 5,632 inputs 65 and 75 %, Q8_0 85 and 92 %; two steps ahead gain half. A Zen 5, where
+ * lines are asked for one by one, is slower with it: Q4_K, one row, 101 % at 81 GB/s.) */
 MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 {
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
@@ -475,7 +476,7 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             const char *const at = (const char *)ask + s * lines * 64;
             const mm_asks asks = {next && spread ? at : NULL, lines};
-            if (next && mm_is_light(f, n) && n == n_rows)
+            if (next && asking == MM_ASK_SECOND && n == n_rows)
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
             if (next && !spread)
                 UNROLL for (int l = 0; l < lines; l += asking == MM_ASK_SECOND ? 2 : 1) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
