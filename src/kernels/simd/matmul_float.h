@@ -30,11 +30,6 @@ enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_VECTORS = 4 };
  * and adapters of that type have no more rows in A than one register, often. Nobody has measured AVX2.) */
 #define MM_FLOAT_VECTORS(f) ((f) == WEFT_F16 && MM_R == 16 ? 2 : 1)
 
-MM_INLINE int mm_float_vectors(int f)
-{
-    return MM_FLOAT_VECTORS(f);
-}
-
 /* Rows in the tile that begins at row i of m. */
 MM_INLINE int mm_float_tile_rows(int64_t i, int64_t m)
 {
@@ -59,7 +54,7 @@ MM_INLINE int mm_vector_bytes(int f)
 
 MM_INLINE int mm_unit_bytes(int f)
 {
-    return mm_float_vectors(f) * mm_vector_bytes(f);
+    return MM_FLOAT_VECTORS(f) * mm_vector_bytes(f);
 }
 
 MM_INLINE size_t mm_float_panel_bytes(int f, int64_t k)
@@ -70,7 +65,7 @@ MM_INLINE size_t mm_float_panel_bytes(int f, int64_t k)
 /* weft__matmul.pack, 64 inputs of all rows at a time: what is written stays in the first level. */
 MM_INLINE void mm_float_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
 {
-    const int size = f == WEFT_F32 ? 4 : 2, panel_rows = mm_float_vectors(f) * MM_R;
+    const int size = f == WEFT_F32 ? 4 : 2, panel_rows = MM_FLOAT_VECTORS(f) * MM_R;
     memset(panel, 0, mm_float_panel_bytes(f, k));
     for (int64_t begin = 0; begin < k; begin += 64) {
         const int64_t end = k - begin < 64 ? k : begin + 64;
@@ -151,7 +146,7 @@ MM_INLINE vf mm_add_unit(vf acc, vf w, vf a)
 MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, const uint8_t *a,
                        vf (*acc)[MM_FLOAT_TILE])
 {
-    const int v = mm_float_vectors(f), n = n_panels * v;
+    const int v = MM_FLOAT_VECTORS(f), n = n_panels * v;
     vf x[MM_MAX_VECTORS];
     UNROLL for (int i = 0; i < n; i++) x[i] = mm_load_unit(f, w + (size_t)(i / v) * stride + i % v * mm_vector_bytes(f));
     UNROLL for (int t = 0; t < n_rows; t++)
@@ -165,7 +160,7 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
  * 8192 bytes take: BF16, 4 rows, 77 to 94 %, 1 row as long. Two registers in a panel: 4096 to 6144 are alike.) */
 MM_INLINE int mm_float_ahead(int f, int n_rows)
 {
-    if (mm_float_vectors(f) > 1) return 5120;
+    if (MM_FLOAT_VECTORS(f) > 1) return 5120;
     return n_rows <= (mm_vector_bytes(f) == 64 ? 5 : 2) ? 2048 : 4096;
 }
 
@@ -187,7 +182,7 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
                              int fetch, int64_t n_out, float *out, int64_t ldo)
 {
     enum { TOGETHER = 4 };
-    const int unit_bytes = mm_unit_bytes(f), n = n_panels * mm_float_vectors(f), apart = mm_float_vectors(f) > 1;
+    const int unit_bytes = mm_unit_bytes(f), n = n_panels * MM_FLOAT_VECTORS(f), apart = MM_FLOAT_VECTORS(f) > 1;
     vf acc[MM_MAX_VECTORS][MM_FLOAT_TILE];
     UNROLL for (int i = 0; i < n; i++)
     {
@@ -227,14 +222,14 @@ typedef void (*mm_float_fn)(const uint8_t *w, size_t stride, int64_t k, const ui
 /* Panels that go side by side: few rows need several to cover the latency of the adder. */
 MM_INLINE int mm_panels_at_once(int f, int n_rows)
 {
-    return mm_float_vectors(f) > 1 ? 1 : n_rows <= 2 ? 4 : 2;
+    return MM_FLOAT_VECTORS(f) > 1 ? 1 : n_rows <= 2 ? 4 : 2;
 }
 
 /* One tile of n_rows rows times a group of panels. */
 MM_INLINE void mm_float_group(int f, const mm_float_fn *one, const mm_float_fn *some, int n_rows, const uint8_t *w, size_t stride,
                               int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    const int64_t rows = mm_float_vectors(f) * MM_R, step = mm_panels_at_once(f, n_rows) * rows;
+    const int64_t rows = MM_FLOAT_VECTORS(f) * MM_R, step = mm_panels_at_once(f, n_rows) * rows;
     while (n_out > 0) {
         const int many = n_out > step - rows; /* the last panel of several may be partial */
         const int64_t take = many ? step : rows;
@@ -258,7 +253,7 @@ MM_INLINE void mm_float_run(int f, const mm_float_fn *one, const mm_float_fn *so
         const int64_t end = m - c < chunk ? m : c + chunk;
         const int64_t group = (end - c < 2 * MM_FLOAT_TILE ? MM_MAX_VECTORS : 2) * MM_R;
         for (int64_t n = 0; n < n_out; n += group) {
-            const uint8_t *w = (const uint8_t *)panels + (size_t)(n / (mm_float_vectors(f) * MM_R)) * stride;
+            const uint8_t *w = (const uint8_t *)panels + (size_t)(n / (MM_FLOAT_VECTORS(f) * MM_R)) * stride;
             const int64_t outs = n_out - n < group ? n_out - n : group;
             for (int64_t i = c; i < end; i += MM_FLOAT_TILE) {
                 mm_float_group(f, one, some, mm_float_tile_rows(i, m), w, stride, k, (const uint8_t *)act + i * row_bytes, i == c,
