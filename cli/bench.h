@@ -19,7 +19,7 @@ enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
 typedef struct bench_options {
     struct int_list n_prompt, n_gen, n_depth, parallel, threads;
     int32_t reps;
-    int roofline, no_warmup, batched, profile;
+    int roofline, no_warmup, batched, profile, json;
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
 } bench_options;

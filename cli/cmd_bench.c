@@ -230,6 +230,8 @@ static const char *check_options(bench_options *o, int n_models)
     if ((n_models == 1) == (o->synthetic != NULL)) return "give a MODEL or --synthetic SHAPE";
     if (weft_dtype_from_name(o->type) < 0) return "--type: no such type";
     if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) return "--kv-type must be f16 or f32";
+    if (o->json && strcmp(o->format_name, "md") && strcmp(o->format_name, "json")) return "give one of -o and --json";
+    if (o->json) o->format_name = "json";
     if (!parse_format(o)) return "-o must be md, json, jsonl or csv";
     if (o->trace) o->profile = 1;
     if (o->roofline + o->batched + o->profile > 1) return "give one of --roofline, --batched and --profile";
@@ -269,6 +271,7 @@ int cmd_bench(int argc, char **argv)
         {"trace", 0, OPT_TEXT, &o.trace, "FILE", "a profile's last repetition as a Chrome trace", 0, 0, NULL},
         {"no-warmup", 0, OPT_FLAG, &o.no_warmup, NULL, "no unmeasured repetition first", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.format_name, "FORMAT", "md, json, jsonl or csv (md)", 0, 0, NULL},
+        {"json", 0, OPT_FLAG, &o.json, NULL, "the same as -o json", 0, 0, NULL},
         {0},
     };
     const command_spec spec = {

@@ -34,6 +34,18 @@ class Threads(unittest.TestCase):
             self.assertEqual([row["n_threads"] for row in json.loads(p.stdout)], [n], (args, wish))
 
 
+class Output(unittest.TestCase):
+    ARGS = ("-p", "4", "-n", "0", "-r", "1", "--json")
+
+    def test_json_as_other_commands_have_it(self):
+        self.assertEqual([row["n_prompt"] for row in json.loads(bench(*self.ARGS))], [4])
+
+    def test_two_forms_at_once_are_refused(self):
+        p = weft("bench", "--synthetic", "tiny", "-o", "csv", *self.ARGS)
+        self.assertEqual((p.returncode, p.stdout), (2, b""))
+        self.assertIn(b"give one of -o and --json", p.stderr)
+
+
 class Batched(unittest.TestCase):
     ARGS = ("--batched", "-p", "16,24", "-n", "4", "-b", "1,3", "-r", "2")
 
