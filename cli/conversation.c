@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "prompt.h"
 
@@ -191,9 +192,23 @@ done:
     return st;
 }
 
+/* Is what lies at `path` a file that holds something else than a list, a model say? */
+static int holds_another(const char *path)
+{
+    struct stat s;
+    FILE *f = stat(path, &s) || !S_ISREG(s.st_mode) ? NULL : fopen(path, "rb");
+    char first[2] = "";
+    if (!f) return 0; /* whoever writes will say what is wrong */
+    const int n = fscanf(f, " %1s", first);
+    fclose(f);
+    return n == 1 && first[0] != '[';
+}
+
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err)
 {
     weft__text t = {0};
+    if (holds_another(path))
+        return weft_fail(err, WEFT_ARGUMENT, "%s is no conversation, and would be written over; give another name", path);
     weft__json_write(&t, c->messages, WEFT__JSON_INDENTED);
     weft__text_putc(&t, '\n');
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;

@@ -34,7 +34,7 @@ int conversation_reset(conversation *c, const char *system);
  * the limits; *finish_reason as in generate_result. */
 weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason,
                                 weft_error *err);
-/* The messages as a JSON file, and back. */
+/* The messages as a JSON file, and back. Saving refuses to write over a file that is something else. */
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err);
 weft_status conversation_load(conversation *c, const char *path, weft_error *err);
 

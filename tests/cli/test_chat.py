@@ -64,6 +64,18 @@ class Chat(unittest.TestCase):
         self.assertEqual(saved[0], {"role": "system", "content": "Be brief."})
         self.assertEqual(saved[1]["content"], "ho")
 
+    def test_only_conversations_are_written_over(self):
+        with tempfile.TemporaryDirectory() as d:
+            path, model = os.path.join(d, "c.json"), os.path.join(d, "m.gguf")
+            with open(model, "wb") as f:
+                f.write(b"GGUF\3\0\0\0")
+            _, _, err = chat(["hi", f"/save {model}", f"/save {path}", "ho", f"/save {path}"])
+            self.assertIn("m.gguf is no conversation", err)
+            with open(model, "rb") as f:
+                self.assertEqual(f.read(), b"GGUF\3\0\0\0")
+            with open(path) as f:
+                self.assertEqual(len(json.load(f)), 4)
+
     def test_bad_conversations_and_commands_are_named(self):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "bad.json")
