@@ -230,8 +230,8 @@ static const char *check_options(bench_options *o, int n_models)
     if ((n_models == 1) == (o->synthetic != NULL)) return "give a MODEL or --synthetic SHAPE";
     if (weft_dtype_from_name(o->type) < 0) return "--type: no such type";
     if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) return "--kv-type must be f16 or f32";
-    if (o->json && strcmp(o->format_name, "md") && strcmp(o->format_name, "json")) return "give one of -o and --json";
-    if (o->json) o->format_name = "json";
+    if (o->json && o->format_name) return "give one of -o and --json";
+    if (!o->format_name) o->format_name = o->json ? "json" : "md";
     if (!parse_format(o)) return "-o must be md, json, jsonl or csv";
     if (o->trace) o->profile = 1;
     if (o->roofline + o->batched + o->profile > 1) return "give one of --roofline, --batched and --profile";
@@ -251,7 +251,6 @@ int cmd_bench(int argc, char **argv)
                        .parallel = {1, {1}},
                        .threads = {1, {0}},
                        .reps = 5,
-                       .format_name = "md",
                        .type = "q4_0",
                        .kv_type = "f16"};
     const option_spec options[] = {

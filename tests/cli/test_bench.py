@@ -41,9 +41,10 @@ class Output(unittest.TestCase):
         self.assertEqual([row["n_prompt"] for row in json.loads(bench(*self.ARGS))], [4])
 
     def test_two_forms_at_once_are_refused(self):
-        p = weft("bench", "--synthetic", "tiny", "-o", "csv", *self.ARGS)
-        self.assertEqual((p.returncode, p.stdout), (2, b""))
-        self.assertIn(b"give one of -o and --json", p.stderr)
+        for form in ("csv", "md"):
+            p = weft("bench", "--synthetic", "tiny", "-o", form, *self.ARGS)
+            self.assertEqual((p.returncode, p.stdout), (2, b""), form)
+            self.assertIn(b"give one of -o and --json", p.stderr)
 
 
 class Batched(unittest.TestCase):

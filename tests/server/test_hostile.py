@@ -122,7 +122,7 @@ class Refusals(Case):
         self.assertIn(server.post(TEXT, {**slow, "user": "two"}, timeout=60 * SLOWER).status, (200, 504))
         for t in flood:
             t.join()
-        self.assertLessEqual({a.status for a in answers}, {200, 429, 504})  # all that were let in may be in time
+        self.assertEqual({a.status for a in answers} - {504}, {200, 429})  # all that were let in may be in time
 
     def test_paths_and_methods(self):
         for method, path, status in (("GET", "/", 404), ("GET", "/v1/nope", 404), ("GET", CHAT, 405), ("POST", "/v1/models", 405), ("DELETE", "/v1/models/fake", 405), ("PUT", CHAT, 405),

@@ -155,8 +155,9 @@ static inline void mm_put_rows(const float *x, int64_t ldx, int64_t left, int t,
             mm_scale_eight(from[j], &s[j]);
         }
         for (int j = 0; j < n; j++, step += (size_t)n_rows * MM_ROW_STEP) {
-            if (!s[j].is_tiny) mm_put_eight(from[j], &s[j], t, n_rows, step);
-            for (int i = 0; s[j].is_tiny && i < 8; i++) mm_act8_step(from[j][i], MM_STEP, t + i, n_rows, step);
+            if (s[j].is_tiny)
+                for (int i = 0; i < 8; i++) mm_act8_step(from[j][i], MM_STEP, t + i, n_rows, step);
+            else mm_put_eight(from[j], &s[j], t, n_rows, step);
         }
         x += n * MM_STEP;
         left -= n * MM_STEP;
