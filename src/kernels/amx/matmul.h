@@ -1,11 +1,20 @@
-/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the 32 inputs that share a scale
- * in one instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Formats with a scale for every 16 are left to
- * VPDPBUSD: a tile of 16 inputs takes as long as one of 32.
+/* matmul.h: products of quantized weights and 8-bit activations by AMX: 16 rows times 16 outputs times the inputs that share a scale in one
+ * instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Those are 32, where scales are small integers too
+ * (mm_small_scales), which are multiplied into the codes; Q6_K's 16 take as long as 32.
  *
- * A panel is taken apart once, AMX_STEPS steps at a time, into codes of eight bits, which are tiles of weights as they lie, and float
- * scales; both stay in the first-level cache while all rows of the chunk pass by. Tiles of activations are read where they lie. What
- * a tile of products comes to goes through memory, as tile registers know no floats: while the sums of one step are scaled and
- * added, those of the next are made.
+ * Two panels are taken apart, AMX_STEPS steps at a time, into codes of eight bits, which are tiles of weights as they lie, and float
+ * scales; these stay in the first-level cache while all rows of the chunk pass by. Tiles of activations are read where they lie. What
+ * a tile of products comes to goes through memory, as tile registers know no floats.
+ *
+ * What that takes, on a Granite Rapids:
+ *  - A product takes 18 cycles, and 70 lie between it and the floats of its sums. So four are under way, each in sum registers of its own:
+ *    while the sums of one are scaled and added, those of the next are stored, and the fourth behind it begins; across panels and tiles of
+ *    rows, too. Stored at once, a product takes 32 cycles; three products later, 23.
+ *  - Within some 300 cycles of an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications, fused or not,
+ *    and conversions go at one per cycle, additions of floats still at two. So sums are not converted: they start where an integer is the
+ *    mantissa of a float (AMX_ORIGIN), and one addition takes that off. 62 cycles for a product and its floats become 46.
+ *  - From the second level to the first a line takes about four cycles: hence two panels for each tile of rows.
+ *  - Addresses that come from memory cost a tenth, as loads behind the storing of a tile wait.
  *
  * Invariant: sums of integers are exact, and the floats are those of mm_tile in the same order; so every number of rows gives the
  * same bits, and rows that are in no tile of 16 (mm_whole) are left to the kernel of VPDPBUSD, whose panels these are. */
@@ -23,54 +32,107 @@
 extern const weft__act weft__act_q8_amx;
 
 enum {
-    AMX_STEPS = 8,                                        /* a multiple of every mm_steps */
-    AMX_INPUTS = 32,                                      /* in a tile: those that share a scale */
+    AMX_STEPS = 4,                                        /* a multiple of every mm_steps */
     AMX_CODES = 8 * MM_REG,                               /* bytes of the codes of half a step */
-    AMX_HALF = AMX_CODES + 2 * MM_R * (int)sizeof(float), /* and behind them d, m */
-    AMX_SUMS = MM_TILE * MM_R,                            /* of a tile of products */
-    AMX_WEIGHTS_APART = MM_REG,
-    AMX_ROWS_APART = MM_STEP /* bytes from line to line of a tile */
+    AMX_HALF = AMX_CODES + 3 * MM_R * (int)sizeof(float), /* and behind them its scales: amx_d, amx_m */
+    AMX_PANEL = 2 * AMX_STEPS * AMX_HALF,                 /* of a panel's steps */
+    AMX_PANELS = 2,                                       /* that share the fetching of rows */
+    AMX_FLIGHT = 4,                                       /* products under way: a turn */
+    AMX_ASKS = 2,                                         /* times that a turn asks for lines */
+    AMX_SUMS = MM_TILE * MM_R                             /* of a product */
 };
 
-/* ---- tile registers: 0 and 1 sums, 4 and 5 activations, 6 and 7 weights --------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
-static inline void amx_begin(void)
+/* Products that a half of 32 inputs needs. */
+MM_INLINE int amx_parts(int f)
 {
+    return mm_by_16(f) && !mm_small_scales(f) ? 2 : 1;
+}
+
+/* Tile registers: 0 to 3 sums, 4 and 5 activations, 6 and 7 weights. */
+static inline void amx_begin(int f)
+{
+    const int inputs = 32 / amx_parts(f);
     amx_config c = {.palette = 1};
+    for (int i = 0; i < AMX_FLIGHT; i++) amx_shape(&c, i, MM_TILE, MM_R * 4);
     for (int i = 0; i < 2; i++) {
-        amx_shape(&c, i, MM_TILE, MM_R * 4);
-        amx_shape(&c, 4 + i, MM_TILE, AMX_INPUTS);
-        amx_shape(&c, 6 + i, AMX_INPUTS / 4, MM_REG);
+        amx_shape(&c, 4 + i, MM_TILE, inputs);
+        amx_shape(&c, 6 + i, inputs / 4, MM_REG);
     }
     amx_load_config(&c);
 }
 
-/* The sums of a step's halves, a tile of each, at w and a, to `to`. */
-MM_INLINE void amx_sums(int f, const uint8_t *w, const uint8_t *a, int32_t *to)
+/* Sums start here, where an integer of less than 2^22 is the mantissa of a float: 1.5 * 2^23. Their magnitude is 255 * 128 * 32 at most. */
+#define AMX_ORIGIN 0x1.8p23f
+static const _Alignas(64) float amx_origin[MM_R] = {AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
+                                                    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
+                                                    AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN};
+
+/* Sums of a row as floats, exactly. */
+MM_INLINE vf amx_from_sums(const float *sums)
 {
-    amx_fence();
-    _tile_loadd(6, w, AMX_WEIGHTS_APART);
-    _tile_loadd(4, a, AMX_ROWS_APART);
-    _tile_zero(0);
-    if (mm_has_min(f)) _tile_dpbsud(0, 4, 6);
-    else _tile_dpbssd(0, 4, 6);
-    _tile_loadd(7, w + AMX_HALF, AMX_WEIGHTS_APART);
-    _tile_loadd(5, a + AMX_INPUTS, AMX_ROWS_APART);
-    _tile_zero(1);
-    if (mm_has_min(f)) _tile_dpbsud(1, 5, 7);
-    else _tile_dpbssd(1, 5, 7);
-    _tile_stored(0, to, MM_R * 4);
-    _tile_stored(1, to + AMX_SUMS, MM_R * 4);
+    return vf_add(vf_load(sums), vf_set(-AMX_ORIGIN));
 }
 
-/* ---- weights ------------------------------------------------------------------------------------------------------------------- */
+/* A tile from or to memory at base + offset, a constant; rows are `apart`. (What the compiler offers takes an instruction for each address,
+ * and memory for what it computes beforehand.) */
+#define AMX_LOAD(tile, base, offset, apart)                                                                                      \
+    __asm__ volatile("tileloadd %c2(%0,%1,1), %%tmm" #tile : : "r"(base), "r"((int64_t)(apart)), "i"(offset))
+#define AMX_STORE(tile, base, offset, apart)                                                                                     \
+    __asm__ volatile("tilestored %%tmm" #tile ", %c2(%0,%1,1)" : : "r"(base), "r"((int64_t)(apart)), "i"(offset) : "memory")
 
-/* Codes as the tiles want them: with their offset taken off, where there is one, which saves the bias. */
-MM_INLINE vi amx_code(int f, const uint8_t *c, int h, int g)
+#define AMX_MULTIPLY(sums, rows, weights)                                                                                        \
+    do {                                                                                                                         \
+        AMX_LOAD(weights, w, w_at, MM_REG);                                                                                      \
+        AMX_LOAD(rows, a, a_at, MM_STEP);                                                                                        \
+        __asm__ volatile("tileloadd (%0), %%tmm" #sums : : "r"(amx_origin));                                                     \
+        if (mm_has_min(f)) _tile_dpbsud(sums, rows, weights);                                                                    \
+        else _tile_dpbssd(sums, rows, weights);                                                                                  \
+    } while (0)
+
+/* The product of codes at w + w_at and rows at a + a_at to sum register i % AMX_FLIGHT, constants. */
+MM_INLINE void amx_multiply(int f, int i, const uint8_t *w, int w_at, const uint8_t *a, int a_at)
 {
-    const vi w = mm_code(f, c, h, g);
+    switch (i % AMX_FLIGHT) {
+    case 0: AMX_MULTIPLY(0, 4, 6); break;
+    case 1: AMX_MULTIPLY(1, 5, 7); break;
+    case 2: AMX_MULTIPLY(2, 4, 6); break;
+    default: AMX_MULTIPLY(3, 5, 7); break;
+    }
+}
+
+/* Sum register i % AMX_FLIGHT to its place in `sums`. */
+MM_INLINE void amx_store(int i, float *sums)
+{
+    enum { BYTES = AMX_SUMS * (int)sizeof(float) };
+    switch (i % AMX_FLIGHT) {
+    case 0: AMX_STORE(0, sums, 0, MM_R * 4); break;
+    case 1: AMX_STORE(1, sums, BYTES, MM_R * 4); break;
+    case 2: AMX_STORE(2, sums, 2 * BYTES, MM_R * 4); break;
+    default: AMX_STORE(3, sums, 3 * BYTES, MM_R * 4); break;
+    }
+}
+
+/* ---- weights -------------------------------------------------------------------------------------------------------------------- */
+
+/* Scales of half a step that was taken apart, at w: d[i] (mm_small_scales: of the span), and m[i] behind them. */
+MM_INLINE float *amx_d(const uint8_t *w, int i)
+{
+    return (float *)(w + AMX_CODES) + i * MM_R;
+}
+MM_INLINE float *amx_m(const uint8_t *w, int i)
+{
+    return amx_d(w, 1 + i);
+}
+
+/* Codes as the tiles want them: with their offset taken off, where there is one, which saves the bias. Of Q3_K, minus the product of code and
+ * scale: that is in [-128, 124]. */
+MM_INLINE vi amx_code(int f, const uint8_t *c, int h, int g, vi scale)
+{
+    const vi w = wide_code(f, c, h, g, scale);
     if (mm_has_min(f)) return w;
-    return f == WEFT_Q4_0 && h == 0 ? _mm512_sub_epi8(w, vi_bytes(8)) : vi_xor(w, vi_bytes(0x80));
+    return f == WEFT_Q4_0 && h == 0 ? vi_sub8(w, vi_bytes(8)) : vi_xor(w, vi_bytes(0x80));
 }
 
 /* Takes n spans of a panel apart. */
@@ -85,89 +147,217 @@ MM_INLINE void amx_unpack(int f, const uint8_t *w, int64_t n_spans, uint8_t *to)
             {
                 mm_scales sc;
                 mm_load_scales(f, w, &head, s, h, &sc);
-                UNROLL for (int g = 0; g < 8; g++) vi_store(to + g * MM_REG, amx_code(f, c, h, g));
-                float *scale = (float *)(to + AMX_CODES);
-                vf_store(scale, sc.d[0]);
-                if (mm_has_min(f)) vf_store(scale + MM_R, sc.m[0]);
+                UNROLL for (int g = 0; g < 8; g++)
+                {
+                    vi scale = {0};
+                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, s, h, g / 4));
+                    vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
+                }
+                vf_store(amx_d(to, 0), mm_small_scales(f) ? head.d[0] : sc.d[0]);
+                if (amx_parts(f) == 2) vf_store(amx_d(to, 1), sc.d[1]);
+                UNROLL for (int i = 0; i < mm_mins(f); i++)
+                {
+                    if (mm_has_min(f)) vf_store(amx_m(to, i), sc.m[i]);
+                }
             }
         }
     }
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- floats --------------------------------------------------------------------------------------------------------------------- */
 
-/* Adds half h of a step to acc. */
-MM_INLINE void amx_add(int f, int h, const int32_t *sums, const float *scale, const uint8_t *a, vf acc[MM_TILE])
+/* Adds half h of a step to acc (mm_small_scales: the span's part); sums: of its first product, w: the half, a: the step. */
+MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
 {
     UNROLL for (int r = 0; r < MM_TILE; r++)
     {
-        const vf x = vf_from_int(vi_load(sums + r * MM_R)), by = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
-        acc[r] = vf_fma(x, vf_mul(vf_load(scale), by), acc[r]);
-        if (mm_min_with_products(f)) acc[r] = vf_fma(vf_load(scale + MM_R), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
+        const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
+        const vf x = amx_from_sums(sums + r * MM_R);
+        if (amx_parts(f) == 2) {
+            const vf first = vf_mul(x, vf_load(amx_d(w, 0)));
+            acc[r] = vf_fma(vf_fma(amx_from_sums(sums + AMX_SUMS + r * MM_R), vf_load(amx_d(w, 1)), first), scale, acc[r]);
+        } else if (mm_small_scales(f)) {
+            acc[r] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[r]) : vf_fma(x, scale, acc[r]);
+        } else {
+            acc[r] = vf_fma(x, vf_mul(vf_load(amx_d(w, 0)), scale), acc[r]);
+        }
+        if (mm_min_with_products(f)) acc[r] = vf_fma(vf_load(amx_m(w, 0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
     }
 }
 
-MM_INLINE void amx_step_add(int f, const int32_t *sums, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
+/* The end of a span, whose codes and rows begin at w and a: adds its part to what there was, in `before`, and its minimums. */
+MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *before, vf acc[MM_TILE])
 {
-    UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF, sums += AMX_SUMS)
-        amx_add(f, h, sums, (const float *)(w + AMX_CODES), a, acc);
-}
-
-/* Adds the minimums of a span, whose codes and rows begin at w and a. */
-MM_INLINE void amx_span_mins(int f, const uint8_t *w, const uint8_t *a, vf acc[MM_TILE])
-{
-    for (int s = 0; s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
+    if (mm_small_scales(f)) {
+        const vf d = vf_load(amx_d(w, 0));
+        UNROLL for (int r = 0; r < MM_TILE; r++) acc[r] = vf_fma(acc[r], d, vf_load(before + r * MM_R));
+    }
+    for (int s = 0; mm_min_with_span(f) && s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF)
-            mm_add_min(f, h, 0, MM_TILE, 0, MM_TILE, vf_load((const float *)(w + AMX_CODES) + MM_R), a, acc);
-    }
-}
-
-/* A tile of rows times n steps of a panel: from the sums at `from`, ld_from apart (NULL: from zero), to `to`, ld apart; the first n_out
- * of them are there. Meanwhile `lines` lines per step from `next` on are fetched. */
-MM_INLINE void amx_tile(int f, const uint8_t *w, int n_steps, const uint8_t *a, const char *next, int lines, int n_out,
-                        const float *from, int64_t ld_from, float *to, int64_t ld)
-{
-    enum { SLOT = 2 * AMX_SUMS };
-    _Alignas(64) int32_t sums[2 * SLOT];
-    vf acc[MM_TILE];
-    UNROLL for (int r = 0; r < MM_TILE; r++) acc[r] = from ? vf_load_part(from + r * ld_from, n_out) : vf_zero();
-    amx_sums(f, w, a, sums);
-    for (int s = 1; s <= n_steps; s++, w += 2 * AMX_HALF, a += MM_TILE * MM_ROW_STEP) {
-        for (int l = 0; l < lines; l++, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-        if (s < n_steps) amx_sums(f, w + 2 * AMX_HALF, a + MM_TILE * MM_ROW_STEP, sums + s % 2 * SLOT);
-        amx_step_add(f, sums + (s - 1) % 2 * SLOT, w, a, acc);
-        if (mm_min_with_span(f) && s % mm_steps(f) == 0) {
-            const int back = mm_steps(f) - 1;
-            amx_span_mins(f, w - 2 * back * AMX_HALF, a - back * MM_TILE * MM_ROW_STEP, acc);
+        {
+            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, MM_TILE, 0, MM_TILE, vf_load(amx_m(w, i)), a, acc);
         }
     }
-    UNROLL for (int r = 0; r < MM_TILE; r++) vf_store_part(to + r * ld, acc[r], n_out);
+    if (mm_small_scales(f)) {
+        UNROLL for (int r = 0; r < MM_TILE; r++)
+        {
+            vf_store(before + r * MM_R, acc[r]);
+            acc[r] = vf_zero();
+        }
+    }
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Some steps of panels, taken apart, times tiles of rows. A tile meets all panels while it is in the first-level cache. */
+typedef struct amx_part {
+    const uint8_t *codes;  /* of panels, AMX_PANEL apart */
+    int n_panels, n_steps; /* whole turns, or one step */
+    const uint8_t *a;      /* of the first tile */
+    int64_t n_tiles, tile_bytes;
+    const float *from; /* sums go on from those here, ld_from from row to row; NULL: from zero */
+    float *to;         /* and are left here, ld_to from row to row */
+    int64_t ld_from, ld_to;
+    int n_out;        /* outputs that are there */
+    const char *next; /* what comes next, next_apart for each panel: `lines` lines are asked for at once */
+    int64_t next_apart;
+    int lines;
+} amx_part;
+
+/* Steps of a turn, which has AMX_FLIGHT products. */
+MM_INLINE int amx_turn_steps(int f)
+{
+    return AMX_FLIGHT / (2 * amx_parts(f));
+}
+
+/* Begins product i of a turn whose codes and rows begin at w and a. */
+MM_INLINE void amx_start(int f, int i, const uint8_t *w, const uint8_t *a)
+{
+    const int parts = amx_parts(f), half = i / parts, part = i % parts;
+    const int w_at = half * AMX_HALF + part * AMX_CODES / parts;
+    amx_multiply(f, i, w, w_at, a, half / 2 * MM_TILE * MM_ROW_STEP + half % 2 * 32 + 32 / parts * part);
+}
+
+/* Adds the turn at w and a, whose products are under way, to acc. If there is `more`, the products of the turn at next_w, next_a begin. */
+MM_INLINE void amx_turn(int f, int more, mm_asks *asks, const uint8_t *next_w, const uint8_t *next_a, const uint8_t *w,
+                        const uint8_t *a, float *sums, vf acc[MM_TILE])
+{
+    const int parts = amx_parts(f);
+    UNROLL for (int i = 0; i < AMX_FLIGHT; i++)
+    {
+        const int half = i / parts;
+        if (more) amx_start(f, i, next_w, next_a);
+        for (int l = 0; i % (AMX_FLIGHT / AMX_ASKS) == 0 && l < asks->lines; l++, asks->at += 64)
+            _mm_prefetch(asks->at, _MM_HINT_T1);
+        amx_store(i + 1, sums);
+        if (i % parts == parts - 1)
+            amx_add(f, half % 2, sums + half * parts * AMX_SUMS, w + half * AMX_HALF, a + half / 2 * MM_TILE * MM_ROW_STEP, acc);
+    }
+}
+
+/* A step that is no turn, while nothing is under way. */
+MM_INLINE void amx_lone_step(int f, const uint8_t *w, const uint8_t *a, float *sums, vf acc[MM_TILE])
+{
+    const int parts = amx_parts(f);
+    UNROLL for (int i = 0; i < 2 * parts; i++)
+    {
+        amx_start(f, i, w, a);
+        amx_store(i, sums);
+        if (i % parts == parts - 1) amx_add(f, i / parts, sums + i / parts * parts * AMX_SUMS, w + i / parts * AMX_HALF, a, acc);
+    }
+}
+
+/* A panel of the part, whose first turn is under way, times the tile of rows at a. next_w, next_a: the turn that comes then; NULL: none. */
+MM_INLINE void amx_tile(int f, const amx_part *p, int panel, const uint8_t *a, const uint8_t *next_w, const uint8_t *next_a,
+                        const float *from, float *to, float *sums)
+{
+    enum { STEP = MM_TILE * MM_ROW_STEP };
+    _Alignas(64) float before[AMX_SUMS]; /* mm_small_scales: without the span's part */
+    const int turn = amx_turn_steps(f), n_turns = p->n_steps / turn, span_turns = mm_steps(f) / turn;
+    const int left = p->n_out - panel * MM_R, n_out = left < MM_R ? left : MM_R;
+    const uint8_t *w = p->codes + panel * AMX_PANEL;
+    mm_asks asks = {p->next + panel * p->next_apart, p->lines};
+    vf acc[MM_TILE];
+    UNROLL for (int r = 0; r < MM_TILE; r++)
+    {
+        acc[r] = from ? vf_load_part(from + r * p->ld_from, n_out) : vf_zero();
+        if (mm_small_scales(f)) {
+            vf_store(before + r * MM_R, acc[r]);
+            acc[r] = vf_zero();
+        }
+    }
+    for (int i = 1; i <= n_turns; i++, w += 2 * turn * AMX_HALF, a += turn * STEP) {
+        if (i < n_turns) amx_turn(f, 1, &asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
+        else amx_turn(f, next_a != NULL, &asks, next_w, next_a, w, a, sums, acc);
+        if (mm_is_256(f) && i % span_turns == 0)
+            amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before, acc);
+    }
+    if (!mm_is_256(f) && p->n_steps % turn) amx_lone_step(f, w, a, sums, acc);
+    UNROLL for (int r = 0; r < MM_TILE; r++)
+    {
+        vf_store_part(to + r * p->ld_to, mm_small_scales(f) ? vf_load(before + r * MM_R) : acc[r], n_out);
+    }
+}
+
+/* Does the part. */
+MM_INLINE void amx_rows(int f, amx_part *p)
+{
+    _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS];
+    const uint8_t *a = p->a;
+    amx_fence();
+    if (p->n_steps > 1) {
+        UNROLL for (int i = 0; i < AMX_FLIGHT; i++) amx_start(f, i, p->codes, a);
+        amx_store(0, sums);
+    }
+    for (int64_t t = 0; t < p->n_tiles; t++, a += p->tile_bytes) {
+        for (int i = 0; i < p->n_panels; i++) {
+            const int last = i + 1 == p->n_panels;
+            amx_tile(f, p, i, a, p->codes + (last ? 0 : (i + 1) * AMX_PANEL),
+                     !last                ? a
+                     : t + 1 < p->n_tiles ? a + p->tile_bytes
+                                          : NULL,
+                     p->from ? p->from + i * MM_R : NULL, p->to + i * MM_R, sums);
+        }
+        p->next += p->n_steps / amx_turn_steps(f) * AMX_ASKS * p->lines * 64;
+        if (p->from) p->from += MM_TILE * p->ld_from;
+        p->to += MM_TILE * p->ld_to;
+    }
 }
 
 /* All panels of a block times rows [c, end), which are whole tiles and MM_CHUNK_ROWS at most. Returns n_out. */
 MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
-    _Alignas(64) uint8_t codes[2 * AMX_STEPS * AMX_HALF];
-    _Alignas(64) float sums[MM_CHUNK_ROWS * MM_R];
-    const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE, n_steps = b->n_spans * mm_steps(f);
-    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
-    const int lines = (int)((n_lines + n_tiles * n_steps - 1) / (n_tiles * n_steps));
+    enum { OUTS = AMX_PANELS * MM_R };
+    _Alignas(64) uint8_t codes[AMX_PANELS * AMX_PANEL];
+    _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
+    const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
+    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
+                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f)) +
+                           1; /* at least: of one step there is none */
+    amx_part p = {.codes = codes,
+                  .n_tiles = n_tiles,
+                  .tile_bytes = MM_TILE * b->row_bytes,
+                  .next_apart = (int64_t)b->stride,
+                  .lines = (int)((n_lines + n_asks - 1) / n_asks)};
     const uint8_t *w = b->w;
-    for (int64_t n = 0; n < n_out; n += MM_R, w += b->stride) {
-        const char *next = (const char *)(n + MM_R < n_out ? w + b->stride : b->after);
-        const int outs = n_out - n < MM_R ? (int)(n_out - n) : MM_R;
-        for (int64_t first = 0; first < b->n_spans; first += at_once) {
-            const int64_t spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
-            const int steps = (int)spans * mm_steps(f), last = first + spans == b->n_spans;
-            amx_unpack(f, w + first * mm_span_bytes(f, MM_R), spans, codes);
-            const uint8_t *a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
-            float *sum = sums;
-            for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * MM_R) {
-                float *o = out + i * ldo + n;
-                const float *from = first ? sum : b->more ? o : NULL;
-                amx_tile(f, codes, steps, a, next, lines, outs, from, first ? MM_R : ldo, last ? o : sum, last ? ldo : MM_R);
-                next += (int64_t)lines * steps * 64;
-            }
+    for (int64_t n = 0; n < n_out; n += OUTS, w += AMX_PANELS * b->stride) {
+        p.next = (const char *)(n + OUTS < n_out ? w + AMX_PANELS * b->stride : b->after);
+        p.n_out = n_out - n < OUTS ? (int)(n_out - n) : OUTS;
+        p.n_panels = (p.n_out + MM_R - 1) / MM_R;
+        for (int64_t first = 0, spans; first < b->n_spans; first += spans) {
+            spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
+            if (spans > 1 && spans * mm_steps(f) % amx_turn_steps(f)) spans--; /* the last step goes by itself */
+            const int last = first + spans == b->n_spans;
+            float *o = out + c * ldo + n;
+            for (int i = 0; i < p.n_panels; i++)
+                amx_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f, MM_R), spans, codes + i * AMX_PANEL);
+            p.n_steps = (int)spans * mm_steps(f);
+            p.a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
+            p.from = first ? sums : b->more ? o : NULL;
+            p.ld_from = first ? OUTS : ldo;
+            p.to = last ? o : sums;
+            p.ld_to = last ? ldo : OUTS;
+            amx_rows(f, &p);
         }
     }
     return n_out;
@@ -180,7 +370,7 @@ static inline void amx_run(int f, mm_pairs_fn block, const weft__matmul *few, co
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, whole = mm_whole(m);
     const int64_t chunk = mm_chunk_rows(n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     if (whole) {
-        amx_begin();
+        amx_begin(f);
         for (int64_t c = 0; c < whole; c += chunk)
             mm_run_blocks(f, block, 1, panels, stride, n_out, mm_spans(f, k), act, c, whole - c < chunk ? whole : c + chunk, out,
                           ldo, NULL);
