@@ -394,18 +394,18 @@ enum {
     MM_ASK_APART /* one by one, between products (mm_ask) */
 };
 
-/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. Nor does it gain light rows of Q8_0
- * (Zen 5, 97 % at 50 GB/s either way). `led`: mm_is_led. */
+/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. `led`: mm_is_led. */
 MM_INLINE int mm_asking(int f, int n_rows, int led)
 {
-    if (mm_is_light(f, n_rows) && (led || !mm_takes_both(f, n_rows))) return MM_ASK_SECOND;
+    if (led && mm_is_light(f, n_rows)) return MM_ASK_SECOND;
     return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
 }
 
-/* Does this processor's own prefetching keep up with one row of nibbles? A Zen 4's does, and to ask for every line takes places that its
+/* Does this processor's own prefetching keep up with light rows? A Zen 4's does, and to ask for every line takes places that its
  * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
  * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_ONE_ROW
- * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %. */
+ * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
+ * 30 GB/s: Q8_0 85 and 93 %. */
 MM_INLINE int mm_is_led(void)
 {
 #if MM_DOT32
