@@ -32,7 +32,7 @@
 extern const weft__act weft__act_q8_amx;
 
 enum {
-    AMX_STEPS = 4,                                        /* a multiple of every mm_steps */
+    AMX_STEPS = 8,                                        /* a multiple of every mm_steps */
     AMX_CODES = 8 * MM_REG,                               /* bytes of the codes of half a step */
     AMX_HALF = AMX_CODES + 3 * MM_R * (int)sizeof(float), /* and behind them its scales: amx_d, amx_m */
     AMX_PANEL = 2 * AMX_STEPS * AMX_HALF,                 /* of a panel's steps */
@@ -162,6 +162,7 @@ MM_INLINE void amx_unpack(int f, const uint8_t *w, int64_t n_spans, uint8_t *to)
             }
         }
     }
+    amx_fence();
 }
 
 /* ---- floats --------------------------------------------------------------------------------------------------------------------- */
@@ -267,61 +268,108 @@ MM_INLINE void amx_lone_step(int f, const uint8_t *w, const uint8_t *a, float *s
     }
 }
 
-/* A panel of the part, whose first turn is under way, times the tile of rows at a. next_w, next_a: the turn that comes then; NULL: none. */
-MM_INLINE void amx_tile(int f, const amx_part *p, int panel, const uint8_t *a, const uint8_t *next_w, const uint8_t *next_a,
-                        const float *from, float *to, float *sums)
+/* What a tile of rows comes to so far: n_out outputs of each row, ld apart. NULL: nothing. */
+MM_INLINE void amx_take(int f, const float *from, int64_t ld, int n_out, float *before, vf acc[MM_TILE])
 {
-    enum { STEP = MM_TILE * MM_ROW_STEP };
-    _Alignas(64) float before[AMX_SUMS]; /* mm_small_scales: without the span's part */
-    const int turn = amx_turn_steps(f), n_turns = p->n_steps / turn, span_turns = mm_steps(f) / turn;
-    const int left = p->n_out - panel * MM_R, n_out = left < MM_R ? left : MM_R;
-    const uint8_t *w = p->codes + panel * AMX_PANEL;
-    mm_asks asks = {p->next + panel * p->next_apart, p->lines};
-    vf acc[MM_TILE];
     UNROLL for (int r = 0; r < MM_TILE; r++)
     {
-        acc[r] = from ? vf_load_part(from + r * p->ld_from, n_out) : vf_zero();
+        acc[r] = from ? vf_load_part(from + r * ld, n_out) : vf_zero();
         if (mm_small_scales(f)) {
             vf_store(before + r * MM_R, acc[r]);
             acc[r] = vf_zero();
         }
     }
+}
+MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], float *to, int64_t ld, int n_out)
+{
+    UNROLL for (int r = 0; r < MM_TILE; r++)
+    {
+        vf_store_part(to + r * ld, mm_small_scales(f) ? vf_load(before + r * MM_R) : acc[r], n_out);
+    }
+}
+
+/* Adds n_steps steps, whole turns and spans, at w and a; their first turn is under way. next_w, next_a: the turn that comes then (NULL: none). */
+MM_INLINE void amx_turns(int f, int n_steps, mm_asks *asks, const uint8_t *w, const uint8_t *a, const uint8_t *next_w,
+                         const uint8_t *next_a, float *before, float *sums, vf acc[MM_TILE])
+{
+    enum { STEP = MM_TILE * MM_ROW_STEP };
+    const int turn = amx_turn_steps(f), n_turns = n_steps / turn, span_turns = mm_steps(f) / turn;
     for (int i = 1; i <= n_turns; i++, w += 2 * turn * AMX_HALF, a += turn * STEP) {
-        if (i < n_turns) amx_turn(f, 1, &asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
-        else amx_turn(f, next_a != NULL, &asks, next_w, next_a, w, a, sums, acc);
+        if (i < n_turns) amx_turn(f, 1, asks, w + 2 * turn * AMX_HALF, a + turn * STEP, w, a, sums, acc);
+        else amx_turn(f, next_a != NULL, asks, next_w, next_a, w, a, sums, acc);
         if (mm_is_256(f) && i % span_turns == 0)
             amx_span_end(f, w - (span_turns - 1) * 2 * turn * AMX_HALF, a - (span_turns - 1) * turn * STEP, before, acc);
     }
-    if (!mm_is_256(f) && p->n_steps % turn) amx_lone_step(f, w, a, sums, acc);
-    UNROLL for (int r = 0; r < MM_TILE; r++)
-    {
-        vf_store_part(to + r * p->ld_to, mm_small_scales(f) ? vf_load(before + r * MM_R) : acc[r], n_out);
-    }
+}
+
+/* Begins the turn at w and a. */
+MM_INLINE void amx_first_turn(int f, const uint8_t *w, const uint8_t *a, float *sums)
+{
+    UNROLL for (int i = 0; i < AMX_FLIGHT; i++) amx_start(f, i, w, a);
+    amx_store(0, sums);
 }
 
 /* Does the part. */
 MM_INLINE void amx_rows(int f, amx_part *p)
 {
-    _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS];
+    _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
+    const int is_lone = p->n_steps % amx_turn_steps(f); /* one step */
     const uint8_t *a = p->a;
-    amx_fence();
-    if (p->n_steps > 1) {
-        UNROLL for (int i = 0; i < AMX_FLIGHT; i++) amx_start(f, i, p->codes, a);
-        amx_store(0, sums);
-    }
+    if (!is_lone) amx_first_turn(f, p->codes, a, sums);
     for (int64_t t = 0; t < p->n_tiles; t++, a += p->tile_bytes) {
         for (int i = 0; i < p->n_panels; i++) {
-            const int last = i + 1 == p->n_panels;
-            amx_tile(f, p, i, a, p->codes + (last ? 0 : (i + 1) * AMX_PANEL),
-                     !last                ? a
-                     : t + 1 < p->n_tiles ? a + p->tile_bytes
-                                          : NULL,
-                     p->from ? p->from + i * MM_R : NULL, p->to + i * MM_R, sums);
+            const int last = i + 1 == p->n_panels, left = p->n_out - i * MM_R, n_out = left < MM_R ? left : MM_R;
+            const uint8_t *w = p->codes + i * AMX_PANEL, *next_a = !last ? a : t + 1 < p->n_tiles ? a + p->tile_bytes : NULL;
+            mm_asks asks = {p->next + i * p->next_apart, p->lines};
+            vf acc[MM_TILE];
+            amx_take(f, p->from ? p->from + i * MM_R : NULL, p->ld_from, n_out, before, acc);
+            if (is_lone) amx_lone_step(f, w, a, sums, acc);
+            else amx_turns(f, p->n_steps, &asks, w, a, last ? p->codes : w + AMX_PANEL, next_a, before, sums, acc);
+            amx_leave(f, before, acc, p->to + i * MM_R, p->ld_to, n_out);
         }
         p->next += p->n_steps / amx_turn_steps(f) * AMX_ASKS * p->lines * 64;
         if (p->from) p->from += MM_TILE * p->ld_from;
         p->to += MM_TILE * p->ld_to;
     }
+}
+
+/* amx_block of one tile of rows: what it comes to stays in registers, and of each panel a unit of steps is taken apart before the one at hand
+ * is multiplied, while the products of that are under way. */
+MM_INLINE int64_t amx_block_of_tile(int f, const mm_block *b, int64_t n_out, int64_t c, float *out, int64_t ldo)
+{
+    const int unit = amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
+    const int spans = unit / mm_steps(f);
+    const int64_t n_units = b->n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f, MM_R);
+    const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP, n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
+                  n_asks = AMX_ASKS * n_units * unit / amx_turn_steps(f) + 1;
+    const int is_lone = b->n_spans % spans != 0;
+    _Alignas(64) uint8_t codes[2][AMX_PANEL]; /* of the unit at hand, and of the next */
+    _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
+    const uint8_t *const act = b->act + c * b->row_bytes, *w = b->w;
+    int turn = 0; /* which codes are multiplied */
+    out += c * ldo;
+    for (int64_t n = 0; n < n_out; n += MM_R, w += b->stride) {
+        const int is_last = n + MM_R >= n_out, outs = is_last ? (int)(n_out - n) : MM_R;
+        mm_asks asks = {(const char *)(is_last ? b->after : w + b->stride), (int)((n_lines + n_asks - 1) / n_asks)};
+        vf acc[MM_TILE];
+        if (n_units && (n == 0 || is_lone)) {
+            amx_unpack(f, w, spans, codes[turn]);
+            amx_first_turn(f, codes[turn], act, sums);
+        }
+        amx_take(f, b->more ? out + n : NULL, ldo, outs, before, acc);
+        for (int64_t i = 1; i <= n_units; i++, turn = !turn) {
+            const uint8_t *next = i < n_units ? w + i * unit_bytes : is_lone || is_last ? NULL : w + b->stride;
+            const uint8_t *a = act + (i - 1) * act_bytes, *next_a = i < n_units ? a + act_bytes : act;
+            if (next) amx_unpack(f, next, spans, codes[!turn]);
+            amx_turns(f, unit, &asks, codes[turn], a, codes[!turn], next ? next_a : NULL, before, sums, acc);
+        }
+        if (is_lone) {
+            amx_unpack(f, w + n_units * unit_bytes, 1, codes[turn]);
+            amx_lone_step(f, codes[turn], act + n_units * act_bytes, sums, acc);
+        }
+        amx_leave(f, before, acc, out + n, ldo, outs);
+    }
+    return n_out;
 }
 
 /* All panels of a block times rows [c, end), which are whole tiles and MM_CHUNK_ROWS at most. Returns n_out. */
@@ -332,8 +380,7 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
     const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
     const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
-                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f)) +
-                           1; /* at least: of one step there is none */
+                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f)) + 1;
     amx_part p = {.codes = codes,
                   .n_tiles = n_tiles,
                   .tile_bytes = MM_TILE * b->row_bytes,
@@ -383,8 +430,13 @@ static inline void amx_run(int f, mm_pairs_fn block, const weft__matmul *few, co
 
 /* Defines weft__matmul_ID_amx. */
 #define KERNEL(format, id)                                                                                                       \
+    static __attribute__((noinline)) int64_t id##_tile(const mm_block *b, int64_t n_out, int64_t c, float *out, int64_t ldo)     \
+    {                                                                                                                            \
+        return amx_block_of_tile(WEFT_##format, b, n_out, c, out, ldo);                                                          \
+    }                                                                                                                            \
     static int64_t id##_block(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)                 \
     {                                                                                                                            \
+        if (end - c == MM_TILE) return id##_tile(b, n_out, c, out, ldo);                                                         \
         return amx_block(WEFT_##format, b, n_out, c, end, out, ldo);                                                             \
     }                                                                                                                            \
     static void id##_run(const void *panels, size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out,    \
