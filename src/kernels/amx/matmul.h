@@ -2,14 +2,15 @@
  * instruction (layouts and words: simd/matmul_layout.h, simd/matmul_quant.h). Those are 32, where scales are small integers too
  * (mm_small_scales), which are multiplied into the codes; Q6_K's 16 take as long as 32.
  *
- * Two panels are taken apart, AMX_STEPS steps at a time, into codes of eight bits, which are tiles of weights as they lie, and float
- * scales; these stay in the first-level cache while all rows of the chunk pass by. Tiles of activations are read where they lie. What
- * a tile of products comes to goes through memory, as tile registers know no floats.
+ * Panels are taken apart into codes of eight bits, which are tiles of weights as they lie, and float scales: two at a time, AMX_STEPS steps
+ * of them, which stay in the first-level cache while all rows of the chunk pass by (amx_block), or, for one tile of rows, one turn after
+ * the other (amx_block_of_tile). Tiles of activations are read where they lie. What a tile of products comes to goes through memory, as
+ * tile registers know no floats.
  *
  * What that takes, on a Granite Rapids:
  *  - A product takes 18 cycles, and 70 lie between it and the floats of its sums. So four are under way, each in sum registers of its own:
- *    while the sums of one are scaled and added, those of the next are stored, and the fourth behind it begins; across panels and tiles of
- *    rows, too. Stored at once, a product takes 32 cycles; three products later, 23.
+ *    while the sums of one are scaled and added, those of the next are stored, and the fourth behind it begins; so from one panel or tile of
+ *    rows to the next, but not between parts of a panel. Stored at once, a product takes 32 cycles; three products later, 23.
  *  - Within some 300 cycles of an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications, fused or not,
  *    and conversions go at one per cycle, additions of floats still at two. So sums are not converted: they start where an integer is the
  *    mantissa of a float (AMX_ORIGIN), and one addition takes that off. 62 cycles for a product and its floats become 46.
@@ -32,7 +33,7 @@
 extern const weft__act weft__act_q8_amx;
 
 enum {
-    AMX_STEPS = 8,                                        /* a multiple of every mm_steps */
+    AMX_STEPS = 8,                                        /* a multiple of every mm_steps and amx_turn_steps */
     AMX_CODES = 8 * MM_REG,                               /* bytes of the codes of half a step */
     AMX_HALF = AMX_CODES + 3 * MM_R * (int)sizeof(float), /* and behind them its scales: amx_d, amx_m */
     AMX_PANEL = 2 * AMX_STEPS * AMX_HALF,                 /* of a panel's steps */
@@ -44,16 +45,10 @@ enum {
 
 /* ---- products ------------------------------------------------------------------------------------------------------------------- */
 
-/* Products that a half of 32 inputs needs. */
-MM_INLINE int amx_parts(int f)
-{
-    return mm_by_16(f) && !mm_small_scales(f) ? 2 : 1;
-}
-
 /* Tile registers: 0 to 3 sums, 4 and 5 activations, 6 and 7 weights. */
 static inline void amx_begin(int f)
 {
-    const int inputs = 32 / amx_parts(f);
+    const int inputs = 32 / wide_parts(f);
     amx_config c = {.palette = 1};
     for (int i = 0; i < AMX_FLIGHT; i++) amx_shape(&c, i, MM_TILE, MM_R * 4);
     for (int i = 0; i < 2; i++) {
@@ -63,7 +58,8 @@ static inline void amx_begin(int f)
     amx_load_config(&c);
 }
 
-/* Sums start here, where an integer of less than 2^22 is the mantissa of a float: 1.5 * 2^23. Their magnitude is 255 * 128 * 32 at most. */
+/* Sums start here, where an integer of less than 2^22 is the mantissa of a float: 1.5 * 2^23. Their magnitude is 255 * 128 * 32 at most. (Where
+ * a program rounds downward, a sum of zero comes back as -0, which a conversion would not give.) */
 #define AMX_ORIGIN 0x1.8p23f
 static const _Alignas(64) float amx_origin[MM_R] = {AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
                                                     AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN, AMX_ORIGIN,
@@ -75,18 +71,25 @@ MM_INLINE vf amx_from_sums(const float *sums)
     return vf_add(vf_load(sums), vf_set(-AMX_ORIGIN));
 }
 
-/* A tile from or to memory at base + offset, a constant; rows are `apart`. (What the compiler offers takes an instruction for each address,
- * and memory for what it computes beforehand.) */
+/* A tile from or to memory at base + offset; rows are `apart`. The offset is a part of the instruction where the compiler knows it: an address of
+ * its own for each tile would be kept in memory. That AMX_LOAD reads memory the compiler does not know: what was written before is there behind
+ * amx_fence or AMX_STORE. */
 #define AMX_LOAD(tile, base, offset, apart)                                                                                      \
-    __asm__ volatile("tileloadd %c2(%0,%1,1), %%tmm" #tile : : "r"(base), "r"((int64_t)(apart)), "i"(offset))
+    do {                                                                                                                         \
+        if (__builtin_constant_p(offset))                                                                                        \
+            __asm__ volatile("tileloadd %c2(%0,%1,1), %%tmm" #tile                                                               \
+                             :                                                                                                   \
+                             : "r"(base), "r"((int64_t)(apart)), "i"(__builtin_constant_p(offset) ? (offset) : 0));              \
+        else __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"((base) + (offset)), "r"((int64_t)(apart)));             \
+    } while (0)
 #define AMX_STORE(tile, base, offset, apart)                                                                                     \
     __asm__ volatile("tilestored %%tmm" #tile ", %c2(%0,%1,1)" : : "r"(base), "r"((int64_t)(apart)), "i"(offset) : "memory")
 
-#define AMX_MULTIPLY(sums, rows, weights)                                                                                        \
+#define AMX_MULTIPLY(f, w, w_at, a, a_at, sums, rows, weights)                                                                   \
     do {                                                                                                                         \
         AMX_LOAD(weights, w, w_at, MM_REG);                                                                                      \
         AMX_LOAD(rows, a, a_at, MM_STEP);                                                                                        \
-        __asm__ volatile("tileloadd (%0), %%tmm" #sums : : "r"(amx_origin));                                                     \
+        __asm__ volatile("tileloadd (%0), %%tmm" #sums : : "r"(amx_origin)); /* the same row each time */                        \
         if (mm_has_min(f)) _tile_dpbsud(sums, rows, weights);                                                                    \
         else _tile_dpbssd(sums, rows, weights);                                                                                  \
     } while (0)
@@ -95,10 +98,10 @@ MM_INLINE vf amx_from_sums(const float *sums)
 MM_INLINE void amx_multiply(int f, int i, const uint8_t *w, int w_at, const uint8_t *a, int a_at)
 {
     switch (i % AMX_FLIGHT) {
-    case 0: AMX_MULTIPLY(0, 4, 6); break;
-    case 1: AMX_MULTIPLY(1, 5, 7); break;
-    case 2: AMX_MULTIPLY(2, 4, 6); break;
-    default: AMX_MULTIPLY(3, 5, 7); break;
+    case 0: AMX_MULTIPLY(f, w, w_at, a, a_at, 0, 4, 6); break;
+    case 1: AMX_MULTIPLY(f, w, w_at, a, a_at, 1, 5, 7); break;
+    case 2: AMX_MULTIPLY(f, w, w_at, a, a_at, 2, 4, 6); break;
+    default: AMX_MULTIPLY(f, w, w_at, a, a_at, 3, 5, 7); break;
     }
 }
 
@@ -116,14 +119,18 @@ MM_INLINE void amx_store(int i, float *sums)
 
 /* ---- weights -------------------------------------------------------------------------------------------------------------------- */
 
-/* Scales of half a step that was taken apart, at w: d[i] (mm_small_scales: of the span), and m[i] behind them. */
-MM_INLINE float *amx_d(const uint8_t *w, int i)
+/* Where the scales of half a step that was taken apart begin: d[i] (mm_small_scales: of the span), and m[i] behind them. */
+MM_INLINE int amx_d(int i)
 {
-    return (float *)(w + AMX_CODES) + i * MM_R;
+    return AMX_CODES + i * MM_R * (int)sizeof(float);
 }
-MM_INLINE float *amx_m(const uint8_t *w, int i)
+MM_INLINE int amx_m(int i)
 {
-    return amx_d(w, 1 + i);
+    return amx_d(1 + i);
+}
+MM_INLINE vf amx_scale(const uint8_t *half, int at)
+{
+    return vf_load((const float *)(half + at));
 }
 
 /* Codes as the tiles want them: with their offset taken off, where there is one, which saves the bias. Of Q3_K, minus the product of code and
@@ -147,17 +154,17 @@ MM_INLINE void amx_unpack(int f, const uint8_t *w, int64_t n_spans, uint8_t *to)
             {
                 mm_scales sc;
                 mm_load_scales(f, w, &head, s, h, &sc);
-                UNROLL for (int g = 0; g < 8; g++)
+                UNROLL for (int q = 0; q < 2; q++)
                 {
                     vi scale = {0};
-                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, s, h, g / 4));
-                    vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
+                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, s, h, q));
+                    UNROLL for (int g = 4 * q; g < 4 * q + 4; g++) vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
                 }
-                vf_store(amx_d(to, 0), mm_small_scales(f) ? head.d[0] : sc.d[0]);
-                if (amx_parts(f) == 2) vf_store(amx_d(to, 1), sc.d[1]);
+                vf_store((float *)(to + amx_d(0)), mm_small_scales(f) ? head.d[0] : sc.d[0]);
+                if (wide_parts(f) == 2) vf_store((float *)(to + amx_d(1)), sc.d[1]);
                 UNROLL for (int i = 0; i < mm_mins(f); i++)
                 {
-                    if (mm_has_min(f)) vf_store(amx_m(to, i), sc.m[i]);
+                    if (mm_has_min(f)) vf_store((float *)(to + amx_m(i)), sc.m[i]);
                 }
             }
         }
@@ -174,15 +181,15 @@ MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const 
     {
         const vf scale = vf_word(a + mm_scale_at(MM_TILE) + 4 * (2 * r + h));
         const vf x = amx_from_sums(sums + r * MM_R);
-        if (amx_parts(f) == 2) {
-            const vf first = vf_mul(x, vf_load(amx_d(w, 0)));
-            acc[r] = vf_fma(vf_fma(amx_from_sums(sums + AMX_SUMS + r * MM_R), vf_load(amx_d(w, 1)), first), scale, acc[r]);
+        if (wide_parts(f) == 2) {
+            const vf first = vf_mul(x, amx_scale(w, amx_d(0)));
+            acc[r] = vf_fma(vf_fma(amx_from_sums(sums + AMX_SUMS + r * MM_R), amx_scale(w, amx_d(1)), first), scale, acc[r]);
         } else if (mm_small_scales(f)) {
             acc[r] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[r]) : vf_fma(x, scale, acc[r]);
         } else {
-            acc[r] = vf_fma(x, vf_mul(vf_load(amx_d(w, 0)), scale), acc[r]);
+            acc[r] = vf_fma(x, vf_mul(amx_scale(w, amx_d(0)), scale), acc[r]);
         }
-        if (mm_min_with_products(f)) acc[r] = vf_fma(vf_load(amx_m(w, 0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
+        if (mm_min_with_products(f)) acc[r] = vf_fma(amx_scale(w, amx_m(0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
     }
 }
 
@@ -190,13 +197,13 @@ MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const 
 MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *before, vf acc[MM_TILE])
 {
     if (mm_small_scales(f)) {
-        const vf d = vf_load(amx_d(w, 0));
+        const vf d = amx_scale(w, amx_d(0));
         UNROLL for (int r = 0; r < MM_TILE; r++) acc[r] = vf_fma(acc[r], d, vf_load(before + r * MM_R));
     }
     for (int s = 0; mm_min_with_span(f) && s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF)
         {
-            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, MM_TILE, 0, MM_TILE, vf_load(amx_m(w, i)), a, acc);
+            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, MM_TILE, 0, MM_TILE, amx_scale(w, amx_m(i)), a, acc);
         }
     }
     if (mm_small_scales(f)) {
@@ -220,7 +227,7 @@ typedef struct amx_part {
     float *to;         /* and are left here, ld_to from row to row */
     int64_t ld_from, ld_to;
     int n_out;        /* outputs that are there */
-    const char *next; /* what comes next, next_apart for each panel: `lines` lines are asked for at once */
+    const char *next; /* what comes next, next_apart for each panel, and how many lines are asked for at once */
     int64_t next_apart;
     int lines;
 } amx_part;
@@ -228,43 +235,43 @@ typedef struct amx_part {
 /* Steps of a turn, which has AMX_FLIGHT products. */
 MM_INLINE int amx_turn_steps(int f)
 {
-    return AMX_FLIGHT / (2 * amx_parts(f));
+    return AMX_FLIGHT / (2 * wide_parts(f));
 }
 
 /* Begins product i of a turn whose codes and rows begin at w and a. */
 MM_INLINE void amx_start(int f, int i, const uint8_t *w, const uint8_t *a)
 {
-    const int parts = amx_parts(f), half = i / parts, part = i % parts;
+    const int parts = wide_parts(f), half = i / parts, part = i % parts;
     const int w_at = half * AMX_HALF + part * AMX_CODES / parts;
     amx_multiply(f, i, w, w_at, a, half / 2 * MM_TILE * MM_ROW_STEP + half % 2 * 32 + 32 / parts * part);
 }
 
-/* Adds the turn at w and a, whose products are under way, to acc. If there is `more`, the products of the turn at next_w, next_a begin. */
+/* Adds the turn at w and a, whose products are under way, to acc. If there is `more`, the products of the turn at next_w, next_a begin.
+ * asks: what is asked for AMX_ASKS times; moves on. */
 MM_INLINE void amx_turn(int f, int more, mm_asks *asks, const uint8_t *next_w, const uint8_t *next_a, const uint8_t *w,
                         const uint8_t *a, float *sums, vf acc[MM_TILE])
 {
-    const int parts = amx_parts(f);
+    const int parts = wide_parts(f);
     UNROLL for (int i = 0; i < AMX_FLIGHT; i++)
     {
         const int half = i / parts;
         if (more) amx_start(f, i, next_w, next_a);
         for (int l = 0; i % (AMX_FLIGHT / AMX_ASKS) == 0 && l < asks->lines; l++, asks->at += 64)
             _mm_prefetch(asks->at, _MM_HINT_T1);
-        amx_store(i + 1, sums);
+        amx_store(i + 1, sums); /* behind the last, the first of what comes next; where that is nothing, what nobody reads */
         if (i % parts == parts - 1)
             amx_add(f, half % 2, sums + half * parts * AMX_SUMS, w + half * AMX_HALF, a + half / 2 * MM_TILE * MM_ROW_STEP, acc);
     }
 }
 
-/* A step that is no turn, while nothing is under way. */
+/* A step that is no turn, while nothing is under way: of formats in blocks of 32. */
 MM_INLINE void amx_lone_step(int f, const uint8_t *w, const uint8_t *a, float *sums, vf acc[MM_TILE])
 {
-    const int parts = amx_parts(f);
-    UNROLL for (int i = 0; i < 2 * parts; i++)
+    UNROLL for (int h = 0; h < 2; h++)
     {
-        amx_start(f, i, w, a);
-        amx_store(i, sums);
-        if (i % parts == parts - 1) amx_add(f, i / parts, sums + i / parts * parts * AMX_SUMS, w + i / parts * AMX_HALF, a, acc);
+        amx_start(f, h, w, a);
+        amx_store(h, sums);
+        amx_add(f, h, sums + h * AMX_SUMS, w + h * AMX_HALF, a, acc);
     }
 }
 
@@ -280,6 +287,7 @@ MM_INLINE void amx_take(int f, const float *from, int64_t ld, int n_out, float *
         }
     }
 }
+/* The same back. */
 MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], float *to, int64_t ld, int n_out)
 {
     UNROLL for (int r = 0; r < MM_TILE; r++)
@@ -288,7 +296,7 @@ MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], floa
     }
 }
 
-/* Adds n_steps steps, whole turns and spans, at w and a; their first turn is under way. next_w, next_a: the turn that comes then (NULL: none). */
+/* Adds n_steps steps, whole turns and spans, at w and a, whose first turn is under way. next_w, next_a: the turn behind them; NULL: none. */
 MM_INLINE void amx_turns(int f, int n_steps, mm_asks *asks, const uint8_t *w, const uint8_t *a, const uint8_t *next_w,
                          const uint8_t *next_a, float *before, float *sums, vf acc[MM_TILE])
 {
@@ -309,7 +317,7 @@ MM_INLINE void amx_first_turn(int f, const uint8_t *w, const uint8_t *a, float *
     amx_store(0, sums);
 }
 
-/* Does the part. */
+/* Does the part; moves what it says about sums and about what comes next to its end. */
 MM_INLINE void amx_rows(int f, amx_part *p)
 {
     _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
@@ -333,24 +341,24 @@ MM_INLINE void amx_rows(int f, amx_part *p)
     }
 }
 
-/* amx_block of one tile of rows: what it comes to stays in registers, and of each panel a unit of steps is taken apart before the one at hand
- * is multiplied, while the products of that are under way. */
+/* amx_block of one tile of rows: what it comes to stays in registers, and of each panel a unit of steps is taken apart while the first turn of
+ * the one before it is under way. */
 MM_INLINE int64_t amx_block_of_tile(int f, const mm_block *b, int64_t n_out, int64_t c, float *out, int64_t ldo)
 {
     const int unit = amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
     const int spans = unit / mm_steps(f);
     const int64_t n_units = b->n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f, MM_R);
     const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP, n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
-                  n_asks = AMX_ASKS * n_units * unit / amx_turn_steps(f) + 1;
+                  n_asks = AMX_ASKS * n_units * unit / amx_turn_steps(f);
     const int is_lone = b->n_spans % spans != 0;
-    _Alignas(64) uint8_t codes[2][AMX_PANEL]; /* of the unit at hand, and of the next */
+    _Alignas(64) uint8_t codes[2][2 * 4 * AMX_HALF]; /* of the unit at hand, and of the next: 4 steps at most */
     _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
     const uint8_t *const act = b->act + c * b->row_bytes, *w = b->w;
     int turn = 0; /* which codes are multiplied */
     out += c * ldo;
     for (int64_t n = 0; n < n_out; n += MM_R, w += b->stride) {
         const int is_last = n + MM_R >= n_out, outs = is_last ? (int)(n_out - n) : MM_R;
-        mm_asks asks = {(const char *)(is_last ? b->after : w + b->stride), (int)((n_lines + n_asks - 1) / n_asks)};
+        mm_asks asks = {(const char *)(is_last ? b->after : w + b->stride), n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0};
         vf acc[MM_TILE];
         if (n_units && (n == 0 || is_lone)) {
             amx_unpack(f, w, spans, codes[turn]);
@@ -380,12 +388,12 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
     const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
     const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
-                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f)) + 1;
+                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f));
     amx_part p = {.codes = codes,
                   .n_tiles = n_tiles,
                   .tile_bytes = MM_TILE * b->row_bytes,
                   .next_apart = (int64_t)b->stride,
-                  .lines = (int)((n_lines + n_asks - 1) / n_asks)};
+                  .lines = n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0};
     const uint8_t *w = b->w;
     for (int64_t n = 0; n < n_out; n += OUTS, w += AMX_PANELS * b->stride) {
         p.next = (const char *)(n + OUTS < n_out ? w + AMX_PANELS * b->stride : b->after);

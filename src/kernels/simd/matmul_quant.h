@@ -377,7 +377,7 @@ MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *hea
  * 4096 costs a third); where multiplying takes a part of the time, its own prefetching gives up and all must be fetched, from far (512 costs
  * 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice that (Zen 3), others and
  * more rows neither gain nor lose. */
-enum { MM_NEAR = 3072, MM_ONE_ROW = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
+enum { MM_NEAR = 3072, MM_LIGHT = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
 
 /* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
  * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
@@ -403,7 +403,7 @@ MM_INLINE int mm_asking(int f, int n_rows, int led)
 
 /* Does this processor's own prefetching keep up with light rows? A Zen 4's does, and to ask for every line takes places that its
  * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
- * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_ONE_ROW
+ * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
  * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
  * 30 GB/s: Q8_0 85 and 93 %. */
 MM_INLINE int mm_is_led(void)
@@ -418,7 +418,7 @@ MM_INLINE int mm_is_led(void)
 MM_INLINE int mm_ahead(int f, int64_t n_rows)
 {
     if (!mm_is_light(f, n_rows)) return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
-    return mm_asking(f, (int)n_rows, mm_is_led()) == MM_ASK_SECOND ? MM_NEAR : MM_ONE_ROW;
+    return mm_asking(f, (int)n_rows, mm_is_led()) == MM_ASK_SECOND ? MM_NEAR : MM_LIGHT;
 }
 
 /* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
