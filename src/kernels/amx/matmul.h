@@ -71,20 +71,6 @@ MM_INLINE vf amx_from_sums(const float *sums)
     return vf_add(vf_load(sums), vf_set(-AMX_ORIGIN));
 }
 
-/* A tile from or to memory at base + offset; rows are `apart`. The offset is a part of the instruction where the compiler knows it: an address of
- * its own for each tile would be kept in memory. That AMX_LOAD reads memory the compiler does not know: what was written before is there behind
- * amx_fence or AMX_STORE. */
-#define AMX_LOAD(tile, base, offset, apart)                                                                                      \
-    do {                                                                                                                         \
-        if (__builtin_constant_p(offset))                                                                                        \
-            __asm__ volatile("tileloadd %c2(%0,%1,1), %%tmm" #tile                                                               \
-                             :                                                                                                   \
-                             : "r"(base), "r"((int64_t)(apart)), "i"(__builtin_constant_p(offset) ? (offset) : 0));              \
-        else __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"((base) + (offset)), "r"((int64_t)(apart)));             \
-    } while (0)
-#define AMX_STORE(tile, base, offset, apart)                                                                                     \
-    __asm__ volatile("tilestored %%tmm" #tile ", %c2(%0,%1,1)" : : "r"(base), "r"((int64_t)(apart)), "i"(offset) : "memory")
-
 #define AMX_MULTIPLY(f, w, w_at, a, a_at, sums, rows, weights)                                                                   \
     do {                                                                                                                         \
         AMX_LOAD(weights, w, w_at, MM_REG);                                                                                      \
