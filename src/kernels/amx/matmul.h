@@ -224,6 +224,14 @@ MM_INLINE int amx_turn_steps(int f)
     return AMX_FLIGHT / (2 * wide_parts(f));
 }
 
+/* Lines to ask for at once, so that what comes next is asked for while n_spans of a panel meet n_tiles. A lone step asks for none. */
+MM_INLINE int amx_lines(int f, int64_t n_spans, int64_t n_tiles)
+{
+    const int64_t n_lines = n_spans * mm_span_bytes(f, MM_R) / 64, n_turns = n_spans * mm_steps(f) / amx_turn_steps(f);
+    const int64_t n_asks = AMX_ASKS * n_tiles * n_turns;
+    return n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0;
+}
+
 /* Begins product i of a turn whose codes and rows begin at w and a. */
 MM_INLINE void amx_start(int f, int i, const uint8_t *w, const uint8_t *a)
 {
@@ -273,6 +281,7 @@ MM_INLINE void amx_take(int f, const float *from, int64_t ld, int n_out, float *
         }
     }
 }
+
 /* The same back. */
 MM_INLINE void amx_leave(int f, const float *before, const vf acc[MM_TILE], float *to, int64_t ld, int n_out)
 {
@@ -334,8 +343,8 @@ MM_INLINE int64_t amx_block_of_tile(int f, const mm_block *b, int64_t n_out, int
     const int unit = amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
     const int spans = unit / mm_steps(f);
     const int64_t n_units = b->n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f, MM_R);
-    const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP, n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
-                  n_asks = AMX_ASKS * n_units * unit / amx_turn_steps(f);
+    const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP;
+    const int lines = amx_lines(f, b->n_spans, 1);
     const int is_lone = b->n_spans % spans != 0;
     _Alignas(64) uint8_t codes[2][2 * 4 * AMX_HALF]; /* of the unit at hand, and of the next: 4 steps at most */
     _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
@@ -344,7 +353,7 @@ MM_INLINE int64_t amx_block_of_tile(int f, const mm_block *b, int64_t n_out, int
     out += c * ldo;
     for (int64_t n = 0; n < n_out; n += MM_R, w += b->stride) {
         const int is_last = n + MM_R >= n_out, outs = is_last ? (int)(n_out - n) : MM_R;
-        mm_asks asks = {(const char *)(is_last ? b->after : w + b->stride), n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0};
+        mm_asks asks = {(const char *)(is_last ? b->after : w + b->stride), lines};
         vf acc[MM_TILE];
         if (n_units && (n == 0 || is_lone)) {
             amx_unpack(f, w, spans, codes[turn]);
@@ -373,13 +382,11 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     _Alignas(64) uint8_t codes[AMX_PANELS * AMX_PANEL];
     _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
     const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
-    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64,
-                  n_asks = AMX_ASKS * n_tiles * (b->n_spans * mm_steps(f) / amx_turn_steps(f));
     amx_part p = {.codes = codes,
                   .n_tiles = n_tiles,
                   .tile_bytes = MM_TILE * b->row_bytes,
                   .next_apart = (int64_t)b->stride,
-                  .lines = n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0};
+                  .lines = amx_lines(f, b->n_spans, n_tiles)};
     const uint8_t *w = b->w;
     for (int64_t n = 0; n < n_out; n += OUTS, w += AMX_PANELS * b->stride) {
         p.next = (const char *)(n + OUTS < n_out ? w + AMX_PANELS * b->stride : b->after);

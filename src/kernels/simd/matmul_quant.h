@@ -269,7 +269,7 @@ MM_INLINE vi mm_dot_end(int f, vi acc)
     return MM_DOT32 || mm_is_signed(f) ? acc : mm_sum_pairs(acc);
 }
 
-/* Lines that a step asks for, from `at` on; NULL: none. */
+/* Lines that are asked for, by a step or at once, from `at` on; NULL: none. */
 typedef struct mm_asks {
     const char *at;
     int lines;
