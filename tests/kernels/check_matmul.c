@@ -462,6 +462,8 @@ void check_matmul(check *c)
     /* Whole chunks that take pairs of panels; one chunk and a part of another. */
     matmul_case(c, 2 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 512, P_NORMAL, 0);
     matmul_case(c, mm->panel_rows + 1, 2 * (block < 32 ? 33 : block), 301, P_NORMAL, 0);
+    /* One tile of 16 rows and one row behind a chunk of 128. */
+    matmul_case(c, mm->panel_rows + 1, first, 145, P_NORMAL, 0);
 }
 
 void check_decode_row(check *c)
