@@ -4,8 +4,8 @@
  *
  * Panels are taken apart into codes of eight bits, which are tiles of weights as they lie, and float scales: two at a time, AMX_STEPS steps
  * of them, which stay in the first-level cache while all rows of the chunk pass by (amx_block), or, for one tile of rows, one turn after
- * the other (amx_tile). Tiles of activations are read where they lie. What a tile of products comes to goes through memory, as
- * tile registers know no floats.
+ * the other (amx_tile). Tiles of activations are read where they lie. What a tile of products comes to goes through memory, as tile
+ * registers know no floats.
  *
  * What that takes, on a Granite Rapids:
  *  - A product takes 18 cycles, and 70 lie between it and the floats of its sums. So four are under way, each in sum registers of its own:
