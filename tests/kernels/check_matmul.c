@@ -445,7 +445,8 @@ void check_matmul(check *c)
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_NORMAL, 0);
     /* So many inputs are taken in blocks, so many rows of floats in chunks. */
     matmul_case(c, 4 * mm->panel_rows + 1, 4352, 67, P_NORMAL, 0);
-    /* One tile of 16 rows and some, in the second block: there a lone step of 64 inputs, or one behind others. */
+    /* More inputs than a block has, for one tile of 16 rows (by AMX in one go) and for several (in blocks): at their end a lone step of 64
+     * inputs, or one behind others. */
     const int64_t first = block == 256 ? 2304 : 2048;
     const int blocks_of_32 = block == 32;
     matmul_case(c, 2 * mm->panel_rows + 3, first + 32 * blocks_of_32, 17, P_NORMAL, 0);
