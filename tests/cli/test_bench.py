@@ -277,7 +277,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertIn("-r: give one round at least", p.stderr)
 
-    def test_check_fails_when_a_count_rises(self):
+    def test_check_fails_when_a_count_rises_or_is_gone(self):
         with open("bench/history/instructions.json") as file:
             record = json.load(file)
         name = max(record["counts"], key=record["counts"].get)
@@ -290,6 +290,11 @@ class Scripts(unittest.TestCase):
                 p = self.script("check", "unused", "--counts", now)
                 self.assertEqual(p.returncode, status, p.stdout)
                 self.assertIn(word, p.stdout)
+            with open(now, "w") as file:
+                json.dump({**record, "counts": {k: v for k, v in record["counts"].items() if k != name}}, file)
+            p = self.script("check", "unused", "--counts", now)
+            self.assertEqual(p.returncode, 1, p.stdout)
+            self.assertIn("GONE: " + name, p.stdout)
             with open(now, "w") as file:
                 json.dump({**record, "compiler": "another"}, file)
             p = self.script("check", "unused", "--counts", now)
