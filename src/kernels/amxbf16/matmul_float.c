@@ -134,7 +134,7 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
                      const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
 {
     enum { NEAR = STEP, FAR = 8192, STILL_READING = 5 /* rows at most: beyond, multiplying takes longer */ };
-    const int ahead = n_tiles == 1 && n_rows[0] <= STILL_READING ? NEAR : FAR; /* as mm_ahead (simd/matmul_quant.h) */
+    const int ahead = n_tiles == 1 && n_rows[0] <= STILL_READING ? NEAR : FAR; /* as mm_ahead (simd/matmul_tile.h) */
     amx_fence();
     _tile_zero(0);
     if (n_tiles > 1) _tile_zero(1);

@@ -156,7 +156,7 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
     }
 }
 
-/* As mm_ahead (matmul_quant.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and
+/* As mm_ahead (matmul_tile.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and
  * 8192 bytes take: BF16, 4 rows, 77 to 94 %, 1 row as long. Two registers in a panel: 4096 to 6144 are alike.) */
 MM_INLINE int mm_float_ahead(int f, int n_rows)
 {
@@ -195,7 +195,7 @@ MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, 
             UNROLL for (int j = 0; j < TOGETHER; j++)
             {
                 if (fetch && apart) {
-                    simd_fence(); /* between products, not before them all (mm_ask, matmul_quant.h) */
+                    simd_fence(); /* between products, not before them all (mm_ask, matmul_sums.h) */
                     mm_float_ask(f, n_panels, n_rows, w + j * unit_bytes, stride, unit_bytes);
                 }
                 mm_unit(f, n_panels, n_rows, w + j * unit_bytes, stride, a + 4 * (i + j), acc);

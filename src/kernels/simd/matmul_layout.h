@@ -20,7 +20,7 @@
  *   [T][64] s8 codes, then tables of 4-byte words, h = 0, 1, quarter s = 0..3 (16 inputs each):
  *   scale [T][2] f32, bias32 [T][2], sum32 [T][2] f32 (scale * sum of codes), bias8 [T][2], bias16 [T][4], sum16 [T][4] f32,
  *   and for VPDPBUSD powers [T][2][2] (mm_powers)
- * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing (matmul_quant.h). */
+ * A bias is what an accumulator of unsigned weight codes starts from, so that their offset costs nothing (matmul_sums.h). */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
 #define WEFT_KERNELS_SIMD_MATMUL_LAYOUT_H
 

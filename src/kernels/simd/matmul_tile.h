@@ -1,0 +1,157 @@
+/* matmul_tile.h: one panel of weights times one tile of activations, and how what is read next is asked for meanwhile (words:
+ * matmul_quant.h, which includes this). */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_TILE_H
+#define WEFT_KERNELS_SIMD_MATMUL_TILE_H
+
+#include "kernels/simd/matmul_sums.h"
+
+#if MM_DOT32
+/* Its units and its own prefetching differ from those of other processors with VPDPBUSD, and some products are taken otherwise there. */
+MM_INLINE int mm_is_zen4(void)
+{
+    return __builtin_cpu_is("amdfam19h");
+}
+#endif
+
+/* Lines are fetched into the second level this far ahead, bytes. Measured: where every second line is asked for, those that come too early
+ * meet others that the processor fetches by itself, the more so where activations come from the second level, too (Q4_K with 5,632 inputs:
+ * 4096 costs a third); where multiplying takes a part of the time, its own prefetching gives up and all must be fetched, from far (512 costs
+ * 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice that (Zen 3), others and
+ * more rows neither gain nor lose. */
+enum { MM_NEAR = 3072, MM_LIGHT = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
+
+/* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
+ * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
+ * 80 % of a pure read for 45 and 63; Q2_K and Q3_K are the same either way.) */
+MM_INLINE int mm_is_light(int f, int64_t n_rows)
+{
+    return MM_R == 16 && mm_step_regs(f) % 8 == 0 && 8 * n_rows <= mm_step_regs(f);
+}
+
+/* How the lines of a step are asked for. */
+enum {
+    MM_ASK_ALL, /* at once */
+    MM_ASK_SECOND, /* every second one: where the processor's own prefetching keeps up, ours only has to lead it over the ends of pages */
+    MM_ASK_APART /* one by one, between products (mm_ask) */
+};
+
+/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. `led`: mm_is_led. */
+MM_INLINE int mm_asking(int f, int n_rows, int led)
+{
+    if (led && mm_is_light(f, n_rows)) return MM_ASK_SECOND;
+    return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
+}
+
+/* Does this processor's own prefetching keep up with light rows? A Zen 4's does, and to ask for every line takes places that its
+ * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
+ * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
+ * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
+ * 30 GB/s: Q8_0 85 and 93 %. */
+MM_INLINE int mm_is_led(void)
+{
+#if MM_DOT32
+    return mm_is_zen4();
+#else
+    return 1;
+#endif
+}
+
+MM_INLINE int mm_ahead(int f, int64_t n_rows)
+{
+    if (!mm_is_light(f, n_rows)) return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
+    return mm_asking(f, (int)n_rows, mm_is_led()) == MM_ASK_SECOND ? MM_NEAR : MM_LIGHT;
+}
+
+/* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
+static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes, int64_t m, const uint8_t *next)
+{
+    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f, MM_R), (size_t)mm_ahead(f, m), next);
+    return (simd_next){.distance = (size_t)mm_ahead(f, m), .end = UINTPTR_MAX};
+}
+
+MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_scales *sc, mm_asks asks,
+                       const uint8_t *a, vf *acc)
+{
+    const mm_asks none = {NULL, 0};
+    vi w[8];
+    UNROLL for (int g = 0; g < 8; g++) w[g] = mm_code(f, c, h, g);
+    mm_half_rows(f, h, 1, n_rows, t0, n < 4 ? n : 4, c, w, sc, asks, a, acc);
+    if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, c, w, sc, none, a, acc + 4);
+}
+
+/* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
+ * wants them. (Zen 4 at 66 GB/s, of a pure read: Q4_K with 5,632 inputs 65 and 75 %, Q8_0 85 and 92 %; two steps ahead gain half. A Zen 5, where
+ * lines are asked for one by one, is slower with it: Q4_K, one row, 101 % at 81 GB/s.) */
+MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
+{
+    UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
+}
+
+/* The lines at `out` are soon written: the tile is multiplied while they come. Measured: waiting for them cost a tenth of a prompt's
+ * time. */
+MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
+{
+    for (int t = 0; t < n_rows; t++, out += ldo)
+        for (int i = 0; i < n_out; i += 16) simd_own(out + i);
+}
+
+/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_R outputs of each. next: how a panel that
+ * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not.
+ * asking: how, MM_ASK_. */
+MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, const uint8_t *w, int64_t n_spans, const uint8_t *a,
+                              const simd_next *next, int n_out, float *out, int64_t ldo)
+{
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R),
+              lines = (span_bytes / steps + 63) / 64, spread = asking == MM_ASK_APART;
+    const uint8_t *const first = a;
+    vf acc[MM_TILE], part[MM_TILE];
+    if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
+    UNROLL for (int t = 0; t < n; t++) acc[t] = vf_zero();
+    for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
+        mm_head hd;
+        mm_load_head(f, w, &hd);
+        UNROLL for (int t = 0; t < n; t++) part[t] = vf_zero();
+        const uint8_t *c = w + mm_head_row(f) * MM_R;
+        /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
+        const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n);
+        for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
+            const char *const at = (const char *)ask + s * lines * 64;
+            const mm_asks asks = {next && spread ? at : NULL, lines};
+            if (next && asking == MM_ASK_SECOND && n == n_rows)
+                mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
+            if (next && !spread)
+                UNROLL for (int l = 0; l < lines; l += asking == MM_ASK_SECOND ? 2 : 1) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
+            mm_scales sc[2];
+            UNROLL for (int h = 0; h < 2; h++)
+            {
+                mm_load_scales(f, w, &hd, s, h, &sc[h]);
+                if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
+            }
+            if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
+        }
+        if (mm_small_scales(f)) {
+            UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
+        }
+        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, t0, n, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
+    }
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        if (n_out >= MM_R) {
+            vf_store(out + t * ldo, acc[t]);
+        } else {
+            vf_store_part(out + t * ldo, acc[t], n_out);
+        }
+    }
+}
+
+MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
+                       const simd_next *next, int n_out, float *out, int64_t ldo)
+{
+    if (mm_asking(f, n, 0) != mm_asking(f, n, 1) && mm_is_led()) {
+        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 1), w, n_spans, a, next, n_out, out, ldo);
+    } else {
+        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 0), w, n_spans, a, next, n_out, out, ldo);
+    }
+}
+
+#endif
