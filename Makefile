@@ -11,10 +11,10 @@ SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
 export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 
-PRESETS = debug asan tsan fuzz aarch64
+PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo model debug asan tsan fuzz aarch64 check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
+.PHONY: all help test demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -30,6 +30,7 @@ help:
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
 	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 15 in make test)'
 	@echo 'make aarch64         cross build; the suite under qemu'
+	@echo 'make emulated        the kernels of AVX-512 and AMX on a processor with AVX2 alone: what they compute, not how fast'
 	@echo 'make check-layers    the includes against layers.txt'
 	@echo 'make check-headers   each header compiles alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
@@ -52,7 +53,7 @@ test:
 	@scripts/setup || echo 'make: going on with what is installed' >&2
 	@scripts/test
 
-debug asan tsan fuzz aarch64:
+debug asan tsan fuzz aarch64 emulated:
 	@scripts/setup || echo 'make: going on with what is installed' >&2
 	@scripts/test $@
 

@@ -76,7 +76,7 @@ MM_INLINE vf amx_from_sums(const float *sums)
     do {                                                                                                                         \
         AMX_LOAD(weights, w, w_at, MM_REG);                                                                                      \
         AMX_LOAD(rows, a, a_at, MM_STEP);                                                                                        \
-        __asm__ volatile("tileloadd (%0), %%tmm" #sums : : "r"(amx_origin)); /* the same row each time */                        \
+        AMX_LOAD_SAME(sums, amx_origin);                                                                                         \
         if (mm_has_min(f)) _tile_dpbsud(sums, rows, weights);                                                                    \
         else _tile_dpbssd(sums, rows, weights);                                                                                  \
     } while (0)
@@ -179,7 +179,7 @@ MM_INLINE void amx_add(int f, int h, const float *sums, const uint8_t *w, const 
         if (mm_min_with_products(f)) acc[r] = vf_fma(amx_scale(w, amx_m(0)), vf_word(mm_sum_of(f, a, h, MM_TILE, r, 0)), acc[r]);
     }
     /* GCC would carry this over the next AMX_STORE, but not the loads, and has no registers for what they bring. */
-    UNROLL for (int r = 0; r < MM_TILE; r++) __asm__ volatile("" : "+v"(acc[r]));
+    UNROLL for (int r = 0; r < MM_TILE; r++) __asm__ volatile("" : SIMD_REGISTER(acc[r]));
 }
 
 /* The end of a span, whose codes and rows begin at w and a: adds its part to what there was, in `before`, and its minimums. */

@@ -6,6 +6,7 @@
 
 #include "kernels/avx512/vec.h"
 #include "kernels/simd/matmul_layout.h"
+#include "kernels/simd/unroll.h"
 
 enum { MM_R = 16, MM_REG = 64 };
 typedef __m512i vi;
@@ -71,7 +72,7 @@ MM_INLINE vi vi_lookup(vi table, vi index)
 /* a, in a register at this point: keeps the compiler from turning a chain of additions into a tree of many live registers. */
 MM_INLINE vi vi_keep(vi a)
 {
-    __asm__("" : "+v"(a));
+    __asm__("" : SIMD_REGISTER(a));
     return a;
 }
 

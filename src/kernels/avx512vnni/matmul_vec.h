@@ -11,11 +11,15 @@
 typedef int mm_word32 __attribute__((may_alias));
 
 /* acc + four products of unsigned w and signed a; a is one word of memory, used by the instruction itself: the compiler would
- * spend an instruction and a register on it. */
+ * spend an instruction and a register on it. (tests/emulated compiles this without the instruction.) */
 MM_INLINE vi mm_dot_word(vi acc, vi w, const void *a)
 {
+#ifdef __AVX512VNNI__
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(w), "m"(*(const mm_word32 *)a));
     return acc;
+#else
+    return _mm512_dpbusd_epi32(acc, w, vi_word(a));
+#endif
 }
 
 /* The same of four codes in a register. */

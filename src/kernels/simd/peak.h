@@ -18,7 +18,7 @@ static inline double peak_spin(int ms, double ops_per_step)
             UNROLL
             for (int i = 0; i < CHAINS; i++) {
                 PEAK_VEC next = PEAK_STEP(acc[i]);
-                __asm__ volatile("" : "+x"(next)); /* neither merged nor removed */
+                __asm__ volatile("" : SIMD_REGISTER(next)); /* neither merged nor removed */
                 acc[i] = next;
             }
         }

@@ -1,4 +1,5 @@
-/* unroll.h: UNROLL before a loop of few and constant turns makes straight code of it, so that its arrays become registers. */
+/* unroll.h: UNROLL before a loop of few and constant turns makes straight code of it, so that its arrays become registers.
+ * SIMD_REGISTER is where asm finds a vector. (tests/emulated, whose vectors are in memory, has defined it before.) */
 #ifndef WEFT_KERNELS_SIMD_UNROLL_H
 #define WEFT_KERNELS_SIMD_UNROLL_H
 
@@ -6,6 +7,10 @@
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#ifndef SIMD_REGISTER
+#define SIMD_REGISTER "+v"
 #endif
 
 #endif

@@ -1,0 +1,40 @@
+/* tiers.c: the tiers of AVX-512 and AMX where their instructions are emulated (immintrin.h here): the linker puts these functions in the place
+ * of those of base/cpu.h, which still say what there is besides. WEFT_EMULATED_CPU=zen4 emulates a Zen 4, for which some products are
+ * taken otherwise. State: written before main, read-only afterwards. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cpu.h"
+
+int weft__emulates_zen4;
+
+__attribute__((constructor)) static void choose(void)
+{
+    const char *cpu = getenv("WEFT_EMULATED_CPU");
+    weft__emulates_zen4 = cpu && !strcmp(cpu, "zen4");
+}
+
+weft_status __real_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);
+weft_status __wrap_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);
+uint32_t __wrap_weft__cpu_tiers(void);
+
+weft_status __wrap_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err)
+{
+    static const weft__tier emulated[] = {WEFT__TIER_AVX512, WEFT__TIER_AVX512VNNI, WEFT__TIER_AVX512BF16, WEFT__TIER_AMX,
+                                          WEFT__TIER_AMXBF16};
+    weft_status st = __real_weft__cpu_tiers_for(mask, out, err);
+    int highest = WEFT__TIER_COUNT;
+    for (int t = 0; !st && mask && *mask && t < WEFT__TIER_COUNT; t++)
+        if (!strcasecmp(mask, weft__tier_name((weft__tier)t))) highest = t;
+    for (size_t i = 0; !st && i < sizeof emulated / sizeof *emulated; i++)
+        if ((int)emulated[i] <= highest) *out |= 1u << emulated[i];
+    return st;
+}
+
+uint32_t __wrap_weft__cpu_tiers(void)
+{
+    uint32_t tiers;
+    weft_error err;
+    return __wrap_weft__cpu_tiers_for(getenv("WEFT_CPU"), &tiers, &err) ? 1u << WEFT__TIER_REF : tiers;
+}
