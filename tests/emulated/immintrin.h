@@ -153,6 +153,12 @@ EMU __m512i emu_load(const void *p, size_t n)
     memcpy(&x, p, n);
     return x.i;
 }
+/* An instruction stops the program, too. */
+EMU __m512i emu_load_aligned(const void *p)
+{
+    if ((uintptr_t)p % 64) abort();
+    return emu_load(p, 64);
+}
 EMU void emu_store(void *p, __m512i a)
 {
     memcpy(p, &a, sizeof a);
@@ -376,21 +382,27 @@ EMU __m256i emu_dpbssd_half(__m256i acc, __m256i a, __m256i b)
 EMU_3(__m512i, i, dpbusd_epi32, emu_dpbusd_half)
 EMU_3(__m512i, i, dpbssd_epi32, emu_dpbssd_half)
 
-/* Subnormal numbers of any bf16 count as zero. */
-EMU float emu_bf16(uint32_t word)
+/* The float of these bits; subnormal numbers count as zero. */
+EMU float emu_normal(uint32_t word)
 {
     float x;
     if (!(word & 0x7F800000)) word &= 0x80000000;
     memcpy(&x, &word, 4);
     return x;
 }
+EMU float emu_fma_normal(uint32_t a, uint32_t b, float c)
+{
+    emu x = {.ps = {c}};
+    x.ps[0] = fmaf(emu_normal(a), emu_normal(b), emu_normal(x.uw[0]));
+    return emu_normal(x.uw[0]);
+}
 EMU __m512 emu_dpbf16_ps(__m512 acc, __m512i a, __m512i b)
 {
     const emu x = {.i = a}, y = {.i = b};
     emu z = {.f = acc};
     for (int l = 0; l < 16; l++) {
-        z.ps[l] = fmaf(emu_bf16(x.uw[l] & 0xFFFF0000), emu_bf16(y.uw[l] & 0xFFFF0000), z.ps[l]);
-        z.ps[l] = fmaf(emu_bf16(x.uw[l] << 16), emu_bf16(y.uw[l] << 16), z.ps[l]);
+        z.ps[l] = emu_fma_normal(x.uw[l] & 0xFFFF0000, y.uw[l] & 0xFFFF0000, z.ps[l]);
+        z.ps[l] = emu_fma_normal(x.uw[l] << 16, y.uw[l] << 16, z.ps[l]);
     }
     return z.f;
 }
@@ -419,19 +431,25 @@ static _Thread_local struct emu_tiles {
     uint8_t at[8][16][64];
 } emu_tiles __attribute__((unused));
 
+EMU void emu_tile_release(void)
+{
+    memset(&emu_tiles, 0, sizeof emu_tiles);
+}
 /* c: what LDTILECFG reads, 64 bytes. */
 EMU void emu_tile_config(const void *c)
 {
     const uint8_t *from = c;
-    memset(&emu_tiles, 0, sizeof emu_tiles);
+    emu_tile_release();
     for (int t = 0; t < 8; t++) {
         emu_tiles.rows[t] = from[48 + t];
         emu_tiles.row_bytes[t] = from[16 + 2 * t] | from[17 + 2 * t] << 8;
         if (from[0] != 1 || emu_tiles.rows[t] > 16 || emu_tiles.row_bytes[t] > 64) abort();
     }
 }
+/* Tiles that are not set up stop the program here, as instructions do. */
 EMU void emu_tile_zero(int t)
 {
+    if (!emu_tiles.rows[t]) abort();
     memset(emu_tiles.at[t], 0, sizeof emu_tiles.at[t]);
 }
 EMU void emu_tile_load(int t, const void *p, int64_t apart)
@@ -442,13 +460,16 @@ EMU void emu_tile_load(int t, const void *p, int64_t apart)
 }
 EMU void emu_tile_store(int t, void *p, int64_t apart)
 {
+    if (!emu_tiles.rows[t]) abort();
     for (int r = 0; r < emu_tiles.rows[t]; r++) memcpy((char *)p + r * apart, emu_tiles.at[t][r], (size_t)emu_tiles.row_bytes[t]);
 }
 /* An instruction stops the program, too, where the shapes do not fit. */
 EMU void emu_tile_check(int to, int a, int b)
 {
     const struct emu_tiles *e = &emu_tiles;
-    if (e->rows[to] != e->rows[a] || e->row_bytes[to] != e->row_bytes[b] || e->row_bytes[a] != 4 * e->rows[b]) abort();
+    if (!e->rows[to] || !e->rows[b] || e->rows[to] != e->rows[a] || e->row_bytes[to] != e->row_bytes[b] ||
+        e->row_bytes[a] != 4 * e->rows[b])
+        abort();
 }
 /* to[m][n] += products of four signed bytes of a[m][k] and four of b[k][n], signed or not. */
 EMU void emu_tile_dot(int to, int a, int b, int is_signed)
@@ -551,7 +572,7 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
 #define _mm512_broadcast_i32x4 emu_broadcast_i32x4
 #define _mm512_loadu_ps(p) ((__m512)emu_load(p, 64))
 #define _mm512_loadu_si512(p) emu_load(p, 64)
-#define _mm512_load_si512(p) emu_load(p, 64)
+#define _mm512_load_si512 emu_load_aligned
 #define _mm512_storeu_ps(p, a) emu_store(p, (__m512i)(a))
 #define _mm512_storeu_si512(p, a) emu_store(p, a)
 #define _mm512_maskz_loadu_ps(mask, p) ((__m512)emu_load_lanes(p, mask, 4))
@@ -621,6 +642,7 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
 #define _tile_dpbssd(to, a, b) emu_tile_dot(to, a, b, 1)
 #define _tile_dpbsud(to, a, b) emu_tile_dot(to, a, b, 0)
 #define _tile_dpbf16ps emu_tile_dot_bf16
-#define _tile_release() ((void)0)
+#undef _tile_release
+#define _tile_release emu_tile_release
 
 #endif
