@@ -25,7 +25,7 @@ all:
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
 	@echo 'make demo            a short story from a small model, and its adapters (MODEL=FILE, PROMPT=TEXT)'
-	@echo 'make test            everything below but the benchmarks; ends with one line of counts'
+	@echo 'make test            everything below but the benchmarks, debug and emulated; ends with one line of counts'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
 	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 15 in make test)'

@@ -1,7 +1,8 @@
 /* immintrin.h: AVX-512 (F, BW, DQ, VL, VNNI, BF16) and AMX on a processor with AVX2, for tests: what the kernels of those tiers use.
  *
  * Found before the compiler's header of this name where WEFT_EMULATE is set (make emulated), so that the same sources are compiled
- * without those instructions. Every function comes to what the instruction does, NaN and rounding included, but for flags and signals.
+ * without those instructions. Every function comes to what the instruction does, rounding included, but for flags and signals, NaN in
+ * emu_reduce_max_ps and infinite exponents in emu_scalef_ps, none of which kernels have there.
  * A constant or comparison that no kernel uses stops the program. Time says nothing here. */
 #include_next <immintrin.h>
 
