@@ -148,17 +148,17 @@ EMU __m512i emu_broadcast_i32x4(__m128i x)
 {
     return ((emu){.i4 = {x, x, x, x}}).i;
 }
-EMU __m512i emu_load(const void *p, size_t n)
+EMU __m512i emu_load(const void *p)
 {
-    emu x = {.w = {0}};
-    memcpy(&x, p, n);
-    return x.i;
+    __m512i a;
+    memcpy(&a, p, sizeof a);
+    return a;
 }
 /* An instruction stops the program, too. */
 EMU __m512i emu_load_aligned(const void *p)
 {
     if ((uintptr_t)p % 64) abort();
-    return emu_load(p, 64);
+    return emu_load(p);
 }
 EMU void emu_store(void *p, __m512i a)
 {
@@ -477,11 +477,11 @@ EMU void emu_tile_dot(int to, int a, int b, int is_signed)
 {
     emu_tile_check(to, a, b);
     for (int m = 0; m < emu_tiles.rows[to]; m++) {
-        __m512i sum = emu_load(emu_tiles.at[to][m], 64);
+        __m512i sum = emu_load(emu_tiles.at[to][m]);
         for (int k = 0; k < emu_tiles.rows[b]; k++) {
             int32_t word;
             memcpy(&word, emu_tiles.at[a][m] + 4 * k, 4);
-            const __m512i x = emu_load(emu_tiles.at[b][k], 64), y = emu_set1_epi32(word);
+            const __m512i x = emu_load(emu_tiles.at[b][k]), y = emu_set1_epi32(word);
             sum = is_signed ? emu_dpbssd_epi32(sum, x, y) : emu_dpbusd_epi32(sum, x, y);
         }
         emu_store(emu_tiles.at[to][m], sum);
@@ -499,11 +499,11 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
         for (int k = 0; k < emu_tiles.rows[b]; k++) {
             int32_t word;
             memcpy(&word, emu_tiles.at[a][m] + 4 * k, 4);
-            const __m512i x = emu_load(emu_tiles.at[b][k], 64), y = emu_set1_epi32(word), high = emu_set1_epi32((int)0xFFFF0000);
+            const __m512i x = emu_load(emu_tiles.at[b][k]), y = emu_set1_epi32(word), high = emu_set1_epi32((int)0xFFFF0000);
             even = emu_fmadd_ps((__m512)emu_slli_epi32(x, 16), (__m512)emu_slli_epi32(y, 16), even);
             odd = emu_fmadd_ps((__m512)(x & high), (__m512)(y & high), odd);
         }
-        const __m512 sum = emu_add_ps((__m512)emu_load(emu_tiles.at[to][m], 64), emu_add_ps(even, odd));
+        const __m512 sum = emu_add_ps((__m512)emu_load(emu_tiles.at[to][m]), emu_add_ps(even, odd));
         emu_store(emu_tiles.at[to][m], (__m512i)sum);
     }
     _mm_setcsr(before);
@@ -571,8 +571,8 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
 #define _mm512_setr_ps(...) ((__m512){__VA_ARGS__})
 #define _mm512_setr_epi32(...) (((emu){.w = {__VA_ARGS__}}).i)
 #define _mm512_broadcast_i32x4 emu_broadcast_i32x4
-#define _mm512_loadu_ps(p) ((__m512)emu_load(p, 64))
-#define _mm512_loadu_si512(p) emu_load(p, 64)
+#define _mm512_loadu_ps(p) ((__m512)emu_load(p))
+#define _mm512_loadu_si512(p) emu_load(p)
 #define _mm512_load_si512 emu_load_aligned
 #define _mm512_storeu_ps(p, a) emu_store(p, (__m512i)(a))
 #define _mm512_storeu_si512(p, a) emu_store(p, a)
