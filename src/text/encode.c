@@ -8,14 +8,24 @@
 #include "text/tokenizer_parts.h"
 
 #define MAX_TEXT ((size_t)1 << 30)
-#define MAX_KEY 64 /* bytes of a piece worth remembering */
 
-/* A piece met before: its bytes in e->keys, its ids in the output. */
+enum {
+    MAX_KEY = 38, /* bytes of a piece worth remembering */
+    MAX_IDS = 4,  /* of them held here; more lie in the output */
+    AHEAD = 8     /* pieces between asking for an entry and reading it; a power of two */
+};
+
+/* A piece met before. One line of the cache, which is asked for some pieces ahead: they are too many for the nearer levels. */
 typedef struct weft__recent {
     uint64_t hash;
-    uint32_t key, key_len; /* key_len 0: empty */
-    size_t ids, n_ids;
+    union {
+        int32_t ids[MAX_IDS];
+        size_t at; /* in the output */
+    };
+    uint8_t n_ids, key_len; /* key_len 0: empty */
+    char key[MAX_KEY];
 } weft__recent;
+_Static_assert(sizeof(weft__recent) == 64, "a line of the cache");
 
 void weft__ids_free(weft__ids *ids)
 {
@@ -88,24 +98,49 @@ static int run_model(weft__encoding *e, const char *s, size_t n)
 static int repeat(weft__encoding *e, const weft__recent *seen)
 {
     weft__ids *out = e->out;
-    if (!weft__grow(&out->data, &out->capacity, out->n + seen->n_ids, sizeof *out->data)) return weft__encoding_no_memory(e);
-    memcpy(out->data + out->n, out->data + seen->ids, seen->n_ids * sizeof *out->data);
+    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_KEY, sizeof *out->data)) return weft__encoding_no_memory(e);
+    if (seen->n_ids <= MAX_IDS) {
+        memcpy(out->data + out->n, seen->ids, sizeof seen->ids);
+    } else {
+        memcpy(out->data + out->n, out->data + seen->at, seen->n_ids * sizeof *out->data);
+    }
     out->n += seen->n_ids;
     return 1;
 }
 
-static int encode_piece(weft__encoding *e, const char *s, size_t n)
+static int remembered(const weft__encoding *e, size_t n)
 {
-    if (n > MAX_KEY || !e->n_recent) return run_model(e, s, n);
-    uint64_t hash = weft__hash_bytes(s, n, e->tok->texts.secret);
+    return n <= MAX_KEY && e->n_recent;
+}
+
+/* The piece's hash, when it is of use; its entry is asked for. */
+static uint64_t announce(const weft__encoding *e, weft__piece piece)
+{
+    if (!remembered(e, piece.len)) return 0;
+    uint64_t hash = weft__hash_bytes(e->work.data + piece.offset, piece.len, e->tok->texts.secret);
+    __builtin_prefetch(&e->recent[hash & (e->n_recent - 1)], 1);
+    return hash;
+}
+
+/* hash: of announce. */
+static int encode_piece(weft__encoding *e, const char *s, size_t n, uint64_t hash)
+{
+    if (!remembered(e, n)) return run_model(e, s, n);
     weft__recent *seen = &e->recent[hash & (e->n_recent - 1)];
-    if (seen->hash == hash && seen->key_len == n && !memcmp(e->keys.data + seen->key, s, n)) return repeat(e, seen);
-    size_t ids = e->out->n;
+    if (seen->key_len == n && seen->hash == hash && !memcmp(seen->key, s, n)) return repeat(e, seen);
+    size_t at = e->out->n;
     if (!run_model(e, s, n)) return 0;
-    /* A slot's room for its key stays the same, so that replacing entries needs no more memory. */
-    size_t slot = (size_t)(seen - e->recent);
-    memcpy(e->keys.data + slot * MAX_KEY, s, n);
-    *seen = (weft__recent){hash, (uint32_t)(slot * MAX_KEY), (uint32_t)n, ids, e->out->n - ids};
+    size_t n_ids = e->out->n - at;
+    if (n_ids > MAX_KEY) return 1;
+    seen->hash = hash;
+    seen->key_len = (uint8_t)n;
+    seen->n_ids = (uint8_t)n_ids;
+    memcpy(seen->key, s, n);
+    if (n_ids <= MAX_IDS) {
+        memcpy(seen->ids, e->out->data + at, n_ids * sizeof *seen->ids);
+    } else {
+        seen->at = at;
+    }
     return 1;
 }
 
@@ -120,9 +155,13 @@ int weft__encoding_cut(weft__encoding *e, const char *s, size_t n)
 static int encode_fragment(weft__encoding *e, const char *s, size_t n)
 {
     if (!weft__encoding_cut(e, s, n)) return 0;
-    for (size_t i = 0; i < e->pieces.n; i++) {
-        weft__piece piece = e->pieces.items[i];
-        if (piece.len && !encode_piece(e, e->work.data + piece.offset, piece.len)) return 0;
+    uint64_t hashes[AHEAD] = {0};
+    for (size_t i = 0; i < e->pieces.n + AHEAD; i++) {
+        if (i >= AHEAD) {
+            weft__piece piece = e->pieces.items[i - AHEAD];
+            if (piece.len && !encode_piece(e, e->work.data + piece.offset, piece.len, hashes[i % AHEAD])) return 0;
+        }
+        if (i < e->pieces.n) hashes[i % AHEAD] = announce(e, e->pieces.items[i]);
     }
     return 1;
 }
@@ -191,9 +230,9 @@ static int prepare(weft__encoding *e, size_t n)
     if (n < 256) return 1;
     size_t slots = 64;
     while (slots < 8192 && slots * 16 < n) slots *= 2;
-    e->recent = weft__alloc_zero(slots, sizeof *e->recent);
-    e->keys.data = weft__alloc(slots * MAX_KEY);
-    if (!e->recent || !e->keys.data) return weft__encoding_no_memory(e);
+    e->recent = weft__alloc_aligned(sizeof *e->recent, slots * sizeof *e->recent);
+    if (!e->recent) return weft__encoding_no_memory(e);
+    for (size_t i = 0; i < slots; i++) e->recent[i].key_len = 0;
     e->n_recent = slots;
     return 1;
 }
@@ -203,7 +242,6 @@ static void release(weft__encoding *e)
     weft__free(e->best);
     weft__free(e->path);
     weft__text_free(&e->scratch);
-    weft__text_free(&e->keys);
     weft__free(e->recent);
     weft__regex_scratch_free(&e->regex);
     weft__merger_free(&e->merger);

@@ -95,7 +95,6 @@ typedef struct weft__encoding {
     weft__regex_scratch regex;
     struct weft__recent *recent; /* pieces met before, and their ids */
     size_t n_recent;
-    weft__text keys;
     weft__text scratch;
     int32_t *path; /* Unigram */
     double *best;

@@ -131,6 +131,50 @@ static void bpe_equals_slow_model(void **state)
     }
 }
 
+/* Words of a long text, which are remembered, give the ids that each gives by itself: short and long ones, of one id and of many, and so
+ * many that they take each other's places. */
+static void pieces_met_again(void **state)
+{
+    (void)state;
+    enum { N_WORDS = 3000, MAX_WORD = 60, N_TEXT = 12000 };
+    static vocab v;
+    static char words[N_WORDS][MAX_WORD + 2];
+    weft__rng rng;
+    weft__rng_seed(&rng, 10);
+    bpe_vocab(&v, 4, 60);
+    weft__tokenizer *tok = build(&v);
+    for (int w = 0; w < N_WORDS; w++) {
+        int n = 1 + (int)weft__rng_below(&rng, MAX_WORD);
+        words[w][0] = ' ';
+        for (int i = 1; i <= n; i++) words[w][i] = "abcde"[weft__rng_below(&rng, 5)];
+    }
+    weft__text text = {0};
+    weft__ids want = {0};
+    for (int i = 0; i < N_TEXT; i++) {
+        const char *word = words[weft__rng_below(&rng, 1 + weft__rng_below(&rng, N_WORDS))];
+        weft__text_puts(&text, word);
+        weft__ids own = encode(tok, word, strlen(word), 0);
+        assert_true(weft__grow(&want.data, &want.capacity, want.n + own.n, sizeof *want.data));
+        memcpy(want.data + want.n, own.data, own.n * sizeof *own.data);
+        want.n += own.n;
+        weft__ids_free(&own);
+    }
+    assert_false(text.failed);
+    /* The last pieces of a text have none behind them to ask for. */
+    for (size_t n = text.len, ends = 0; ends < 12; n--) {
+        if (text.data[n - 1] == ' ') ends++;
+        if (n < text.len && text.data[n] != ' ') continue;
+        weft__ids got = encode(tok, text.data, n, 0);
+        assert_true(got.n <= want.n);
+        if (n == text.len) assert_int_equal(got.n, want.n);
+        assert_memory_equal(got.data, want.data, got.n * sizeof *got.data);
+        weft__ids_free(&got);
+    }
+    weft__text_free(&text);
+    weft__ids_free(&want);
+    weft__tokenizer_destroy(&tok);
+}
+
 /* ---- there and back ---- */
 
 static size_t random_utf8(weft__rng *rng, char *out, size_t room)
@@ -423,6 +467,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spm_equals_slow_model),
         cmocka_unit_test(bpe_equals_slow_model),
+        cmocka_unit_test(pieces_met_again),
         cmocka_unit_test(decoding_gives_the_text_back),
         cmocka_unit_test(raw_bytes_survive),
         cmocka_unit_test(special_tokens),
