@@ -1,6 +1,7 @@
 /* encode.c: one text to ids: special tokens are cut out first, each fragment between them is normalized, cut into pieces and
  * given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,22 +11,27 @@
 #define MAX_TEXT ((size_t)1 << 30)
 
 enum {
-    MAX_KEY = 38, /* bytes of a piece worth remembering */
-    MAX_IDS = 4,  /* of them held here; more lie in the output */
-    AHEAD = 8     /* pieces between asking for an entry and reading it; a power of two */
+    SHORT_KEY = 38,    /* bytes of most pieces */
+    MAX_KEY = 102,     /* and of those worth remembering */
+    MAX_IDS = MAX_KEY, /* and ids: no more than bytes, where the model has no odd ways */
+    IDS_HERE = 4,      /* ids that an entry holds itself */
+    LONG_PART = 8,     /* for so many entries with a short key there is one with a long one */
+    AHEAD = 8          /* pieces between asking for an entry and reading it */
 };
 
-/* A piece met before. One line of the cache, which is asked for some pieces ahead: they are too many for the nearer levels. */
+/* A piece met before. Its line of the cache is asked for some pieces ahead: entries are too many for the nearer levels. A table has
+ * n_recent entries for short keys, which take a line each, and behind them n_recent / LONG_PART of two lines. */
 typedef struct weft__recent {
     uint64_t hash;
     union {
-        int32_t ids[MAX_IDS];
-        size_t at; /* in the output */
+        int32_t ids[IDS_HERE];
+        size_t at; /* of more: in the output */
     };
     uint8_t n_ids, key_len; /* key_len 0: empty */
-    char key[MAX_KEY];
+    char key[SHORT_KEY];    /* a long one goes on in the second line */
 } weft__recent;
 _Static_assert(sizeof(weft__recent) == 64, "a line of the cache");
+_Static_assert(offsetof(weft__recent, key) + MAX_KEY == 2 * sizeof(weft__recent), "two lines");
 
 void weft__ids_free(weft__ids *ids)
 {
@@ -98,8 +104,8 @@ static int run_model(weft__encoding *e, const char *s, size_t n)
 static int repeat(weft__encoding *e, const weft__recent *seen)
 {
     weft__ids *out = e->out;
-    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_KEY, sizeof *out->data)) return weft__encoding_no_memory(e);
-    if (seen->n_ids <= MAX_IDS) {
+    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data)) return weft__encoding_no_memory(e);
+    if (seen->n_ids <= IDS_HERE) {
         memcpy(out->data + out->n, seen->ids, sizeof seen->ids);
     } else {
         memcpy(out->data + out->n, out->data + seen->at, seen->n_ids * sizeof *out->data);
@@ -113,12 +119,18 @@ static int remembered(const weft__encoding *e, size_t n)
     return n <= MAX_KEY && e->n_recent;
 }
 
+static weft__recent *entry_of(const weft__encoding *e, size_t n, uint64_t hash)
+{
+    return n <= SHORT_KEY ? &e->recent[hash & (e->n_recent - 1)]
+                          : &e->recent[e->n_recent + 2 * (hash & (e->n_recent / LONG_PART - 1))];
+}
+
 /* The piece's hash, when it is of use; its entry is asked for. */
 static uint64_t announce(const weft__encoding *e, weft__piece piece)
 {
     if (!remembered(e, piece.len)) return 0;
     uint64_t hash = weft__hash_bytes(e->work.data + piece.offset, piece.len, e->tok->texts.secret);
-    __builtin_prefetch(&e->recent[hash & (e->n_recent - 1)], 1);
+    __builtin_prefetch(entry_of(e, piece.len, hash), 1);
     return hash;
 }
 
@@ -126,17 +138,18 @@ static uint64_t announce(const weft__encoding *e, weft__piece piece)
 static int encode_piece(weft__encoding *e, const char *s, size_t n, uint64_t hash)
 {
     if (!remembered(e, n)) return run_model(e, s, n);
-    weft__recent *seen = &e->recent[hash & (e->n_recent - 1)];
-    if (seen->key_len == n && seen->hash == hash && !memcmp(seen->key, s, n)) return repeat(e, seen);
+    weft__recent *seen = entry_of(e, n, hash);
+    char *key = (char *)seen + offsetof(weft__recent, key);
+    if (seen->key_len == n && seen->hash == hash && !memcmp(key, s, n)) return repeat(e, seen);
     size_t at = e->out->n;
     if (!run_model(e, s, n)) return 0;
     size_t n_ids = e->out->n - at;
-    if (n_ids > MAX_KEY) return 1;
+    if (n_ids > MAX_IDS) return 1;
     seen->hash = hash;
     seen->key_len = (uint8_t)n;
     seen->n_ids = (uint8_t)n_ids;
-    memcpy(seen->key, s, n);
-    if (n_ids <= MAX_IDS) {
+    memcpy(key, s, n);
+    if (n_ids <= IDS_HERE) {
         memcpy(seen->ids, e->out->data + at, n_ids * sizeof *seen->ids);
     } else {
         seen->at = at;
@@ -230,9 +243,10 @@ static int prepare(weft__encoding *e, size_t n)
     if (n < 256) return 1;
     size_t slots = 64;
     while (slots < 8192 && slots * 16 < n) slots *= 2;
-    e->recent = weft__alloc_aligned(sizeof *e->recent, slots * sizeof *e->recent);
+    const size_t lines = slots + 2 * (slots / LONG_PART);
+    e->recent = weft__alloc_aligned(sizeof *e->recent, lines * sizeof *e->recent);
     if (!e->recent) return weft__encoding_no_memory(e);
-    for (size_t i = 0; i < slots; i++) e->recent[i].key_len = 0;
+    for (size_t i = 0; i < lines; i++) e->recent[i].key_len = 0;
     e->n_recent = slots;
     return 1;
 }

@@ -237,6 +237,17 @@ else:
     print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
 """
 
+# weft bench, of which every row reaches this share of its limit; several sequences are as quick as one after the other four times.
+FAKE_BENCH = """#!{python}
+import json, sys
+def values(option):
+    return [int(v) for v in sys.argv[sys.argv.index(option) + 1].split(",")] if option in sys.argv else [0 if option == "-d" else 1]
+p, n = values("-p")[0], values("-n")[0]
+print(json.dumps([{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "median_ts": 100 * min(b, 4) * ({at_depth} if d else 1),
+                   "limit": "read", "limit_ts": 1000, "share": {share}, "weft_version": "0", "cpu_info": "", "n_threads": 2}}
+                  for d in values("-d") for b in values("-b")]))
+"""
+
 
 @leave_out(EMULATED, "these scripts run programs of this machine")
 class Scripts(unittest.TestCase):
@@ -307,10 +318,28 @@ class Scripts(unittest.TestCase):
         self.assertEqual(p.returncode, 0, p.stderr)
         record = json.loads(p.stdout)
         self.assertEqual([(r["type"], r["test"]) for r in record["rows"]],
-                         [("q4_0", test) for test in ("pp512", "tg32", "tg32 @ d1024", "tg16 x4", "tg16 x16")]
+                         [("q4_0", test) for test in ("pp512", "tg32", "tg32 @ d1024", "tg16", "tg16 x4", "tg16 x16")]
                          + [("q3_k", "pp512"), ("iq4_xs", "pp512")])
         for r in record["rows"]:
             self.assertAlmostEqual(r["share"], r["median_ts"] / r["limit_ts"], places=2)
+
+    def test_record_check_fails_where_a_bound_is_missed(self):
+        """What a machine that reaches ten times every limit, a tenth of them, and one whose depth takes all of its time would get."""
+        with tempfile.TemporaryDirectory() as folder:
+            for share, at_depth, missed in ((10, 1, []), (0.1, 1, ["tg32", "pp512", "tg16 x16"]), (10, 0.5, ["tg32 @ d1024"])):
+                weft = os.path.join(folder, "weft")
+                with open(weft, "w") as file:
+                    file.write(FAKE_BENCH.format(python=sys.executable, share=share, at_depth=at_depth))
+                os.chmod(weft, 0o755)
+                out = os.path.join(folder, "record.json")
+                p = self.script("record", weft, "--types", "q4_0", "--prompts", "q2_k", "-r", "2", "--check", "-o", out)
+                self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
+                said = [line.split() for line in p.stderr.splitlines()]
+                self.assertEqual([" ".join(w[2:-6]) for w in said if w[0] == "missed" and w[1] == "q4_0"], missed)
+                self.assertEqual(sum(w[0] in ("met", "missed") for w in said), 6)  # 5 of q4_0 and the prompt of q2_k
+                self.assertEqual(sum(w[:2] == ["missed", "q2_k"] for w in said), share < 1)
+                with open(out) as file:
+                    self.assertEqual(len(json.load(file)["rows"]), 7)
 
     def serve(self, *args, **replaced):
         """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""

@@ -225,7 +225,7 @@ typedef struct pack_job {
     int n;
 } pack_job;
 
-/* Each thread packs what it will read, so that pages lie near it. */
+/* Each thread packs its share, so that pages lie near who reads them: it, or another of its NUMA node. */
 static void pack(void *arg, int thread, int n_threads)
 {
     const pack_job *j = arg;

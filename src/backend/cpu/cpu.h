@@ -2,8 +2,8 @@
  *
  * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all steps and does
  * its share of each, and a barrier stands behind every step whose result others read. The share of a thread is a contiguous range
- * of panels, rows, heads or attention units, chosen from the shapes alone; where a step has many rows, whoever is done takes over
- * blocks of outputs from the others. No reduction is ever split between threads, so their number, and who computes what, changes
+ * of panels, rows, heads or attention units, chosen from the shapes alone; of products, whoever is done takes over blocks of outputs from
+ * the others (linear.c). No reduction is ever split between threads, so their number, and who computes what, changes
  * nothing but time.
  * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
  * from its beginning to the barrier at its end; the step that moves wanted rows together (wanted.c) writes what was made before it. An

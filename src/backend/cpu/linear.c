@@ -9,8 +9,10 @@
 enum {
     BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
     BLOCK_ROWS = 64, /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
-    AHEAD = 4,       /* rows for which residuals are fetched in advance */
-    ASKED = 256      /* rows at most whose residuals are asked for while their outputs are computed */
+    OWNERS =
+        8,     /* threads whose shares one works at, with few rows: to look at each other's takes the longer the more there are */
+    AHEAD = 4, /* rows for which residuals are fetched in advance */
+    ASKED = 256 /* rows at most whose residuals are asked for while their outputs are computed */
 };
 
 _Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_ASK_ROWS, "a block has outputs");
@@ -184,21 +186,28 @@ void weft__cpu_forget_claims(weft_program *p)
     }
 }
 
+/* The next block of an owner's share, if there is one. */
+static int take_block(const weft__cpu_linear *l, int owner, weft__cpu_claim *claim, int64_t size, outputs *o)
+{
+    /* To look costs less than to count, where others look, too. */
+    return block_of(l, owner, atomic_load_explicit(&claim->next, memory_order_relaxed), size, o) &&
+           block_of(l, owner, atomic_fetch_add_explicit(&claim->next, 1, memory_order_relaxed), size, o);
+}
+
 /* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, a slower core, or memory that
- * serves one core better than another for a while, holds up one block instead of a share. (Decoding Q4_K on a Zen 4 whose memory
- * others use, too: threads waited 1.4 to 4.0 ms of 20 for each other, and 0.3 to 0.5 so.) few: with few rows reading takes the time, and
- * only what lies in this thread's NUMA node is taken over. */
+ * serves one core better than another for a while, holds up one block instead of a share. (Two threads decoding Q4_K on a Zen 4 whose
+ * memory others use, too, waited 1.4 to 4.0 ms of 20 for each other; with blocks 0.3 to 0.5.) With few rows reading takes the
+ * time: only what lies in this thread's NUMA node is taken over. */
 static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims, int64_t size,
-                            int few, rows_at r)
+                            int few_rows, rows_at r)
 {
     const int node = weft__pool_node(p->backend->pool, thread);
-    for (int k = 0; k < p->n_threads; k++) {
-        int owner = (thread + k) % p->n_threads;
-        atomic_int *next = &claims[owner].next;
-        outputs o;
-        if (few && weft__pool_node(p->backend->pool, owner) != node) continue;
-        while (block_of(l, owner, atomic_fetch_add_explicit(next, 1, memory_order_relaxed), size, &o))
-            multiply(p, l, thread, o, r, NULL);
+    const int n_owners = few_rows && p->n_threads > OWNERS ? OWNERS : p->n_threads;
+    outputs o;
+    for (int k = 0; k < n_owners; k++) {
+        const int owner = (thread + k) % p->n_threads;
+        if (few_rows && weft__pool_node(p->backend->pool, owner) != node) continue;
+        while (take_block(l, owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
     }
 }
 
