@@ -234,19 +234,20 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    const int handed = weft__cpu_is_handed(l->from);
+    const int handed = weft__cpu_is_handed(l->from), adapted = has_delta(p, s, l);
     const uint8_t *share = share_begins(l, thread, 0), *acts = handed ? (uint8_t *)p->data[l->x] : th->act;
     weft__cpu_fetch_linear(p, s, thread, share);
     if (!handed) prepare_rows(p, l, th, 0, n, n, th->act);
     weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
-    if (has_delta(p, s, l)) {
+    if (adapted) {
         weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
         delta.ahead = weft__cpu_ahead_begin(p, s, thread);
-        multiply_share(p, l, thread, (rows_at){acts, offset, 0, n, delta}); /* each knows what it reads next */
-    } else {
-        multiply_blocks(p, l, thread, claims_of(p, thread, 1), BLOCK, 1, (rows_at){acts, offset, 0, n, delta});
     }
+    const rows_at r = {acts, offset, 0, n, delta};
+    /* With adapters each thread knows what it reads next; a single one has nobody to relieve. */
+    if (adapted || p->n_threads == 1) multiply_share(p, l, thread, r);
+    else multiply_blocks(p, l, thread, claims_of(p, thread, 1), BLOCK, 1, r);
 }
 
 static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
