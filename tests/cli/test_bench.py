@@ -332,14 +332,14 @@ class Scripts(unittest.TestCase):
                     file.write(FAKE_BENCH.format(python=sys.executable, share=share, at_depth=at_depth))
                 os.chmod(weft, 0o755)
                 out = os.path.join(folder, "record.json")
-                p = self.script("record", weft, "--types", "q4_0", "--prompts", "q2_k", "-r", "2", "--check", "-o", out)
+                p = self.script("record", weft, "--types", "q4_0", "--prompts", "q2_k,q4_k", "-r", "2", "--check", "-o", out)
                 self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
                 said = [line.split() for line in p.stderr.splitlines()]
                 self.assertEqual([" ".join(w[2:-6]) for w in said if w[0] == "missed" and w[1] == "q4_0"], missed)
-                self.assertEqual(sum(w[0] in ("met", "missed") for w in said), 6)  # 5 of q4_0 and the prompt of q2_k
+                self.assertEqual(sum(w[0] in ("met", "missed") for w in said), 7)  # 5 of q4_0, and the prompts of the others
                 self.assertEqual(sum(w[:2] == ["missed", "q2_k"] for w in said), share < 1)
                 with open(out) as file:
-                    self.assertEqual(len(json.load(file)["rows"]), 7)
+                    self.assertEqual(len(json.load(file)["rows"]), 8)
 
     def serve(self, *args, **replaced):
         """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""
