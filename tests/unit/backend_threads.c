@@ -16,7 +16,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 
-enum { D = 1024, F = 4096, V = 64, THREADS = 4, NODES = 2, N_CTX = 48 };
+enum { D = 1024, F = 4096, V = 64, THREADS = 4, NODES = 2, SLOW = 1, N_CTX = 48 };
 
 /* ---- linked in place of the real ones ---- */
 
@@ -59,7 +59,7 @@ weft_status __wrap_weft__mem_create(const weft_buffer_spec *spec, weft_buffer **
 /* ---- who touches a page first ---- */
 
 static atomic_schar *toucher; /* [n_watched] number of the thread + 1 */
-static int slow = -1;         /* this thread takes long for each page */
+static int slow = -1;         /* this thread takes long for each page: SLOW, or none */
 
 /* Threads of the pool are named weft-1, weft-2 ...; any other is thread 0. */
 static int this_thread(void)
@@ -192,9 +192,10 @@ static int has_small_pages(const uint8_t *at)
     return answer;
 }
 
-static int node_of(int toucher_)
+/* Of a thread's number + 1. */
+static int node_of(int thread)
 {
-    return (toucher_ - 1) / (THREADS / NODES);
+    return (thread - 1) / (THREADS / NODES);
 }
 
 static void pages_lie_near_their_reader(void **state)
@@ -226,7 +227,7 @@ static void pages_lie_near_their_reader(void **state)
     for (size_t i = 0; i < n_watched; i += n_watched / 8) assert_int_not_equal(has_small_pages(watched + i * page), 0);
     mprotect(watched, n_watched * page, PROT_NONE);
     span first = {0, 0, one[0]};
-    slow = 1;
+    slow = SLOW;
     store_step(&t, &first, 1, V, N_CTX, out);
     slow = -1;
 
@@ -236,8 +237,8 @@ static void pages_lie_near_their_reader(void **state)
         int reader = atomic_load(&toucher[i]);
         if (!reader) continue;
         n_read++;
-        left += packer[i] == 1 + 1;
-        late += reader == 1 + 1;
+        left += packer[i] == SLOW + 1;
+        late += reader == SLOW + 1;
         by[node_of(reader)]++;
         apart += node_of(reader) != node_of(packer[i]);
     }

@@ -9,10 +9,9 @@
 enum {
     BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
     BLOCK_ROWS = 64, /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
-    OWNERS =
-        8,     /* threads whose shares one works at, with few rows: to look at each other's takes the longer the more there are */
-    AHEAD = 4, /* rows for which residuals are fetched in advance */
-    ASKED = 256 /* rows at most whose residuals are asked for while their outputs are computed */
+    OWNERS = 8,      /* threads whose shares one works at, with few rows: looking at each takes time */
+    AHEAD = 4,       /* rows for which residuals are fetched in advance */
+    ASKED = 256      /* rows at most whose residuals are asked for while their outputs are computed */
 };
 
 _Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_ASK_ROWS, "a block has outputs");
