@@ -14,7 +14,7 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
 PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-serve soak peers clients kill-store \
+.PHONY: all help test demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-neighbour bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -40,6 +40,7 @@ help:
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
+	@echo 'make bench-neighbour what a process that takes a core away costs; ARGS=... go to bench/neighbour'
 	@echo 'make bench-serve     the server at 1 to 64 clients, beside llama-server where that is on the PATH; ARGS=... go to bench/serve (--check: fails where a bound is missed)'
 	@echo 'make soak            64 clients, some of them hostile, against the server for SOAK_SECONDS (600)'
 	@echo 'make model           the model in models/ from a seed: corpus, vocabulary, training, adapters (at most 90 minutes); ARGS=... go to scripts/make-model'
@@ -81,7 +82,7 @@ bench-check:
 	@cmake --build --preset release -j $(JOBS) --target bench_instructions
 	@bench/check build/bench_instructions $(ARGS) || [ $$? = 77 ]
 
-bench-record bench-peers: all
+bench-record bench-peers bench-neighbour: all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve:

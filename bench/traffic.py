@@ -1,4 +1,4 @@
-"""What bench/serve and bench/soak share: servers as processes, plans for bench_load, and what its results say."""
+"""What the scripts of bench/ share: the machine; for servers, their processes, plans for bench_load, and what its results say."""
 import json
 import math
 import os
@@ -104,6 +104,12 @@ def cpu():
             return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.machine()
+
+
+def default_threads(weft):
+    """What weft takes by itself: one thread per core that this process may use."""
+    p = subprocess.run([weft, "bench", "--synthetic", "tiny", "-p", "1", "-n", "0", "-r", "1", "-o", "json"], stdout=subprocess.PIPE, check=True)
+    return json.loads(p.stdout)[0]["n_threads"]
 
 
 def escape(text):

@@ -237,6 +237,27 @@ else:
     print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
 """
 
+# weft bench beside them, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
+# what is left.
+FAKE_WEFT = """#!{python}
+import glob, json, os, sys
+option = lambda name: int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else 0
+def read(path):
+    try:
+        return open(path).read()
+    except OSError:
+        return ") - 0"
+if "--write" in sys.argv:
+    open(sys.argv[-1], "w").write("GGUF")
+else:
+    threads = option("-t") or 2
+    mine = [p for p in glob.glob("/proc/[0-9]*/") if int(read(p + "stat").rsplit(")", 1)[1].split()[1]) == os.getppid()]
+    busy = any("while True" in read(p + "cmdline") for p in mine)
+    rate = 1000 if option("-p") else 40 if option("-b") > 1 else 10
+    kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
+    print(json.dumps([{{"avg_ts": {times} * rate * threads / 2 * kept, "n_threads": threads}}]))
+"""
+
 # weft bench, of which every row reaches this share of its limit; several sequences are as quick as one after the other four times.
 FAKE_BENCH = """#!{python}
 import json, sys
@@ -255,12 +276,17 @@ class Scripts(unittest.TestCase):
         return subprocess.run([sys.executable, os.path.join("bench", name), *args], capture_output=True, text=True, timeout=600,
                               env={**os.environ, **environment})
 
+    def fake(self, folder, name, text, **numbers):
+        path = os.path.join(folder, name)
+        with open(path, "w") as file:
+            file.write(text.format(python=sys.executable, **numbers))
+        os.chmod(path, 0o755)
+        return path
+
     def test_peers(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("llama-bench", "llama-batched-bench"):
-                with open(os.path.join(folder, name), "w") as file:
-                    file.write(FAKE.format(python=sys.executable))
-                os.chmod(os.path.join(folder, name), 0o755)
+                self.fake(folder, name, FAKE)
             p = self.script("peers", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-p", "32", "-n", "4", "-d", "16", "-b", "3", "-t", "1",
                             "-r", "2", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
             self.assertEqual(p.returncode, 0, p.stderr)
@@ -278,6 +304,21 @@ class Scripts(unittest.TestCase):
         self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
         self.assertGreaterEqual(len(drawing.findall("{http://www.w3.org/2000/svg}rect")), 2 * len(rows))
 
+    def test_peers_check_fails_where_a_bound_is_missed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fake(folder, "llama-bench", FAKE)
+            for peer, batched, times, missed in (("llama.cpp", True, 2.8, 0), ("llama.cpp", True, 2.5, 1), ("llama.cpp", True, 2.3, 2),
+                                                 ("llama.cpp", True, 1.2, 3), ("llama.cpp", True, 0.9, 4), ("llama.cpp", False, 2.8, 1),
+                                                 ("ik_llama.cpp", False, 1.6, 0), ("ik_llama.cpp", False, 1.5, 1), ("ik_llama.cpp", False, 1, 2),
+                                                 ("avx2", False, 1.3, 0), ("avx2", False, 1.2, 2)):
+                with self.subTest((peer, batched, times)):
+                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, kept=1)
+                    of_several = ("--batched", self.fake(folder, "several", FAKE)) if batched else ()
+                    p = self.script("peers", weft, *of_several, "--types", "q4_0", "-r", "1", "--check", peer, "-o", os.path.join(folder, "out"),
+                                    PATH=folder + ":" + os.environ["PATH"])
+                    self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
+                    self.assertEqual(len(re.findall("^missed", p.stderr, re.M)), missed, p.stderr)
+
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
         self.assertEqual(p.returncode, 77)
@@ -287,6 +328,20 @@ class Scripts(unittest.TestCase):
         p = self.script("peers", WEFT[-1], "-r", "0", "--llama-bench", "/bin/true")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertIn("-r: give one round at least", p.stderr)
+
+    def test_neighbour(self):
+        p = self.script("neighbour", WEFT[-1], "--shape", "tiny", "-p", "8", "-n", "2", "-r", "1")
+        if p.returncode != 77: # there is one core
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertEqual([line.split()[1] for line in p.stdout.splitlines()], ["row", "---", "prompt", "generation"])
+
+    def test_neighbour_check_fails_where_more_is_lost_than_it_takes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for kept, missed in ((0.91, []), (0.89, ["generation"]), (0.84, ["prompt", "generation"])):
+                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, kept=kept), "-r", "1", "--check")
+                self.assertEqual(p.returncode, int(bool(missed)), p.stderr)
+                self.assertEqual(re.findall(f"^missed (\\w+): {100 * kept:.0f} % of what is left", p.stderr, re.M), missed, p.stderr)
+                self.assertEqual([line.split()[-3:] for line in p.stdout.splitlines()[2:]], 2 * [[f"{100 * kept:.0f}", "%", "|"]])
 
     def test_check_fails_when_a_count_rises_or_is_gone(self):
         with open("bench/history/instructions.json") as file:
@@ -327,10 +382,7 @@ class Scripts(unittest.TestCase):
         """What a machine that reaches ten times every limit, a tenth of them, and one whose depth takes all of its time would get."""
         with tempfile.TemporaryDirectory() as folder:
             for share, at_depth, missed in ((10, 1, []), (0.1, 1, ["tg32", "pp512", "tg16 x16"]), (10, 0.5, ["tg32 @ d1024"])):
-                weft = os.path.join(folder, "weft")
-                with open(weft, "w") as file:
-                    file.write(FAKE_BENCH.format(python=sys.executable, share=share, at_depth=at_depth))
-                os.chmod(weft, 0o755)
+                weft = self.fake(folder, "weft", FAKE_BENCH, share=share, at_depth=at_depth)
                 out = os.path.join(folder, "record.json")
                 p = self.script("record", weft, "--types", "q4_0", "--prompts", "q2_k,q4_k", "-r", "2", "--check", "-o", out)
                 self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
