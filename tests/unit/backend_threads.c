@@ -16,7 +16,7 @@
 #include "base/cpu.h"
 #include "base/pool.h"
 
-enum { D = 1024, F = 4096, V = 64, THREADS = 4, NODES = 2, SLOW = 1, N_CTX = 48 };
+enum { D = 1024, F = 4096, V = 64, THREADS = 16, NODES = 2, SLOW = 0, N_CTX = 48 };
 
 /* ---- linked in place of the real ones ---- */
 
@@ -59,14 +59,15 @@ weft_status __wrap_weft__mem_create(const weft_buffer_spec *spec, weft_buffer **
 /* ---- who touches a page first ---- */
 
 static atomic_schar *toucher; /* [n_watched] number of the thread + 1 */
-static int slow = -1;         /* this thread takes long for each page: SLOW, or none */
+static atomic_long n_touched;
+static int slow = -1; /* this thread takes long for each page: SLOW, the first of its node, or none */
 
 /* Threads of the pool are named weft-1, weft-2 ...; any other is thread 0. */
 static int this_thread(void)
 {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
-    return strncmp(name, "weft-", 5) ? 0 : name[5] - '0';
+    return strncmp(name, "weft-", 5) ? 0 : atoi(name + 5);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -78,8 +79,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
         return;
     }
     signed char nobody = 0;
-    atomic_compare_exchange_strong(&toucher[i], &nobody, (signed char)(this_thread() + 1));
-    if (this_thread() == slow) nanosleep(&(struct timespec){0, 200000}, NULL);
+    if (atomic_compare_exchange_strong(&toucher[i], &nobody, (signed char)(this_thread() + 1))) atomic_fetch_add(&n_touched, 1);
+    for (long before = -1; this_thread() == slow && before != atomic_load(&n_touched);) { /* until the others come to a halt */
+        before = atomic_load(&n_touched);
+        nanosleep(&(struct timespec){0, 4000000}, NULL);
+    }
     mprotect(watched + i * page, page, PROT_READ | PROT_WRITE);
 }
 
@@ -198,10 +202,31 @@ static int node_of(int thread)
     return (thread - 1) / (THREADS / NODES);
 }
 
+/* Each page was read by a thread of the node that packed it; packer [n_watched]. Did others read a part of the slow thread's share? */
+static int read_near_by(const signed char *packer)
+{
+    size_t n_read = 0, apart = 0, by[NODES] = {0}, late = 0, share = 0;
+    for (size_t i = 0; i < n_watched; i++) {
+        int reader = atomic_load(&toucher[i]);
+        if (!reader) continue;
+        n_read++;
+        share += packer[i] == SLOW + 1;
+        late += reader == SLOW + 1;
+        by[node_of(reader)]++;
+        apart += node_of(reader) != node_of(packer[i]);
+    }
+    print_message("  %zu pages: %zu and %zu read by each node, %zu by another than packed them; %zu of %zu by the slow thread\n",
+                  n_read, by[0], by[1], apart, late, share);
+    assert_true(n_read > n_watched * 9 / 10);
+    for (int i = 0; i < NODES; i++) assert_in_range(by[i], n_read * 2 / 5, n_read * 3 / 5);
+    /* 11 matrices, with experts; where the shares of two nodes meet, a page belongs to both. */
+    assert_true(apart <= 11 * NODES);
+    return late < share * 9 / 10;
+}
+
 static void pages_lie_near_their_reader(void **state)
 {
     (void)state;
-    static const int one[] = {1, 0};
     static signed char packer[(32u << 20) / 4096];
     stage s;
     store t;
@@ -209,7 +234,7 @@ static void pages_lie_near_their_reader(void **state)
     open_graph(&s);
     watch_faults();
     setenv("WEFT_TEAM", "fixed", 1);
-    store_open(&t, s.g, "cpu", "threads=4", 1, WEFT_F16, N_CTX, STAGE_SEQS);
+    store_open(&t, s.g, "cpu", "threads=16", 1, WEFT_F16, N_CTX, STAGE_SEQS);
     unsetenv("WEFT_TEAM");
     if (!watched) {
         print_message("left out: the only tier here reads weights where they lie\n");
@@ -222,33 +247,22 @@ static void pages_lie_near_their_reader(void **state)
         assert_in_range(packer[i], 1, THREADS);
         packed[packer[i] - 1]++;
     }
-    for (int i = 0; i < THREADS; i++) assert_in_range(packed[i], n_watched / 5, n_watched / 3);
+    for (int i = 0; i < THREADS; i++) assert_in_range(packed[i], n_watched * 4 / (5 * THREADS), n_watched * 4 / (3 * THREADS));
     /* The shares of two nodes, smaller than a huge page is worth. */
     for (size_t i = 0; i < n_watched; i += n_watched / 8) assert_int_not_equal(has_small_pages(watched + i * page), 0);
-    mprotect(watched, n_watched * page, PROT_NONE);
-    span first = {0, 0, one[0]};
-    slow = SLOW;
-    store_step(&t, &first, 1, V, N_CTX, out);
-    slow = -1;
-
-    /* Within a node, a thread that is done reads what another has not come to. */
-    size_t n_read = 0, apart = 0, by[NODES] = {0}, late = 0, left = 0;
-    for (size_t i = 0; i < n_watched; i++) {
-        int reader = atomic_load(&toucher[i]);
-        if (!reader) continue;
-        n_read++;
-        left += packer[i] == SLOW + 1;
-        late += reader == SLOW + 1;
-        by[node_of(reader)]++;
-        apart += node_of(reader) != node_of(packer[i]);
+    /* Within a node, a thread that is done reads what another has not come to; not experts. Where threads wait for a processor longer
+     * than the slow one for them, it may do all of its share once, but not ten times. */
+    int relieved = 0;
+    for (int pos = 0; pos < 10 && !relieved; pos++) {
+        span one = {0, pos, 1};
+        mprotect(watched, n_watched * page, PROT_NONE);
+        for (size_t i = 0; i < n_watched; i++) atomic_store(&toucher[i], 0);
+        slow = SLOW;
+        store_step(&t, &one, 1, V, N_CTX, out);
+        slow = -1;
+        relieved = read_near_by(packer);
     }
-    print_message("  %zu pages: %zu and %zu read by each node, %zu by another than packed them; %zu of %zu by the slow thread\n",
-                  n_read, by[0], by[1], apart, late, left);
-    assert_true(n_read > n_watched * 9 / 10);
-    for (int i = 0; i < NODES; i++) assert_in_range(by[i], n_read * 2 / 5, n_read * 3 / 5);
-    assert_true(late < left * 3 / 4); /* experts are not taken over */
-    /* 11 matrices, with experts; where two shares meet, a page belongs to both. */
-    assert_true(apart <= 11 * THREADS);
+    assert_true(relieved);
 close:
     signal(SIGSEGV, SIG_DFL);
     store_close(&t);
@@ -265,6 +279,6 @@ int main(void)
         cmocka_unit_test(pages_lie_near_their_reader),
     };
     /* Before anything asks for the machine. */
-    setenv("HWLOC_SYNTHETIC", "numa:2 core:2 pu:1", 1);
+    setenv("HWLOC_SYNTHETIC", "numa:2 core:8 pu:1", 1);
     return cmocka_run_group_tests_name("backend_threads", tests, NULL, NULL);
 }

@@ -201,11 +201,12 @@ static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thre
                             int few_rows, rows_at r)
 {
     const int node = weft__pool_node(p->backend->pool, thread);
-    const int n_owners = few_rows && p->n_threads > OWNERS ? OWNERS : p->n_threads;
+    int n_owners = few_rows ? OWNERS : p->n_threads;
     outputs o;
-    for (int k = 0; k < n_owners; k++) {
+    for (int k = 0; k < p->n_threads && n_owners > 0; k++) {
         const int owner = (thread + k) % p->n_threads;
         if (few_rows && weft__pool_node(p->backend->pool, owner) != node) continue;
+        n_owners--;
         while (take_block(l, owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
     }
 }
