@@ -24,7 +24,8 @@ static weft_model *synthetic(const void *type, int threads)
 static void a_long_text(void **state)
 {
     (void)state;
-    static const uint32_t types[] = {WEFT_F16, WEFT_Q4_0, WEFT_Q6_K, WEFT_BF16, WEFT_IQ4_XS};
+    static const uint32_t types[] = {WEFT_F16,  WEFT_Q4_0, WEFT_Q6_K, WEFT_BF16, WEFT_IQ4_XS, WEFT_F32,  WEFT_Q4_1,  WEFT_Q5_0,
+                                     WEFT_Q5_1, WEFT_Q8_0, WEFT_Q2_K, WEFT_Q3_K, WEFT_Q4_K,   WEFT_Q5_K, WEFT_IQ4_NL};
     for (size_t i = 0; i < (tier_is_slow() ? CLAIMS_REPEATED(2, 2, 1) : sizeof types / sizeof *types); i++)
         same_bits_of_a_long_text(weft_dtype_describe(types[i]).name, synthetic, &types[i]);
 }
