@@ -82,7 +82,9 @@ bench-check:
 	@cmake --build --preset release -j $(JOBS) --target bench_instructions
 	@bench/check build/bench_instructions $(ARGS) || [ $$? = 77 ]
 
-bench-record bench-peers bench-neighbour: all
+bench-record bench-peers bench-neighbour:
+	@scripts/setup
+	@$(MAKE) --no-print-directory all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve:

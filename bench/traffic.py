@@ -108,7 +108,10 @@ def cpu():
 
 def default_threads(weft):
     """What weft takes by itself: one thread per core that this process may use."""
-    p = subprocess.run([weft, "bench", "--synthetic", "tiny", "-p", "1", "-n", "0", "-r", "1", "-o", "json"], stdout=subprocess.PIPE, check=True)
+    try:
+        p = subprocess.run([weft, "bench", "--synthetic", "tiny", "-p", "1", "-n", "0", "-r", "1", "-o", "json"], stdout=subprocess.PIPE, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"{weft} cannot be run, `make` builds build/weft: {error}")
     return json.loads(p.stdout)[0]["n_threads"]
 
 

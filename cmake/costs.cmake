@@ -18,7 +18,7 @@ set(weft_of_one_thread
     server_stop server_peer server_fields)
 
 # Programs that claim a time, where programs are not slow: nobody runs beside them then.
-set(weft_of_time sample text_speed text_grammar_limits)
+set(weft_of_time sample text_speed text_grammar_limits plan_cli_material)
 
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)

@@ -229,7 +229,7 @@ class Write(unittest.TestCase):
 FAKE = """#!{python}
 import json, sys
 option = lambda name: sys.argv[sys.argv.index(name) + 1]
-assert open(option("-m"), "rb").read(4) == b"GGUF"
+assert open(option("-m"), "rb").read(4) == b"GGUF" and int(option("-t")) == {threads}
 if "-npl" in sys.argv:
     print("some table")
     print(json.dumps({{"pl": int(option("-npl")), "speed_tg": 40.0}}))
@@ -237,7 +237,7 @@ else:
     print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
 """
 
-# weft bench beside them, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
+# weft bench beside them, of three threads, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
 # what is left.
 FAKE_WEFT = """#!{python}
 import glob, json, os, sys
@@ -250,21 +250,22 @@ def read(path):
 if "--write" in sys.argv:
     open(sys.argv[-1], "w").write("GGUF")
 else:
-    threads = option("-t") or 2
+    assert "-t" not in sys.argv or os.environ.get("WEFT_CPU") == {cpu!r}
+    threads = option("-t") or 3
     mine = [p for p in glob.glob("/proc/[0-9]*/") if int(read(p + "stat").rsplit(")", 1)[1].split()[1]) == os.getppid()]
     busy = any("while True" in read(p + "cmdline") for p in mine)
     rate = 1000 if option("-p") else 40 if option("-b") > 1 else 10
     kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
-    print(json.dumps([{{"avg_ts": {times} * rate * threads / 2 * kept, "n_threads": threads}}]))
+    print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads}}]))
 """
 
-# weft bench, of which every row reaches this share of its limit; several sequences are as quick as one after the other four times.
+# weft bench, of which every row reaches this share of its limit; four sequences and more are so many times as quick as one, and so is depth.
 FAKE_BENCH = """#!{python}
 import json, sys
 def values(option):
     return [int(v) for v in sys.argv[sys.argv.index(option) + 1].split(",")] if option in sys.argv else [0 if option == "-d" else 1]
 p, n = values("-p")[0], values("-n")[0]
-print(json.dumps([{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "median_ts": 100 * min(b, 4) * ({at_depth} if d else 1),
+print(json.dumps([{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "median_ts": 100 * (min(b, 4) / 4 * {together} if b > 1 else 1) * ({at_depth} if d else 1),
                    "limit": "read", "limit_ts": 1000, "share": {share}, "weft_version": "0", "cpu_info": "", "n_threads": 2}}
                   for d in values("-d") for b in values("-b")]))
 """
@@ -286,7 +287,7 @@ class Scripts(unittest.TestCase):
     def test_peers(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("llama-bench", "llama-batched-bench"):
-                self.fake(folder, name, FAKE)
+                self.fake(folder, name, FAKE, threads=1)
             p = self.script("peers", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-p", "32", "-n", "4", "-d", "16", "-b", "3", "-t", "1",
                             "-r", "2", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
             self.assertEqual(p.returncode, 0, p.stderr)
@@ -306,23 +307,26 @@ class Scripts(unittest.TestCase):
 
     def test_peers_check_fails_where_a_bound_is_missed(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.fake(folder, "llama-bench", FAKE)
-            for peer, batched, times, missed in (("llama.cpp", True, 2.8, 0), ("llama.cpp", True, 2.5, 1), ("llama.cpp", True, 2.3, 2),
-                                                 ("llama.cpp", True, 1.2, 3), ("llama.cpp", True, 0.9, 4), ("llama.cpp", False, 2.8, 1),
-                                                 ("ik_llama.cpp", False, 1.6, 0), ("ik_llama.cpp", False, 1.5, 1), ("ik_llama.cpp", False, 1, 2),
-                                                 ("avx2", False, 1.3, 0), ("avx2", False, 1.2, 2)):
+            self.fake(folder, "llama-bench", FAKE, threads=3)
+            for peer, batched, times, share, missed in (
+                    ("llama.cpp", True, 2.8, 0.5, ""), ("llama.cpp", True, 2.7, 0.5, "together"), ("llama.cpp", True, 2.3, 0.5, "prompt together"),
+                    ("llama.cpp", True, 1.4, 0.87, "prompt generation depth together"), ("llama.cpp", True, 1, 0.88, "prompt together"),
+                    ("llama.cpp", True, 0.9, 0.9, "prompt generation depth together"), ("llama.cpp", False, 2.8, 0.5, "together"),
+                    ("ik_llama.cpp", False, 1.6, 0.5, ""), ("ik_llama.cpp", False, 1.5, 0.5, "prompt"), ("ik_llama.cpp", False, 1, 0.9, "prompt generation"),
+                    ("avx2", False, 1.3, 0.5, ""), ("avx2", False, 1.2, 0.5, "prompt generation"), ("avx2", False, 1, 0.9, "prompt")):
                 with self.subTest((peer, batched, times)):
-                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, kept=1)
-                    of_several = ("--batched", self.fake(folder, "several", FAKE)) if batched else ()
-                    p = self.script("peers", weft, *of_several, "--types", "q4_0", "-r", "1", "--check", peer, "-o", os.path.join(folder, "out"),
+                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, cpu={"avx2": "avx2"}.get(peer))
+                    of_several = ("--batched", self.fake(folder, "several", FAKE, threads=3)) if batched else ()
+                    p = self.script("peers", weft, *of_several, "--types", "q4_0", "-r", "1", "--peer", peer, "--check", "-o", os.path.join(folder, "out"),
                                     PATH=folder + ":" + os.environ["PATH"])
                     self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
-                    self.assertEqual(len(re.findall("^missed", p.stderr, re.M)), missed, p.stderr)
+                    self.assertEqual(re.findall(r"^missed q4_0 (\w+):", p.stderr, re.M), missed.split(), p.stderr)
 
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
         self.assertEqual(p.returncode, 77)
         self.assertIn("llama-bench", p.stdout)
+        self.assertEqual(self.script("peers", WEFT[-1], "--check", PATH="/nowhere").returncode, 1)
 
     def test_peers_takes_a_round_at_least(self):
         p = self.script("peers", WEFT[-1], "-r", "0", "--llama-bench", "/bin/true")
@@ -338,7 +342,7 @@ class Scripts(unittest.TestCase):
     def test_neighbour_check_fails_where_more_is_lost_than_it_takes(self):
         with tempfile.TemporaryDirectory() as folder:
             for kept, missed in ((0.91, []), (0.89, ["generation"]), (0.84, ["prompt", "generation"])):
-                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, kept=kept), "-r", "1", "--check")
+                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, share=1, kept=kept, cpu=None), "-r", "1", "--check")
                 self.assertEqual(p.returncode, int(bool(missed)), p.stderr)
                 self.assertEqual(re.findall(f"^missed (\\w+): {100 * kept:.0f} % of what is left", p.stderr, re.M), missed, p.stderr)
                 self.assertEqual([line.split()[-3:] for line in p.stdout.splitlines()[2:]], 2 * [[f"{100 * kept:.0f}", "%", "|"]])
@@ -379,19 +383,23 @@ class Scripts(unittest.TestCase):
             self.assertAlmostEqual(r["share"], r["median_ts"] / r["limit_ts"], places=2)
 
     def test_record_check_fails_where_a_bound_is_missed(self):
-        """What a machine that reaches ten times every limit, a tenth of them, and one whose depth takes all of its time would get."""
         with tempfile.TemporaryDirectory() as folder:
-            for share, at_depth, missed in ((10, 1, []), (0.1, 1, ["tg32", "pp512", "tg16 x16"]), (10, 0.5, ["tg32 @ d1024"])):
-                weft = self.fake(folder, "weft", FAKE_BENCH, share=share, at_depth=at_depth)
+            for share, together, at_depth, missed in (
+                    (0.93, 2.8, 0.88, []), (0.92, 2.8, 0.88, []), (0.88, 2.8, 0.88, []), (0.87, 2.8, 0.88, ["tg32"]), (0.62, 2.8, 1, ["tg32", "pp512"]), (0.59, 2.8, 1, ["tg32", "pp512", "tg16 x16"]),
+                    (0.4, 2.8, 1, ["tg32", "pp512", "tg16 x16"]), (0.9, 2.7, 1, ["tg16 x4"]), (0.9, 2.8, 0.87, ["tg32 @ d1024"])):
+                weft = self.fake(folder, "weft", FAKE_BENCH, share=share, together=together, at_depth=at_depth)
                 out = os.path.join(folder, "record.json")
-                p = self.script("record", weft, "--types", "q4_0", "--prompts", "q2_k,q4_k", "-r", "2", "--check", "-o", out)
-                self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
+                p = self.script("record", weft, "--types", "q4_0,bf16", "--prompts", "q2_k,q4_k", "-r", "2", "--check", "-o", out)
+                self.assertEqual(p.returncode, 1 if missed or share < 0.93 else 0, p.stderr)
                 said = [line.split() for line in p.stderr.splitlines()]
                 self.assertEqual([" ".join(w[2:-6]) for w in said if w[0] == "missed" and w[1] == "q4_0"], missed)
-                self.assertEqual(sum(w[0] in ("met", "missed") for w in said), 7)  # 5 of q4_0, and the prompts of the others
-                self.assertEqual(sum(w[:2] == ["missed", "q2_k"] for w in said), share < 1)
+                self.assertEqual(sum(w[0] in ("met", "missed") for w in said), 10)  # 5 of q4_0, 3 of BF16, and the prompts of the others
+                self.assertEqual(sum(w[:2] == ["missed", "q2_k"] for w in said), share < 0.5)
+                self.assertEqual(sum(w[:2] == ["missed", "q4_k"] for w in said), share < 0.58)
+                self.assertEqual(sum(w[:3] == ["missed", "bf16", "tg32"] for w in said), (share < 0.93) + (at_depth < 0.88))
+                self.assertEqual(sum(w[:3] == ["missed", "bf16", "pp512"] for w in said), share < 0.66)
                 with open(out) as file:
-                    self.assertEqual(len(json.load(file)["rows"]), 8)
+                    self.assertEqual(len(json.load(file)["rows"]), 14)
 
     def serve(self, *args, **replaced):
         """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""
