@@ -5,20 +5,19 @@
 
 #include "kernels/simd/matmul_sums.h"
 
-#if MM_DOT32
-/* Its units and its own prefetching differ from those of other processors with VPDPBUSD, and some products are taken otherwise there. */
+/* Its units and its own prefetching differ from those of other processors, and some products are taken otherwise there. (A Zen 3 is of the
+ * same family, without AVX-512.) */
 MM_INLINE int mm_is_zen4(void)
 {
-    return __builtin_cpu_is("amdfam19h");
+    return __builtin_cpu_is("amdfam19h") && (MM_DOT32 || __builtin_cpu_supports("avx512f"));
 }
-#endif
 
 /* Lines are fetched into the second level this far ahead, bytes. Measured: where every second line is asked for, those that come too early
  * meet others that the processor fetches by itself, the more so where activations come from the second level, too (Q4_K with 5,632 inputs:
  * 4096 costs a third); where multiplying takes a part of the time, its own prefetching gives up and all must be fetched, from far (512 costs
  * 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice that (Zen 3), others and
- * more rows neither gain nor lose. */
-enum { MM_NEAR = 3072, MM_LIGHT = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
+ * more rows neither gain nor lose; a Zen 4 has one row best from close by. */
+enum { MM_CLOSE = 1536, MM_NEAR = 3072, MM_LIGHT = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
 
 /* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
  * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
@@ -38,7 +37,7 @@ enum {
 /* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. `led`: mm_is_led. */
 MM_INLINE int mm_asking(int f, int n_rows, int led)
 {
-    if (led && mm_is_light(f, n_rows)) return MM_ASK_SECOND;
+    if (led && (MM_R == 8 ? n_rows == 1 : mm_is_light(f, n_rows))) return MM_ASK_SECOND;
     return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
 }
 
@@ -46,27 +45,27 @@ MM_INLINE int mm_asking(int f, int n_rows, int led)
  * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
  * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
  * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
- * 30 GB/s: Q8_0 85 and 93 %. */
+ * 30 GB/s: Q8_0 85 and 93 %. In AVX2 a Zen 4 with every line, MM_FARTHER ahead, and with every second one, MM_CLOSE: at 33 GB/s Q4_0 87 and
+ * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85, Q6_K 82 and 91; Q2_K and Q3_K, where multiplying is the limit, 2 % more;
+ * of IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Others were not measured so in AVX2. */
 MM_INLINE int mm_is_led(void)
 {
-#if MM_DOT32
-    return mm_is_zen4();
-#else
-    return 1;
-#endif
+    return (MM_R == 16 && !MM_DOT32) || mm_is_zen4();
 }
 
-MM_INLINE int mm_ahead(int f, int64_t n_rows)
+MM_INLINE int mm_ahead(int f, int64_t n_rows, int asking)
 {
-    if (!mm_is_light(f, n_rows)) return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
-    return mm_asking(f, (int)n_rows, mm_is_led()) == MM_ASK_SECOND ? MM_NEAR : MM_LIGHT;
+    if (asking == MM_ASK_SECOND) return MM_R == 8 ? MM_CLOSE : MM_NEAR;
+    if (mm_is_light(f, n_rows)) return MM_LIGHT;
+    return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
 }
 
 /* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
 static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes, int64_t m, const uint8_t *next)
 {
-    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f, MM_R), (size_t)mm_ahead(f, m), next);
-    return (simd_next){.distance = (size_t)mm_ahead(f, m), .end = UINTPTR_MAX};
+    const size_t ahead = (size_t)mm_ahead(f, m, mm_asking(f, m < MM_TILE ? (int)m : MM_TILE, mm_is_led()));
+    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f, MM_R), ahead, next);
+    return (simd_next){.distance = ahead, .end = UINTPTR_MAX};
 }
 
 MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_scales *sc, mm_asks asks,
@@ -113,7 +112,9 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
         UNROLL for (int t = 0; t < n; t++) part[t] = vf_zero();
         const uint8_t *c = w + mm_head_row(f) * MM_R;
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
-        const uintptr_t ask = !next ? 0 : MM_DOT32 ? simd_ask(next, (uintptr_t)w) : (uintptr_t)w + (uintptr_t)mm_ahead(f, n);
+        const uintptr_t ask = !next      ? 0
+                              : MM_DOT32 ? simd_ask(next, (uintptr_t)w)
+                                         : (uintptr_t)w + (uintptr_t)mm_ahead(f, n, asking);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             const char *const at = (const char *)ask + s * lines * 64;
             const mm_asks asks = {next && spread ? at : NULL, lines};
