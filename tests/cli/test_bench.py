@@ -284,6 +284,7 @@ class Scripts(unittest.TestCase):
         os.chmod(path, 0o755)
         return path
 
+    @leave_out(SANITIZED, "it measures the machine eight times, which takes minutes under a sanitizer")
     def test_peers(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("llama-bench", "llama-batched-bench"):
@@ -333,6 +334,7 @@ class Scripts(unittest.TestCase):
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertIn("-r: give one round at least", p.stderr)
 
+    @leave_out(SANITIZED, "threads that are watched and share a core take minutes")
     def test_neighbour(self):
         p = self.script("neighbour", WEFT[-1], "--shape", "tiny", "-p", "8", "-n", "2", "-r", "1")
         if p.returncode != 77: # there is one core
