@@ -61,6 +61,7 @@ static weft_status property(dialect *d)
 {
     size_t n = 3;
     if (peek(d, 2) < 0) return malformed(d, "an unfinished \\p");
+    if (peek(d, 2) >= 0x80) return malformed(d, "a \\p of no property"); /* of which one byte must not be taken alone */
     if (peek(d, 2) == '{') {
         while (peek(d, n) >= 0 && peek(d, n) != '}') n++;
         if (peek(d, n) < 0) return malformed(d, "an unfinished \\p{");

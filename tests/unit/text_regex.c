@@ -103,6 +103,8 @@ static void refusals(void **state)
         {"{1,2}", WEFT_FORMAT, "nothing to repeat"},
         {"\\p{Klingon}", WEFT_FORMAT, "property"},
         {"\\p{L", WEFT_FORMAT, "\\p"},
+        {"\\Pɓ", WEFT_FORMAT, "a \\p of no property at byte 0"},
+        {"[\\pɓ]", WEFT_FORMAT, "a \\p of no property at byte 1"},
         {"[[:alpha:]]", WEFT_UNSUPPORTED, "POSIX"},
         {"[a[b]]", WEFT_UNSUPPORTED, "class within"},
         {"[^a&&[b]]", WEFT_UNSUPPORTED, "&&"},
