@@ -462,7 +462,7 @@ class Scripts(unittest.TestCase):
             rows = [{"program": program, "part": part, "clients": n, "rounds": 1, **numbers} for (program, part, n), numbers in {**kept, **changed}.items() if numbers]
             with tempfile.TemporaryDirectory() as folder:
                 for check in ((), ("--check",)):  # without it nothing is held against anything
-                    status, err = self.serve("--model", "unused", "-o", folder, *check, measure=lambda o, model: list(rows))
+                    status, err = self.serve("--model", "unused", "-t", "2", "-o", folder, *check, measure=lambda o, model: list(rows))
                     self.assertEqual((status, err.count("\n")), (int(bool(check and words)), 5 if check and len(rows) == 0 else int(bool(check and words))), err)
                     self.assertIn(words if check else "", err)
 
