@@ -314,7 +314,7 @@ class Scripts(unittest.TestCase):
                     ("llama.cpp", True, 1.4, 0.87, "prompt generation depth together"), ("llama.cpp", True, 1, 0.88, "prompt together"),
                     ("llama.cpp", True, 0.9, 0.9, "prompt generation depth together"), ("llama.cpp", False, 2.8, 0.5, "together"),
                     ("ik_llama.cpp", False, 1.6, 0.5, ""), ("ik_llama.cpp", False, 1.5, 0.5, "prompt"), ("ik_llama.cpp", False, 1, 0.9, "prompt generation"),
-                    ("avx2", False, 1.3, 0.5, ""), ("avx2", False, 1.2, 0.5, "prompt generation"), ("avx2", False, 1, 0.9, "prompt")):
+                    ("avx2", False, 1.3, 0.5, ""), ("avx2", False, 1.2, 0.5, "prompt generation"), ("avx2", False, 1, 0.9, "prompt generation")):
                 with self.subTest((peer, batched, times)):
                     weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, cpu={"avx2": "avx2"}.get(peer))
                     of_several = ("--batched", self.fake(folder, "several", FAKE, threads=3)) if batched else ()
