@@ -414,7 +414,8 @@ class Scripts(unittest.TestCase):
     def test_record_check_fails_where_a_bound_is_missed(self):
         with tempfile.TemporaryDirectory() as folder:
             for share, together, at_depth, missed in (
-                    (0.93, 2.8, 0.88, []), (0.92, 2.8, 0.88, []), (0.87996, 2.8, 0.88, ["tg32"]), (0.93, 2.7996, 1, ["tg16 x4"]), (0.88, 2.8, 0.88, []), (0.87, 2.8, 0.88, ["tg32"]), (0.62, 2.8, 1, ["tg32", "pp512"]), (0.59, 2.8, 1, ["tg32", "pp512", "tg16 x16"]),
+                    (0.93, 2.8, 0.88, []), (0.92, 2.8, 0.88, []), (0.87996, 2.8, 0.88, ["tg32"]), (0.93, 2.7996, 1, ["tg16 x4"]), (0.88, 2.8, 0.88, []),
+                    (0.87, 2.8, 0.88, ["tg32"]), (0.62, 2.8, 1, ["tg32", "pp512"]), (0.59, 2.8, 1, ["tg32", "pp512", "tg16 x16"]),
                     (0.4, 2.8, 1, ["tg32", "pp512", "tg16 x16"]), (0.9, 2.7, 1, ["tg16 x4"]), (0.9, 2.8, 0.87, ["tg32 @ d1024"])):
                 weft = self.fake(folder, "weft", FAKE_BENCH, share=share, together=together, at_depth=at_depth)
                 out = os.path.join(folder, "record.json")

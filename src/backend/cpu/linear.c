@@ -15,6 +15,7 @@ enum {
     ASKED = 256      /* rows at most whose residuals are asked for while their outputs are computed */
 };
 
+_Static_assert(LARGE % BLOCK == 0, "sizes of blocks are multiples of the least");
 _Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_ASK_ROWS, "a block has outputs");
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
@@ -156,7 +157,8 @@ static int block_of(const weft__cpu_linear *l, int owner, int64_t b, block_size 
 {
     for (int i = 0; i < n_columns(l); i++) {
         const outputs share = share_of(l, owner, i);
-        const int64_t largest = (share.last - share.first) / size.most - 1; /* so many have as much again behind them */
+        /* So many of the largest have as much again behind them; they are not gone through, as a vocabulary may have hundreds. */
+        const int64_t largest = (share.last - share.first) / size.most - 1;
         const int64_t skipped = b < largest ? b : largest > 0 ? largest : 0;
         b -= skipped;
         for (int64_t first = share.first + skipped * size.most, n; first < share.last; first += n) {
