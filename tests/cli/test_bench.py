@@ -225,7 +225,7 @@ class Write(unittest.TestCase):
         self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny", "tiny-128"])
 
 
-# Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates.
+# Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates; of several samples nine tenths are slow.
 FAKE = """#!{python}
 import json, sys
 option = lambda name: sys.argv[sys.argv.index(name) + 1]
@@ -234,11 +234,13 @@ if "-npl" in sys.argv:
     print("some table")
     print(json.dumps({{"pl": int(option("-npl")), "speed_tg": 40.0}}))
 else:
-    print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
+    rate = 1000.0 if int(option("-p")) else 10.0
+    samples = [rate] if option("-r") == "1" else 36 * [rate / 2] + 4 * [rate]
+    print(json.dumps([{{"n_prompt": int(option("-p")), "samples_ts": samples}}]))
 """
 
 # weft bench beside them, of three threads, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
-# what is left. Memory has one speed after the other, from measurement to measurement.
+# what is left.
 FAKE_WEFT = """#!{python}
 import glob, json, os, sys
 option = lambda name: int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else 0
@@ -249,10 +251,6 @@ def read(path):
         return ") - 0"
 if "--write" in sys.argv:
     open(sys.argv[-1], "w").write("GGUF")
-elif "--roofline" in sys.argv and "--synthetic" in sys.argv:
-    with open(sys.argv[0] + ".asked", "a+") as file:
-        print(json.dumps([{{"limit_read_ts": {memory}[file.tell() % len({memory})], "read_bytes": 10**9}}]))
-        file.write("1")
 else:
     assert "-t" not in sys.argv or os.environ.get("WEFT_CPU") == {cpu!r}
     threads = option("-t") or 3
@@ -260,7 +258,9 @@ else:
     busy = any("while True" in read(p + "cmdline") for p in mine)
     rate = 1000 if option("-p") else 40 if option("-b") > 1 else 10
     kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
-    print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads}}]))
+    rate = {times} * rate * threads / 3 * kept
+    samples = [rate] if option("-r") == 1 else 36 * [rate / 3] + 4 * [rate]
+    print(json.dumps([{{"share": {share}, "avg_ts": rate, "samples_ts": samples, "n_threads": threads}}]))
 """
 
 # weft bench, of which every row reaches this share of its limit; four sequences and more are so many times as quick as one, and so is depth.
@@ -320,31 +320,24 @@ class Scripts(unittest.TestCase):
                     ("ik_llama.cpp", False, 1.6, 0.5, ""), ("ik_llama.cpp", False, 1.5, 0.5, "prompt"), ("ik_llama.cpp", False, 1, 0.9, "prompt generation"),
                     ("avx2", False, 1.3, 0.5, ""), ("avx2", False, 1.2, 0.5, "prompt generation"), ("avx2", False, 1, 0.9, "prompt generation")):
                 with self.subTest((peer, batched, times)):
-                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, memory=[30], cpu={"avx2": "avx2"}.get(peer))
+                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, cpu={"avx2": "avx2"}.get(peer))
                     of_several = ("--batched", self.fake(folder, "several", FAKE, threads=3)) if batched else ()
                     p = self.script("peers", weft, *of_several, "--types", "q4_0", "-r", "1", "--peer", peer, "--check", "-o", os.path.join(folder, "out"),
                                     PATH=folder + ":" + os.environ["PATH"])
                     self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
                     self.assertEqual(re.findall(r"^missed q4_0 (\w+):", p.stderr, re.M), missed.split(), p.stderr)
 
-    def test_peers_counts_rounds_that_have_memory_throughout(self):
-        slow_once = [59, 60, 59, 60, 60, 59] + 3 * [60]  # before, between and behind the two runs
-        for memory, counted, asked in (([60], 4, 12), (slow_once + 9 * [60], 4, 18), ([59], None, 100)):
-            with self.subTest(memory), tempfile.TemporaryDirectory() as folder:
-                self.fake(folder, "llama-bench", FAKE, threads=3)
-                weft = self.fake(folder, "weft", FAKE_WEFT, times=2, share=0.5, kept=1, memory=memory, cpu=None)
-                p = self.script("peers", weft, "--types", "q4_0", "-r", "2", "-b", "1", "--memory", "60", "-o", os.path.join(folder, "out"),
-                                PATH=folder + ":" + os.environ["PATH"])
-                self.assertEqual(os.path.getsize(weft + ".asked"), asked)
-                if counted is None:
-                    self.assertEqual(p.returncode, 1)
-                    self.assertIn("tg32: in 100 tries memory was never read at 60 GB/s", p.stderr)
-                    continue
-                self.assertEqual(p.returncode, 0, p.stderr)
-                with open(os.path.join(folder, "out", "peers.json")) as file:
-                    rows = json.load(file)["rows"]
-                self.assertEqual([r["name"] for r in rows if r["memory"]], ["tg32", "tg32 @ d1024"])
-                self.assertEqual([guards for r in rows for guards in r["memory"]], counted * [[60] * 3])
+    def test_peers_compares_the_fastest_samples(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.fake(folder, "llama-bench", FAKE, threads=3)
+            weft = self.fake(folder, "weft", FAKE_WEFT, times=2, share=0.5, kept=1, cpu=None)
+            p = self.script("peers", weft, "--types", "q4_0", "-r", "2", "-b", "1", "--fastest", "-o", os.path.join(folder, "out"),
+                            PATH=folder + ":" + os.environ["PATH"])
+            self.assertEqual(p.returncode, 0, p.stderr)
+            with open(os.path.join(folder, "out", "peers.json")) as file:
+                rows = json.load(file)["rows"]
+        self.assertEqual([(r["name"], r["r"]) for r in rows], [("pp512", 1), ("tg2", 40), ("tg32 @ d1024", 1)])
+        self.assertEqual([r["samples"] for r in rows[1:]], 2 * [{"weft": [20, 20], "llama.cpp": [10, 10]}])
 
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
@@ -356,10 +349,6 @@ class Scripts(unittest.TestCase):
         p = self.script("peers", WEFT[-1], "-r", "0", "--llama-bench", "/bin/true")
         self.assertEqual((p.returncode, p.stdout), (2, ""))
         self.assertIn("-r: give one round at least", p.stderr)
-        for memory in ("-1", "nan", "inf"):
-            p = self.script("peers", WEFT[-1], f"--memory={memory}", "--llama-bench", "/bin/true")
-            self.assertEqual((p.returncode, p.stdout), (2, ""))
-            self.assertIn("--memory: give GB/s", p.stderr)
 
     @leave_out(SANITIZED, "threads that are watched and share a core take minutes")
     def test_neighbour(self):
@@ -371,7 +360,7 @@ class Scripts(unittest.TestCase):
     def test_neighbour_check_fails_where_more_is_lost_than_it_takes(self):
         with tempfile.TemporaryDirectory() as folder:
             for kept, missed in ((0.91, []), (0.89, ["generation"]), (0.84, ["prompt", "generation"])):
-                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, share=1, kept=kept, memory=[30], cpu=None), "-r", "1", "--check")
+                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, share=1, kept=kept, cpu=None), "-r", "1", "--check")
                 self.assertEqual(p.returncode, int(bool(missed)), p.stderr)
                 self.assertEqual(re.findall(f"^missed (\\w+): {100 * kept:.0f} % of what is left", p.stderr, re.M), missed, p.stderr)
                 self.assertEqual([line.split()[-3:] for line in p.stdout.splitlines()[2:]], 2 * [[f"{100 * kept:.0f}", "%", "|"]])
