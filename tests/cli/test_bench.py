@@ -225,7 +225,7 @@ class Write(unittest.TestCase):
         self.assertEqual(names, ["tinyllama-1.1b", "qwen2.5-0.5b", "llama-3.2-1b", "llama-3.1-8b", "tiny", "tiny-128"])
 
 
-# Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates; of several samples nine tenths are slow.
+# Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates.
 FAKE = """#!{python}
 import json, sys
 option = lambda name: sys.argv[sys.argv.index(name) + 1]
@@ -234,9 +234,7 @@ if "-npl" in sys.argv:
     print("some table")
     print(json.dumps({{"pl": int(option("-npl")), "speed_tg": 40.0}}))
 else:
-    rate = 1000.0 if int(option("-p")) else 10.0
-    samples = [rate] if option("-r") == "1" else 36 * [rate / 2] + 4 * [rate]
-    print(json.dumps([{{"n_prompt": int(option("-p")), "samples_ts": samples}}]))
+    print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
 """
 
 # weft bench beside them, of three threads, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
@@ -258,9 +256,7 @@ else:
     busy = any("while True" in read(p + "cmdline") for p in mine)
     rate = 1000 if option("-p") else 40 if option("-b") > 1 else 10
     kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
-    rate = {times} * rate * threads / 3 * kept
-    samples = [rate] if option("-r") == 1 else 36 * [rate / 3] + 4 * [rate]
-    print(json.dumps([{{"share": {share}, "avg_ts": rate, "samples_ts": samples, "n_threads": threads}}]))
+    print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads}}]))
 """
 
 # weft bench, of which every row reaches this share of its limit; four sequences and more are so many times as quick as one, and so is depth.
@@ -301,8 +297,8 @@ class Scripts(unittest.TestCase):
             with open(os.path.join(folder, "out", "peers.md")) as file:
                 table = file.read()
             drawing = ElementTree.parse(os.path.join(folder, "out", "peers.svg")).getroot()
-        self.assertEqual([r["name"] for r in rows], ["pp32", "tg4", "tg4 @ d16", "tg4 x3"])
-        self.assertEqual([r["median"]["llama.cpp"] for r in rows], [1000, 10, 10, 40])
+        self.assertEqual([r["name"] for r in rows], ["tg4", "tg4 @ d16", "tg4 x3", "pp32"])
+        self.assertEqual([r["median"]["llama.cpp"] for r in rows], [10, 10, 40, 1000])
         for r in rows:
             self.assertEqual(len(r["samples"]["weft"]), 2)
             self.assertAlmostEqual(r["ratio"], r["median"]["weft"] / r["median"]["llama.cpp"])
@@ -326,18 +322,6 @@ class Scripts(unittest.TestCase):
                                     PATH=folder + ":" + os.environ["PATH"])
                     self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
                     self.assertEqual(re.findall(r"^missed q4_0 (\w+):", p.stderr, re.M), missed.split(), p.stderr)
-
-    def test_peers_compares_the_fastest_samples(self):
-        with tempfile.TemporaryDirectory() as folder:
-            self.fake(folder, "llama-bench", FAKE, threads=3)
-            weft = self.fake(folder, "weft", FAKE_WEFT, times=2, share=0.5, kept=1, cpu=None)
-            p = self.script("peers", weft, "--types", "q4_0", "-r", "2", "-b", "1", "--fastest", "-o", os.path.join(folder, "out"),
-                            PATH=folder + ":" + os.environ["PATH"])
-            self.assertEqual(p.returncode, 0, p.stderr)
-            with open(os.path.join(folder, "out", "peers.json")) as file:
-                rows = json.load(file)["rows"]
-        self.assertEqual([(r["name"], r["r"]) for r in rows], [("pp512", 1), ("tg2", 40), ("tg32 @ d1024", 1)])
-        self.assertEqual([r["samples"] for r in rows[1:]], 2 * [{"weft": [20, 20], "llama.cpp": [10, 10]}])
 
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
