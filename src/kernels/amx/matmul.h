@@ -132,19 +132,19 @@ MM_INLINE vi amx_code(int f, const uint8_t *c, int h, int g, vi scale)
 /* Takes n spans of a panel apart. */
 MM_INLINE void amx_unpack(int f, const uint8_t *restrict w, int64_t n_spans, uint8_t *restrict to)
 {
-    for (; n_spans > 0; n_spans--, w += mm_span_bytes(f, MM_R)) {
-        const uint8_t *c = w + mm_head_row(f) * MM_R;
+    for (; n_spans > 0; n_spans--, w += mm_span_bytes(f)) {
+        const uint8_t *c = w + mm_head_row(f) * MM_PANEL;
         mm_head head;
-        mm_load_head(f, w, &head);
+        mm_load_head(f, w, 0, &head);
         for (int s = 0; s < mm_steps(f); s++, c += mm_step_regs(f) * MM_REG) {
             UNROLL for (int h = 0; h < 2; h++, to += AMX_HALF)
             {
                 mm_scales sc;
-                mm_load_scales(f, w, &head, s, h, &sc);
+                mm_load_scales(f, w, 0, &head, s, h, &sc);
                 UNROLL for (int q = 0; q < 2; q++)
                 {
                     vi scale = {0};
-                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, s, h, q));
+                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, 0, s, h, q));
                     UNROLL for (int g = 4 * q; g < 4 * q + 4; g++) vi_store(to + g * MM_REG, amx_code(f, c, h, g, scale));
                 }
                 vf_store((float *)(to + amx_d(0)), mm_small_scales(f) ? head.d[0] : sc.d[0]);
@@ -192,7 +192,11 @@ MM_INLINE void amx_span_end(int f, const uint8_t *w, const uint8_t *a, float *be
     for (int s = 0; mm_min_with_span(f) && s < mm_steps(f); s++, a += MM_TILE * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++, w += AMX_HALF)
         {
-            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, MM_TILE, 0, MM_TILE, amx_scale(w, amx_m(i)), a, acc);
+            UNROLL for (int i = 0; i < mm_mins(f); i++)
+            {
+                const vf m = amx_scale(w, amx_m(i));
+                UNROLL for (int r = 0; r < MM_TILE; r++) acc[r] = mm_add_min(f, h, i, MM_TILE, r, m, a, acc[r]);
+            }
         }
     }
     if (mm_small_scales(f)) {
@@ -260,7 +264,7 @@ MM_INLINE void amx_ask(amx_asks *asks)
 /* Lines to ask for at once, so that what comes next is asked for while n_spans of a panel meet n_tiles. A lone step asks for none. */
 MM_INLINE int amx_lines(int f, int64_t n_spans, int64_t n_tiles)
 {
-    const int64_t n_lines = n_spans * mm_span_bytes(f, MM_R) / 64, n_turns = n_spans * mm_steps(f) / amx_turn_steps(f);
+    const int64_t n_lines = n_spans * mm_span_bytes(f) / 64, n_turns = n_spans * mm_steps(f) / amx_turn_steps(f);
     const int64_t n_asks = AMX_ASKS * n_tiles * n_turns;
     return n_asks ? (int)((n_lines + n_asks - 1) / n_asks) : 0;
 }
@@ -376,7 +380,7 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, i
 {
     const int unit = amx_turn_steps(f) > mm_steps(f) ? amx_turn_steps(f) : mm_steps(f); /* steps: whole turns and spans */
     const int spans = unit / mm_steps(f);
-    const int64_t n_units = n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f, MM_R);
+    const int64_t n_units = n_spans / spans, unit_bytes = (int64_t)spans * mm_span_bytes(f);
     const int64_t act_bytes = (int64_t)unit * MM_TILE * MM_ROW_STEP;
     const int lines = (amx_lines(f, spans, 1) * AMX_LEAD + AMX_PAGE - 1) / AMX_PAGE; /* on average */
     const int is_lone = n_spans % spans != 0;
@@ -430,7 +434,7 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
             const int last = first + spans == b->n_spans;
             float *o = out + c * ldo + n;
             for (int i = 0; i < p.n_panels; i++)
-                amx_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f, MM_R), spans, codes + i * AMX_PANEL);
+                amx_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f), spans, codes + i * AMX_PANEL);
             p.n_steps = (int)spans * mm_steps(f);
             p.a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             p.from = first ? sums : b->more ? o : NULL;
@@ -458,7 +462,9 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
             end = whole - c < chunk ? whole : c + chunk;
             if (end - c == MM_TILE)
                 tile(panels, stride, n_out, n_spans, (const uint8_t *)act + c * row_bytes, out + c * ldo, ldo);
-            else mm_run_blocks(f, block, 1, panels, stride, n_out, n_spans, act, c, end, out, ldo, NULL);
+            else
+                mm_run_blocks(f, block, 1, (n_out + MM_R - 1) / MM_R, panels, stride, n_out, n_spans, act, c, end, out, ldo,
+                              NULL);
         }
         _tile_release(); /* a thread without tiles is switched sooner */
     }
@@ -486,7 +492,7 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
-        return mm_panel_bytes(WEFT_##format, MM_R, k);                                                                           \
+        return mm_panel_bytes(WEFT_##format, k);                                                                                 \
     }                                                                                                                            \
     const weft__matmul weft__matmul_##id##_amx = {                                                                               \
         .name = "matmul_" #id "_amx",                                                                                            \

@@ -1,4 +1,4 @@
-/* matmul.h: the 8-bit activations of this tier and packing into panels of 8 rows (simd/matmul_layout.h). */
+/* matmul.h: the 8-bit activations of this tier and packing (simd/matmul_layout.h). */
 #ifndef WEFT_KERNELS_AVX2_MATMUL_H
 #define WEFT_KERNELS_AVX2_MATMUL_H
 
@@ -14,7 +14,7 @@ extern const weft__act weft__act_q8_avx2;
 #define KERNEL(format, name)                                                                                                     \
     static void name##_pack(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                           \
     {                                                                                                                            \
-        mm_pack(WEFT_##format, MM_R, rows, row_bytes, n_rows, k, panel);                                                         \
+        mm_pack(WEFT_##format, rows, row_bytes, n_rows, k, panel);                                                               \
     }                                                                                                                            \
     MM_KERNEL(format, name, avx2, AVX2, name##_pack, weft__act_q8_avx2)
 

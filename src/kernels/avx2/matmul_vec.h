@@ -7,13 +7,20 @@
 #include "kernels/avx2/vec.h"
 #include "kernels/simd/matmul_layout.h"
 
-enum { MM_R = 8, MM_REG = 32 };
+enum { MM_R = 8, MM_VEC = 4 * MM_R };
 typedef __m256i vi;
 typedef unsigned short vi_u16 __attribute__((vector_size(32)));
 
 MM_INLINE vi vi_load(const void *p)
 {
     return _mm256_loadu_si256((const __m256i *)p);
+}
+/* What is used twice is not loaded twice: the compiler would. */
+MM_INLINE vi vi_load_once(const void *p)
+{
+    vi a;
+    __asm__("vmovdqu %1, %0" : "=x"(a) : "m"(*(const vi_u16 *)p));
+    return a;
 }
 MM_INLINE void vi_store(void *p, vi a)
 {

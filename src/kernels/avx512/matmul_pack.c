@@ -6,7 +6,7 @@
 #define MM_PACK_DEFINE(dtype, name)                                                                                              \
     void weft__matmul_pack16_##name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                   \
     {                                                                                                                            \
-        mm_pack(WEFT_##dtype, 16, rows, row_bytes, n_rows, k, panel);                                                            \
+        mm_pack(WEFT_##dtype, rows, row_bytes, n_rows, k, panel);                                                                \
     }
 MM_QUANT_32(MM_PACK_DEFINE)
 MM_QUANT_256(MM_PACK_DEFINE)

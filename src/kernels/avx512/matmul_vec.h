@@ -8,13 +8,17 @@
 #include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/unroll.h"
 
-enum { MM_R = 16, MM_REG = 64 };
+enum { MM_R = 16, MM_VEC = 4 * MM_R };
 typedef __m512i vi;
 typedef unsigned short vi_u16 __attribute__((vector_size(64)));
 
 MM_INLINE vi vi_load(const void *p)
 {
     return _mm512_loadu_si512(p);
+}
+MM_INLINE vi vi_load_once(const void *p)
+{
+    return vi_load(p);
 }
 MM_INLINE void vi_store(void *p, vi a)
 {

@@ -19,7 +19,7 @@ enum {
     DOT_OFFSET = MM_DOT32 ? 128 : 0  /* of codes of 8 bits */
 };
 
-typedef int dot_int32 __attribute__((vector_size(MM_REG)));
+typedef int dot_int32 __attribute__((vector_size(MM_VEC)));
 
 /* codes[i] = h[i] * inverse, to the nearest, for i < rank; returns their sum. Bytes behind them, up to a multiple of 8, become 0. */
 static int32_t dot_codes(const float *h, int64_t rank, double inverse, uint8_t *codes);

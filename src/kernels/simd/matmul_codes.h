@@ -6,6 +6,10 @@
 #include "kernels/simd/matmul_layout.h"
 #include "quant/blocks.h"
 
+enum {
+    MM_STRIPS = MM_PANEL / MM_R
+}; /* of a panel: rows of a vi; what strip j has of a register lies MM_VEC * j behind its begin */
+
 /* Are scales of 16 inputs integers so small that a code times its scale is one of eight bits? Q2_K: 3 * 15; Q3_K: -124 to 128. */
 MM_INLINE int mm_small_scales(int f)
 {
@@ -52,7 +56,7 @@ MM_INLINE vi mm_or_field(vi a, vi x, int from, int bits, int to)
     return vi_or_and(a, mm_move(x, from, to), vi_bytes(((1 << bits) - 1) << to));
 }
 
-/* Codes of group g of half h; c points at the step. */
+/* Codes of group g of half h; c: of the step, where those of the strip begin. */
 MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
 {
     const int to = mm_shift(f, h);
@@ -68,7 +72,7 @@ MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
     }
     default: break;
     }
-    const vi nibbles = vi_load(c + (mm_plane_regs(f) + g) * MM_REG);
+    const vi nibbles = vi_load_once(c + (mm_plane_regs(f) + g) * MM_REG);
     switch (f) {
     case WEFT_IQ4_NL:
     case WEFT_IQ4_XS: {
@@ -106,41 +110,46 @@ MM_INLINE vf mm_unshift(int f, int h, vf d)
     return shift ? vf_ldexp(d, vf_set((float)-shift)) : d;
 }
 
-MM_INLINE void mm_load_head(int f, const uint8_t *head, mm_head *o)
+/* Of the tables of f16 that a head begins with: table i, strip j. */
+MM_INLINE vf mm_load_f16(const uint8_t *head, int i, int j)
+{
+    return vf_load_f16((const uint16_t *)head + i * MM_PANEL + j * MM_R);
+}
+
+MM_INLINE void mm_load_head(int f, const uint8_t *head, int j, mm_head *o)
 {
     if (!mm_is_256(f)) return;
-    vf d = vf_load_f16((const uint16_t *)head);
+    vf d = mm_load_f16(head, 0, j);
     o->d[0] = mm_small_scales(f) ? d : mm_unshift(f, 0, d);
     o->d[1] = mm_small_scales(f) ? d : mm_unshift(f, 1, d);
-    if (mm_has_min(f)) o->m = vf_mul(vf_load_f16((const uint16_t *)(head + 2 * MM_R)), vf_set(-1.0f));
+    if (mm_has_min(f)) o->m = vf_mul(mm_load_f16(head, 1, j), vf_set(-1.0f));
 }
 
-/* The scales of quarter i of half h of step s, a byte for each row, in formats with scales by 16. */
-MM_INLINE const uint8_t *mm_scales_by_16(int f, const uint8_t *head, int64_t s, int h, int i)
+/* The scales of quarter i of half h of step s, a byte for each row of strip j, in formats with scales by 16. */
+MM_INLINE const uint8_t *mm_scales_by_16(int f, const uint8_t *head, int j, int64_t s, int h, int i)
 {
-    return head + ((mm_has_min(f) ? 4 : 2) + 2 * (2 * s + h) + i) * MM_R;
+    return head + ((mm_has_min(f) ? 4 : 2) + 2 * (2 * s + h) + i) * MM_PANEL + j * MM_R;
 }
 
-/* Scales and minimums of half h of step s. */
-MM_INLINE void mm_load_scales(int f, const uint8_t *head, const mm_head *hd, int64_t s, int h, mm_scales *o)
+/* Scales and minimums of half h of step s, strip j. */
+MM_INLINE void mm_load_scales(int f, const uint8_t *head, int j, const mm_head *hd, int64_t s, int h, mm_scales *o)
 {
     if (!mm_is_256(f)) {
-        o->d[0] = mm_unshift(f, h, vf_load_f16((const uint16_t *)(head + 2 * MM_R * h)));
-        if (mm_has_min(f)) o->m[0] = vf_load_f16((const uint16_t *)(head + 2 * MM_R * (2 + h)));
+        o->d[0] = mm_unshift(f, h, mm_load_f16(head, h, j));
+        if (mm_has_min(f)) o->m[0] = mm_load_f16(head, 2 + h, j);
         return;
     }
-    const uint8_t *sc = head + (mm_has_min(f) ? 4 : 2) * MM_R;
-    const int64_t j = 2 * s + h;
+    const uint8_t *sc = head + ((mm_has_min(f) ? 4 : 2) + 2 * s + h) * MM_PANEL + j * MM_R; /* where there is one for each half */
     for (int i = 0; mm_by_16(f) && i < 2; i++) {
-        const uint8_t *by_16 = mm_scales_by_16(f, head, s, h, i);
+        const uint8_t *by_16 = mm_scales_by_16(f, head, j, s, h, i);
         const vf scale = f == WEFT_Q2_K ? vf_load_u4_low(by_16) : vf_load_s8(by_16);
         o->d[i] = mm_small_scales(f) ? mm_unshift(f, h, scale) : vf_mul(scale, hd->d[h]);
         if (f == WEFT_Q2_K) o->m[i] = vf_mul(vf_load_u4_high(by_16), hd->m);
     }
-    if (f == WEFT_IQ4_XS) o->d[0] = vf_mul(vf_load_s8(sc + j * MM_R), hd->d[h]);
+    if (f == WEFT_IQ4_XS) o->d[0] = vf_mul(vf_load_s8(sc), hd->d[h]);
     if (f == WEFT_Q4_K || f == WEFT_Q5_K) {
-        o->d[0] = vf_mul(vf_load_u8(sc + j * MM_R), hd->d[h]);
-        o->m[0] = vf_mul(vf_load_u8(sc + (8 + j) * MM_R), hd->m);
+        o->d[0] = vf_mul(vf_load_u8(sc), hd->d[h]);
+        o->m[0] = vf_mul(vf_load_u8(sc + 8 * MM_PANEL), hd->m);
     }
 }
 

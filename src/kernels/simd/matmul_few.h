@@ -22,11 +22,11 @@ MM_INLINE int few_has(int f)
 MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
                         const uint8_t *next, int lines, float *out, int64_t ldo)
 {
-    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     vf acc[2][PAIR_ROWS];
     UNROLL for (int t = 0; t < n; t++) acc[0][t] = acc[1][t] = vf_zero();
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
-        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
+        const uint8_t *c[2] = {w + mm_head_row(f) * MM_PANEL, w + stride + mm_head_row(f) * MM_PANEL};
         for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += tile * MM_ROW_STEP) {
             for (int l = 0; l < lines; l++, next += 64) _mm_prefetch((const char *)next, _MM_HINT_T1);
             UNROLL for (int h = 0; h < 2; h++)
@@ -35,7 +35,7 @@ MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t
                 UNROLL for (int p = 0; p < 2; p++)
                 {
                     mm_scales sc;
-                    mm_load_scales(f, w + (size_t)p * stride, NULL, s, h, &sc);
+                    mm_load_scales(f, w + (size_t)p * stride, 0, NULL, s, h, &sc);
                     d[p] = sc.d[0];
                 }
                 pair_half(f, tile, n, PAIR_DEEP, h, t0, c, d, NULL, a, acc[0], acc[1]);
@@ -52,8 +52,7 @@ MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t
 MM_INLINE void few_tile(int f, int n_rows, const uint8_t *w, size_t stride, int64_t n_spans, const uint8_t *a,
                         const uint8_t *then, float *out, int64_t ldo)
 {
-    const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2,
-              lines = !then ? 0 : (mm_span_bytes(f, MM_R) / mm_steps(f) + 63) / 64;
+    const int n = n_rows <= PAIR_ROWS ? n_rows : (n_rows + 1) / 2, lines = !then ? 0 : (mm_span_bytes(f) / mm_steps(f) + 63) / 64;
     few_pass(f, n_rows, 0, n, w, stride, n_spans, a, then, n < n_rows ? lines : 2 * lines, out, ldo);
     if (n < n_rows) few_pass(f, n_rows, n, n_rows - n, w, stride, n_spans, a, then ? then + stride : NULL, lines, out, ldo);
 }

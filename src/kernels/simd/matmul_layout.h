@@ -1,6 +1,7 @@
 /* matmul_layout.h: how quantized weights and 8-bit activations lie in memory for the vector tiers.
  *
- * Letters: R rows of a panel (16 in AVX-512, 8 in AVX2), k inputs. A "register" is 4 * R bytes; its byte 4 * r + j belongs to row r.
+ * Letters: R = 16 rows of a panel, k inputs. A "register" is 4 * R bytes, one of AVX-512's and two of AVX2's, which belong to a strip of
+ * eight rows each: a word of activations that was loaded serves both. Byte 4 * r + j belongs to row r.
  *
  * Weights. A panel is R rows x all of k, in the order in which the inner loop reads it. It is a run of spans: 64 inputs for formats
  * of 32-element blocks, 256 for the others; a span is a head (scales) and one or four steps of 64 inputs (codes):
@@ -40,6 +41,8 @@
 #endif
 
 enum {
+    MM_PANEL = 16,         /* rows of a panel */
+    MM_REG = 4 * MM_PANEL, /* bytes of a register */
     MM_STEP = 64,
     MM_TILE_SMALL = 8,
     MM_TILE = MM_TILE_ROWS,
@@ -121,9 +124,9 @@ MM_INLINE int mm_steps(int f)
     return mm_is_256(f) ? 4 : 1;
 }
 
-MM_INLINE int mm_span_bytes(int f, int r)
+MM_INLINE int mm_span_bytes(int f)
 {
-    return mm_head_row(f) * r + mm_steps(f) * mm_step_regs(f) * 4 * r;
+    return mm_head_row(f) * MM_PANEL + mm_steps(f) * mm_step_regs(f) * MM_REG;
 }
 
 MM_INLINE int64_t mm_spans(int f, int64_t k)
@@ -132,9 +135,9 @@ MM_INLINE int64_t mm_spans(int f, int64_t k)
     return (k + span - 1) / span;
 }
 
-MM_INLINE size_t mm_panel_bytes(int f, int r, int64_t k)
+MM_INLINE size_t mm_panel_bytes(int f, int64_t k)
 {
-    return ((size_t)mm_spans(f, k) * (size_t)mm_span_bytes(f, r) + 63) & ~(size_t)63;
+    return ((size_t)mm_spans(f, k) * (size_t)mm_span_bytes(f) + 63) & ~(size_t)63;
 }
 
 /* Where a table of a step of activations begins, bytes; t rows in the tile. */

@@ -146,57 +146,56 @@ MM_INLINE void mm_take_256(int f, const void *block, mm_span *s)
 }
 
 /* Codes of one step of row r; four codes are one word, and a register is r words. */
-MM_INLINE void mm_put_step(int f, int r_panel, int r, const uint8_t *q, uint8_t *dst)
+MM_INLINE void mm_put_step(int f, int r, const uint8_t *q, uint8_t *dst)
 {
     uint32_t x[16], w;
     memcpy(x, q, sizeof x);
     dst += 4 * r;
-    const int reg = 4 * r_panel;
     if (f == WEFT_Q8_0) {
-        for (int g = 0; g < 16; g++) memcpy(dst + g * reg, &x[g], 4);
+        for (int g = 0; g < 16; g++) memcpy(dst + g * MM_REG, &x[g], 4);
         return;
     }
     const int low_bits = f == WEFT_Q6_K ? 2 : f == WEFT_Q5_0 || f == WEFT_Q5_1 || f == WEFT_Q5_K ? 1 : 0;
     if (low_bits == 1 || f == WEFT_Q3_K) {
         const int bit = f == WEFT_Q3_K ? 2 : 0;
-        for (int h = 0; h < 2; h++, dst += reg) {
+        for (int h = 0; h < 2; h++, dst += MM_REG) {
             w = 0;
             for (int g = 0; g < 8; g++) w |= (x[8 * h + g] >> bit & 0x01010101) << g;
             memcpy(dst, &w, 4);
         }
     }
     if (low_bits == 2 || f == WEFT_Q2_K || f == WEFT_Q3_K) {
-        for (int i = 0; i < 4; i++, dst += reg) {
+        for (int i = 0; i < 4; i++, dst += MM_REG) {
             w = 0;
             for (int g = 0; g < 4; g++) w |= (x[4 * i + g] & 0x03030303) << 2 * g;
             memcpy(dst, &w, 4);
         }
     }
     if (f == WEFT_Q2_K || f == WEFT_Q3_K) return;
-    for (int g = 0; g < 8; g++, dst += reg) {
+    for (int g = 0; g < 8; g++, dst += MM_REG) {
         w = (x[g] >> low_bits & 0x0F0F0F0F) | (x[g + 8] >> low_bits & 0x0F0F0F0F) << 4;
         memcpy(dst, &w, 4);
     }
 }
 
 /* The head's part of row r. */
-MM_INLINE void mm_put_head(int f, int r_panel, int r, const mm_span *s, uint8_t *dst)
+MM_INLINE void mm_put_head(int f, int r, const mm_span *s, uint8_t *dst)
 {
     memcpy(dst + 2 * r, &s->d[0], 2);
     if (!mm_is_256(f)) {
-        memcpy(dst + 2 * (r_panel + r), &s->d[1], 2);
+        memcpy(dst + 2 * (MM_PANEL + r), &s->d[1], 2);
         if (mm_has_min(f)) {
-            memcpy(dst + 2 * (2 * r_panel + r), &s->m[0], 2);
-            memcpy(dst + 2 * (3 * r_panel + r), &s->m[1], 2);
+            memcpy(dst + 2 * (2 * MM_PANEL + r), &s->m[0], 2);
+            memcpy(dst + 2 * (3 * MM_PANEL + r), &s->m[1], 2);
         }
         return;
     }
     int at = 2;
     if (mm_has_min(f)) {
-        memcpy(dst + 2 * (r_panel + r), &s->d[1], 2);
+        memcpy(dst + 2 * (MM_PANEL + r), &s->d[1], 2);
         at = 4;
     }
-    for (int i = 0; i < mm_head_row(f) - at; i++) dst[(at + i) * r_panel + r] = s->head[i];
+    for (int i = 0; i < mm_head_row(f) - at; i++) dst[(at + i) * MM_PANEL + r] = s->head[i];
 }
 
 MM_INLINE size_t mm_block_bytes(int f)
@@ -227,22 +226,21 @@ MM_INLINE void mm_take_span(int f, const uint8_t *b, int64_t n_left, mm_span *s)
     s->m[1] = 0;
 }
 
-/* weft__matmul.pack for format f and panels of r_panel rows. A span of all rows is taken apart before any of it is put in place:
+/* weft__matmul.pack for format f. A span of all rows is taken apart before any of it is put in place:
  * reading back at once what was just written in smaller pieces would stall. */
-MM_INLINE void mm_pack(int f, int r_panel, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
+MM_INLINE void mm_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, uint8_t *panel)
 {
-    enum { MAX_R = 16 };
-    const int per_span = mm_is_256(f) ? 1 : 2, step_bytes = mm_step_regs(f) * 4 * r_panel;
+    const int per_span = mm_is_256(f) ? 1 : 2;
     const int64_t n_blocks = mm_is_256(f) ? k / WEFT__QK_K : k / WEFT__QK;
-    mm_span s[MAX_R];
-    if (n_rows < r_panel) memset(panel, 0, mm_panel_bytes(f, r_panel, k));
-    for (int64_t i = 0; i < n_blocks; i += per_span, panel += mm_span_bytes(f, r_panel)) {
+    mm_span s[MM_PANEL];
+    if (n_rows < MM_PANEL) memset(panel, 0, mm_panel_bytes(f, k));
+    for (int64_t i = 0; i < n_blocks; i += per_span, panel += mm_span_bytes(f)) {
         for (int r = 0; r < n_rows; r++)
             mm_take_span(f, rows + (size_t)r * row_bytes + (size_t)i * mm_block_bytes(f), n_blocks - i, &s[r]);
         for (int r = 0; r < n_rows; r++) {
-            mm_put_head(f, r_panel, r, &s[r], panel);
-            uint8_t *codes = panel + mm_head_row(f) * r_panel;
-            for (int j = 0; j < mm_steps(f); j++) mm_put_step(f, r_panel, r, s[r].q + 64 * j, codes + j * step_bytes);
+            mm_put_head(f, r, &s[r], panel);
+            uint8_t *codes = panel + mm_head_row(f) * MM_PANEL;
+            for (int j = 0; j < mm_steps(f); j++) mm_put_step(f, r, s[r].q + 64 * j, codes + j * mm_step_regs(f) * MM_REG);
         }
     }
 }

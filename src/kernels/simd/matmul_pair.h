@@ -80,16 +80,16 @@ MM_INLINE int pair_is_deep(int f, int many)
 /* Scales of n spans of a pair of panels. */
 MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
 {
-    for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f, MM_R)) {
+    for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f)) {
         mm_head head[2];
-        UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, &head[p]);
+        UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, 0, &head[p]);
         for (int s = 0; s < mm_steps(f); s++) {
             UNROLL for (int h = 0; h < 2; h++, to += PAIR_SCALES)
             {
                 UNROLL for (int p = 0; p < 2; p++)
                 {
                     mm_scales sc;
-                    mm_load_scales(f, w + (size_t)p * stride, &head[p], s, h, &sc);
+                    mm_load_scales(f, w + (size_t)p * stride, 0, &head[p], s, h, &sc);
                     pair_put_scales(f, &sc, p, to);
                 }
             }
@@ -152,7 +152,7 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
 MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride, int64_t n_spans, const float *table,
                         const uint8_t *a, int more, const char *next, int lines, weft__ahead *ahead, float *out, int64_t ldo)
 {
-    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R);
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f);
     const int n = pair_pass_rows(way);
     unsigned odd = 0;
     vf acc[2][MM_TILE];
@@ -161,7 +161,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
         UNROLL for (int p = 0; p < 2; p++) acc[p][t] = more ? vf_load(out + (t0 + t) * ldo + p * MM_R) : vf_zero();
     }
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
-        const uint8_t *c[2] = {w + mm_head_row(f) * MM_R, w + stride + mm_head_row(f) * MM_R};
+        const uint8_t *c[2] = {w + mm_head_row(f) * MM_PANEL, w + stride + mm_head_row(f) * MM_PANEL};
         for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
             for (int l = 0; l < lines; l++, next += 64) {
                 _mm_prefetch(next, _MM_HINT_T1);
@@ -176,7 +176,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
                     UNROLL for (int p = 0; p < 2; p++)
                     {
                         mm_scales sc;
-                        mm_load_scales(f, w + (size_t)p * stride, NULL, s, h, &sc);
+                        mm_load_scales(f, w + (size_t)p * stride, 0, NULL, s, h, &sc);
                         d[p] = sc.d[0];
                     }
                 }
@@ -241,7 +241,7 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
     _Alignas(64) float table[PAIR_TABLE];
     const int is_deep = pair_is_deep(f, many);
     const int tile_passes = is_deep ? pair_chains(PAIR_DEEP) : 1;
-    const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f, MM_R) + 63) / 64;
+    const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f) + 63) / 64;
     pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);
     const uint8_t *w = b->w;
     int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);

@@ -14,7 +14,7 @@
 #include "kernels/kernels.h"
 #include "kernels/simd/matmul_tile.h"
 
-/* Are two panels multiplied at once? (AVX-512 without VPDPBUSD could, as AVX2 does: nobody has measured it.) */
+/* Are two panels, or both strips of one, multiplied at once? (AVX-512 without VPDPBUSD could take two panels: nobody has measured it.) */
 #ifndef MM_TWO
 #define MM_TWO MM_DOT32
 #endif
@@ -169,17 +169,16 @@ MM_INLINE int64_t mm_chunk_rows(int64_t bytes_per_row)
     return rows < MM_TILE ? MM_TILE : rows > MM_CHUNK_ROWS ? MM_CHUNK_ROWS : rows;
 }
 
-/* All blocks of a matrix with rows [c, end), full tiles, by `some`, which takes so many panels together. Returns how many outputs were
- * computed. */
-static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, const uint8_t *panels, size_t stride, int64_t n_out,
-                                    int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out, int64_t ldo,
-                                    weft__ahead *ahead)
+/* All blocks of a matrix with rows [c, end), full tiles, by `some`, which takes n_panels of its panels, so many together. Returns how
+ * many outputs were computed. */
+static inline int64_t mm_run_blocks(int f, mm_pairs_fn some, int together, int64_t n_panels, const uint8_t *panels, size_t stride,
+                                    int64_t n_out, int64_t n_spans, const uint8_t *act, int64_t c, int64_t end, float *out,
+                                    int64_t ldo, weft__ahead *ahead)
 {
-    const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f, MM_R);
-    const int64_t taken = together == 1 ? (n_out + MM_R - 1) / MM_R : n_out / (together * MM_R) * together; /* panels */
-    const uint8_t *end_of_panels = panels + (size_t)taken * stride;
+    const int64_t at_once = MM_BLOCK_STEPS / mm_steps(f), span_bytes = mm_span_bytes(f);
+    const uint8_t *end_of_panels = panels + (size_t)n_panels * stride;
     int64_t done = 0;
-    if (ahead) mm_spread(ahead, taken / together * ((end - c) / MM_TILE) * n_spans * mm_steps(f) * mm_passes(f, end - c));
+    if (ahead) mm_spread(ahead, n_panels / together * ((end - c) / MM_TILE) * n_spans * mm_steps(f) * mm_passes(f, end - c));
     for (int64_t s = 0; s < n_spans; s += at_once) {
         const int last = s + at_once >= n_spans;
         const mm_block b = {.w = panels + s * span_bytes,
@@ -202,10 +201,10 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo,
                           weft__ahead *ahead)
 {
-    enum { ENOUGH = 2 * MM_TILE };
+    enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
-    const size_t n_bytes = (size_t)((n_out + MM_R - 1) / MM_R) * stride;
+    const size_t n_bytes = (size_t)((n_out + MM_PANEL - 1) / MM_PANEL) * stride;
     const uint8_t *asked = ahead && ahead->n && m < ENOUGH ? ahead->range->at : NULL;
     const simd_next next = mm_next_of(f, panels, n_bytes, m, asked);
     if (ahead) ahead->at = ahead->end = 0, ahead->lines = 0;
@@ -213,12 +212,13 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
         const int64_t end = m - c < chunk ? m : c + chunk, full = c + (end - c) / MM_TILE * MM_TILE;
         int64_t paired = 0; /* outputs whose full tiles are done */
         if (pairs && end - c >= ENOUGH)
-            paired = mm_run_blocks(f, pairs, 2, panels, stride, n_out, n_spans, act, c, full, out, ldo, ahead);
+            paired = mm_run_blocks(f, pairs, PAIR, n_out / (PAIR * MM_PANEL) * PAIR, panels, stride, n_out, n_spans, act, c, full,
+                                   out, ldo, ahead);
         const uint8_t *w = panels;
-        for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_R - 1) / MM_R * (int64_t)stride) {
+        for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_PANEL - 1) / MM_PANEL * (int64_t)stride) {
             const int64_t first = n < paired ? full : c;
             const int two = few && n + 2 * MM_R <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
-            outs = two ? 2 * MM_R : n_out - n < MM_R ? n_out - n : MM_R;
+            outs = two ? 2 * MM_R : n_out - n < MM_PANEL ? n_out - n : MM_PANEL;
             for (int l = 0; two && asked && n + outs == n_out && l < MM_NEAR; l += 64)
                 _mm_prefetch((const char *)asked + l, _MM_HINT_T1);
             for (int64_t i = first; i < end; i += MM_TILE) {
@@ -240,11 +240,11 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
                               int64_t row, int64_t m, float *out, const uint8_t *then)
 {
     const int64_t row_bytes = mm_act_steps(k) * MM_ROW_STEP, n_spans = mm_spans(f, k), first = mm_tile_first(row, m);
-    const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_R - 1) / MM_R) * stride, 1, then);
+    const simd_next next = mm_next_of(f, panels, (size_t)((n_out + MM_PANEL - 1) / MM_PANEL) * stride, 1, then);
     const uint8_t *w = panels;
-    for (int64_t n = 0; n < n_out; n += MM_R, w += stride)
+    for (int64_t n = 0; n < n_out; n += MM_PANEL, w += stride)
         one(mm_tile_rows(first, m), (int)(row - first), w, n_spans, (const uint8_t *)act + first * row_bytes, &next,
-            n_out - n < MM_R ? (int)(n_out - n) : MM_R, out + n);
+            n_out - n < MM_PANEL ? (int)(n_out - n) : MM_PANEL, out + n);
 }
 
 /* ---- kernels: what a tier's file expands for each format ------------------------------------------------------------------------ */
@@ -256,7 +256,7 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
         mm_tile(f, n_rows, 0, n_rows, w, n_spans, a, next, n_out, out, ldo);                                                     \
     }
 
-/* Defines weft__matmul_ID_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_R rows. */
+/* Defines weft__matmul_ID_TIER. pack_fn(rows, row_bytes, n_rows, k, panel) makes panels of MM_PANEL rows. */
 #define MM_KERNEL(format, id, tier_name, TIER, pack_fn, act_form)                                                                \
     MM_TILE_FN(WEFT_##format, id, 1)                                                                                             \
     MM_TILE_FN(WEFT_##format, id, 2)                                                                                             \
@@ -292,13 +292,13 @@ static inline void mm_run_row(int f, mm_row_fn one, const void *panels, size_t s
     }                                                                                                                            \
     static size_t id##_panel_bytes(int64_t k)                                                                                    \
     {                                                                                                                            \
-        return mm_panel_bytes(WEFT_##format, MM_R, k);                                                                           \
+        return mm_panel_bytes(WEFT_##format, k);                                                                                 \
     }                                                                                                                            \
     const weft__matmul weft__matmul_##id##_##tier_name = {                                                                       \
         .name = "matmul_" #id "_" #tier_name,                                                                                    \
         .dtype = WEFT_##format,                                                                                                  \
         .tier = WEFT__TIER_##TIER,                                                                                               \
-        .panel_rows = MM_R,                                                                                                      \
+        .panel_rows = MM_PANEL,                                                                                                  \
         .act = &act_form,                                                                                                        \
         .panel_bytes = id##_panel_bytes,                                                                                         \
         .pack = pack_fn,                                                                                                         \

@@ -120,22 +120,47 @@ MM_INLINE void mm_ask(mm_asks asks, int i)
     }
 }
 
-/* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency; at
- * most four rows have registers for that. (Of a step's time on a Zen 5, memory at 46 and 77 GB/s: Q4_K, 1 row 96 and 98 %, 4 rows 98; Q4_0,
- * 1 row 99 and 99, 2 rows 98, 4 rows 99 and 98. Of Q8_0, whose halves lie apart, 104 to 127.) */
+/* Are codes nibbles or bytes as they lie? */
+MM_INLINE int mm_is_plain(int f)
+{
+    return f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0 || f == WEFT_Q4_K;
+}
+
+/* Of each strip of a panel: what is summed of a row, codes, the scales of half a step. */
+typedef vf mm_acc[MM_STRIPS];
+typedef vi mm_vi[MM_STRIPS];
+typedef mm_scales mm_half_scales[MM_STRIPS];
+
+/* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency;
+ * at most four rows have registers for that, or one where panels are two strips. (Of a step's time on a Zen 5, memory at 46 and 77 GB/s:
+ * Q4_K, 1 row 96 and 98 %, 4 rows 98; Q4_0, 1 row 99 and 99, 2 rows 98, 4 rows 99 and 98. Of Q8_0, whose halves lie apart, 104 to 127. Both
+ * strips at once in AVX2, on a Zen 4 with memory at 33 and 50 GB/s, against strip by strip, half by half: one row of Q4_0 98 and 91 %, with
+ * 5,632 inputs 96 and 86.) */
 MM_INLINE int mm_takes_both(int f, int n)
 {
-    return MM_DOT32 && mm_parts(f) == 1 && mm_step_regs(f) < 16 && n <= 4;
+    return mm_parts(f) == 1 && mm_step_regs(f) < 16 && n <= (MM_DOT32 ? 4 : MM_STRIPS == 2);
+}
+
+/* The scales of half h of step s of the span at w, whose heads are hd. */
+MM_INLINE void mm_load_strips(int f, const uint8_t *w, const mm_head *hd, int64_t s, int h, mm_scales *sc)
+{
+    UNROLL for (int j = 0; j < MM_STRIPS; j++) mm_load_scales(f, w, j, &hd[j], s, h, &sc[j]);
+}
+
+/* acc and minimum i of half h of a step, m: of row t of n_rows. */
+MM_INLINE vf mm_add_min(int f, int h, int i, int n_rows, int t, vf m, const uint8_t *a, vf acc)
+{
+    return vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t, i)), acc);
 }
 
 /* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's part), or those of its
  * `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they are made of the step at c as they are wanted.
  * Four rows side by side hide the latency of the multipliers. */
-MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const vi *w,
-                            const mm_scales *sc, mm_asks asks, const uint8_t *a, vf *acc)
+MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const mm_vi *w,
+                            const mm_half_scales *sc, mm_asks asks, const uint8_t *a, mm_acc *acc)
 {
     const int parts = mm_parts(f);
-    vi sum[4][2]; /* of parts, or of halves */
+    vi sum[4][2][MM_STRIPS]; /* of parts, or of halves */
     UNROLL for (int i = 0; i < halves; i++)
     {
         UNROLL for (int t = 0; t < n; t++)
@@ -143,7 +168,7 @@ MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n,
             UNROLL for (int p = 0; p < parts; p++)
             {
                 const uint8_t *bias = mm_bias_of(f, a, h + i, n_rows, t0 + t, p);
-                sum[t][i + p] = bias ? vi_word(bias) : (vi){0};
+                UNROLL for (int j = 0; j < MM_STRIPS; j++) sum[t][i + p][j] = bias ? vi_word(bias) : (vi){0};
             }
         }
     }
@@ -153,10 +178,14 @@ MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n,
         {
             const int p = parts == 2 ? g / 4 : 0, fresh = g == (p ? 4 : 0) && !mm_bias_of(f, a, h + i, n_rows, 0, 0);
             mm_ask(asks, halves * (8 * h + g) + i);
-            const vi code = w ? w[g] : mm_code(f, c, h + i, g);
-            UNROLL for (int t = 0; t < n; t++)
+            UNROLL for (int j = 0; j < MM_STRIPS; j++)
             {
-                sum[t][i + p] = mm_dot(f, sum[t][i + p], fresh, code, a + 64 * (t0 + t) + 32 * (h + i) + 4 * g);
+                const vi code = w ? w[g][j] : mm_code(f, c + j * MM_VEC, h + i, g);
+                UNROLL for (int t = 0; t < n; t++)
+                {
+                    vi *to = &sum[t][i + p][j];
+                    *to = mm_dot(f, *to, fresh, code, a + 64 * (t0 + t) + 32 * (h + i) + 4 * g);
+                }
             }
         }
     }
@@ -165,38 +194,42 @@ MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n,
         UNROLL for (int t = 0; t < n; t++)
         {
             const int r = t0 + t;
-            vf scale = vf_word(a + mm_scale_at(n_rows) + 4 * (2 * r + h + i));
-            vi first = mm_dot_end(f, sum[t][i]);
-            if (mm_by_16(f)) {
-                vf x = vf_mul(vf_from_int(first), sc->d[0]);
-                x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1])), sc->d[1], x);
-                acc[t] = vf_fma(x, scale, acc[t]);
-            } else {
-                if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1]));
-                acc[t] = vf_fma(vf_from_int(first), vf_mul(sc->d[0], scale), acc[t]);
-            }
-            if (mm_min_with_products(f)) {
-                acc[t] = vf_fma(sc->m[0], vf_word(mm_sum_of(f, a, h + i, n_rows, r, 0)), acc[t]);
+            const vf scale = vf_word(a + mm_scale_at(n_rows) + 4 * (2 * r + h + i));
+            UNROLL for (int j = 0; j < MM_STRIPS; j++)
+            {
+                const mm_scales *s = &(*sc)[j];
+                vf *to = &acc[t][j];
+                vi first = mm_dot_end(f, sum[t][i][j]);
+                if (mm_by_16(f)) {
+                    vf x = vf_mul(vf_from_int(first), s->d[0]);
+                    x = vf_fma(vf_from_int(mm_dot_end(f, sum[t][1][j])), s->d[1], x);
+                    *to = vf_fma(x, scale, *to);
+                } else {
+                    if (parts == 2) first = vi_add32(first, mm_dot_end(f, sum[t][1][j]));
+                    *to = vf_fma(vf_from_int(first), vf_mul(s->d[0], scale), *to);
+                }
+                if (mm_min_with_products(f)) *to = mm_add_min(f, h + i, 0, n_rows, r, s->m[0], a, *to);
             }
         }
     }
 }
 
-/* Rows t0..t0+n-1 of a tile of n_rows, half h of a step: adds its minimum i to acc. */
-MM_INLINE void mm_add_min(int f, int h, int i, int n_rows, int t0, int n, vf m, const uint8_t *a, vf *acc)
-{
-    UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(m, vf_word(mm_sum_of(f, a, h, n_rows, t0 + t, i)), acc[t]);
-}
-
-/* Those of a span whose first step is at a. */
-MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *head, const mm_head *hd, const uint8_t *a, vf *acc)
+/* Rows t0..t0+n-1 of a tile of n_rows: adds the minimums of the span at w, whose heads are hd, to acc; its first step is at a. */
+MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *w, const mm_head *hd, const uint8_t *a, mm_acc *acc)
 {
     for (int s = 0; s < mm_steps(f); s++, a += n_rows * MM_ROW_STEP) {
         UNROLL for (int h = 0; h < 2; h++)
         {
-            mm_scales sc;
-            mm_load_scales(f, head, hd, s, h, &sc);
-            UNROLL for (int i = 0; i < mm_mins(f); i++) mm_add_min(f, h, i, n_rows, t0, n, sc.m[i], a, acc);
+            mm_half_scales sc;
+            mm_load_strips(f, w, hd, s, h, sc);
+            UNROLL for (int i = 0; i < mm_mins(f); i++)
+            {
+                UNROLL for (int t = 0; t < n; t++)
+                {
+                    UNROLL for (int j = 0; j < MM_STRIPS; j++) acc[t][j] =
+                        mm_add_min(f, h, i, n_rows, t0 + t, sc[j].m[i], a, acc[t][j]);
+                }
+            }
         }
     }
 }

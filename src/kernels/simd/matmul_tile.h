@@ -34,10 +34,12 @@ enum {
     MM_ASK_APART /* one by one, between products (mm_ask) */
 };
 
-/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts. `led`: mm_is_led. */
+/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts; and codes that are read from two
+ * places want every line. (Of a pure read, one row on a Zen 4 at 33 GB/s, every second line and every one: Q6_K 70 and 89 %, Q5_K 70 and 84.)
+ * `led`: mm_is_led. */
 MM_INLINE int mm_asking(int f, int n_rows, int led)
 {
-    if (led && (MM_R == 8 ? n_rows == 1 : mm_is_light(f, n_rows))) return MM_ASK_SECOND;
+    if (led && (MM_R == 8 ? n_rows == 1 && mm_step_regs(f) % 8 == 0 : mm_is_light(f, n_rows))) return MM_ASK_SECOND;
     return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
 }
 
@@ -46,8 +48,8 @@ MM_INLINE int mm_asking(int f, int n_rows, int led)
  * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
  * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
  * 30 GB/s: Q8_0 85 and 93 %. In AVX2 a Zen 4 with every line, MM_FARTHER ahead, and with every second one, MM_CLOSE: at 33 GB/s Q4_0 87 and
- * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85, Q6_K 82 and 91; Q2_K and Q3_K, where multiplying is the limit, 2 % more;
- * of IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Others were not measured so in AVX2. */
+ * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of IQ4_NL
+ * and IQ4_XS with 5,632 inputs 3 to 8 % less. Others were not measured so in AVX2. */
 MM_INLINE int mm_is_led(void)
 {
     return (MM_R == 16 && !MM_DOT32) || mm_is_zen4();
@@ -64,16 +66,24 @@ MM_INLINE int mm_ahead(int f, int64_t n_rows, int asking)
 static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes, int64_t m, const uint8_t *next)
 {
     const size_t ahead = (size_t)mm_ahead(f, m, mm_asking(f, m < MM_TILE ? (int)m : MM_TILE, mm_is_led()));
-    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f, MM_R), ahead, next);
+    if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f), ahead, next);
     return (simd_next){.distance = ahead, .end = UINTPTR_MAX};
 }
 
-MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_scales *sc, mm_asks asks,
-                       const uint8_t *a, vf *acc)
+/* Half h of a step, rows t0..t0+n-1 of a tile of n_rows. Codes of two strips are many for the registers: they are kept where they are wanted
+ * twice and take long to make. */
+MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_half_scales *sc, mm_asks asks,
+                       const uint8_t *a, mm_acc *acc)
 {
     const mm_asks none = {NULL, 0};
-    vi w[8];
-    UNROLL for (int g = 0; g < 8; g++) w[g] = mm_code(f, c, h, g);
+    mm_vi codes[8];
+    const mm_vi *w = MM_STRIPS == 1 || (n > 4 && !mm_is_plain(f)) ? codes : NULL;
+    if (w) {
+        UNROLL for (int g = 0; g < 8; g++)
+        {
+            UNROLL for (int j = 0; j < MM_STRIPS; j++) codes[g][j] = mm_code(f, c + j * MM_VEC, h, g);
+        }
+    }
     mm_half_rows(f, h, 1, n_rows, t0, n < 4 ? n : 4, c, w, sc, asks, a, acc);
     if (n > 4) mm_half_rows(f, h, 1, n_rows, t0 + 4, n - 4, c, w, sc, none, a, acc + 4);
 }
@@ -86,6 +96,16 @@ MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
 }
 
+/* The lines of a span's head, and of the one that is asked for. Later scales and minimums are read behind codes: where that is the first time,
+ * the processor's own prefetching, which goes by the order of what is read, falls behind. (Q4_K, of a step's time on a Zen 4 at 33 GB/s: 96 %
+ * with VPDPBUSD, 98 in AVX2; in AVX2 at 50 GB/s 92.) */
+MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
+{
+    const int bytes = mm_head_row(f) * MM_PANEL;
+    UNROLL for (int i = 64; i < bytes; i += 128) _mm_prefetch((const char *)ask + i, _MM_HINT_T1);
+    UNROLL for (int i = 64; i < bytes; i += 64) _mm_prefetch((const char *)w + i, _MM_HINT_T0);
+}
+
 /* The lines at `out` are soon written: the tile is multiplied while they come. Measured: waiting for them cost a tenth of a prompt's
  * time. */
 MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
@@ -94,27 +114,36 @@ MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n
         for (int i = 0; i < n_out; i += 16) simd_own(out + i);
 }
 
-/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_R outputs of each. next: how a panel that
+MM_INLINE void mm_zero(mm_acc *acc, int n)
+{
+    UNROLL for (int t = 0; t < n; t++)
+    {
+        UNROLL for (int j = 0; j < MM_STRIPS; j++) acc[t][j] = vf_zero();
+    }
+}
+
+/* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_PANEL outputs of each. next: how a panel that
  * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not.
  * asking: how, MM_ASK_. */
 MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, const uint8_t *w, int64_t n_spans, const uint8_t *a,
                               const simd_next *next, int n_out, float *out, int64_t ldo)
 {
-    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f, MM_R),
+    const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f),
               lines = (span_bytes / steps + 63) / 64, spread = asking == MM_ASK_APART;
     const uint8_t *const first = a;
-    vf acc[MM_TILE], part[MM_TILE];
+    mm_acc acc[MM_TILE], part[MM_TILE];
     if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
-    UNROLL for (int t = 0; t < n; t++) acc[t] = vf_zero();
+    mm_zero(acc, n);
     for (int64_t i = 0; i < n_spans; i++, w += span_bytes) {
-        mm_head hd;
-        mm_load_head(f, w, &hd);
-        UNROLL for (int t = 0; t < n; t++) part[t] = vf_zero();
-        const uint8_t *c = w + mm_head_row(f) * MM_R;
+        mm_head hd[MM_STRIPS];
+        UNROLL for (int j = 0; j < MM_STRIPS; j++) mm_load_head(f, w, j, &hd[j]);
+        mm_zero(part, n);
+        const uint8_t *c = w + mm_head_row(f) * MM_PANEL;
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
         const uintptr_t ask = !next      ? 0
                               : MM_DOT32 ? simd_ask(next, (uintptr_t)w)
                                          : (uintptr_t)w + (uintptr_t)mm_ahead(f, n, asking);
+        if (next && asking == MM_ASK_SECOND && steps > 1) mm_fetch_head(f, w, ask);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             const char *const at = (const char *)ask + s * lines * 64;
             const mm_asks asks = {next && spread ? at : NULL, lines};
@@ -122,25 +151,30 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
             if (next && !spread)
                 UNROLL for (int l = 0; l < lines; l += asking == MM_ASK_SECOND ? 2 : 1) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
-            mm_scales sc[2];
+            mm_half_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
-                mm_load_scales(f, w, &hd, s, h, &sc[h]);
+                mm_load_strips(f, w, hd, s, h, sc[h]);
                 if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
             }
             if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
         }
         if (mm_small_scales(f)) {
-            UNROLL for (int t = 0; t < n; t++) acc[t] = vf_fma(part[t], hd.d[0], acc[t]);
+            UNROLL for (int t = 0; t < n; t++)
+            {
+                UNROLL for (int j = 0; j < MM_STRIPS; j++) acc[t][j] = vf_fma(part[t][j], hd[j].d[0], acc[t][j]);
+            }
         }
-        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, t0, n, w, &hd, a - steps * n_rows * MM_ROW_STEP, acc);
+        if (mm_min_with_span(f)) mm_span_mins(f, n_rows, t0, n, w, hd, a - steps * n_rows * MM_ROW_STEP, acc);
     }
     UNROLL for (int t = 0; t < n; t++)
     {
-        if (n_out >= MM_R) {
-            vf_store(out + t * ldo, acc[t]);
-        } else {
-            vf_store_part(out + t * ldo, acc[t], n_out);
+        UNROLL for (int j = 0; j < MM_STRIPS; j++)
+        {
+            float *to = out + t * ldo + j * MM_R;
+            const int left = n_out - j * MM_R;
+            if (left >= MM_R) vf_store(to, acc[t][j]);
+            else if (j == 0 || left > 0) vf_store_part(to, acc[t][j], left);
         }
     }
 }

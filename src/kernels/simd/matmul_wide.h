@@ -1,8 +1,8 @@
 /* matmul_wide.h: products with weights that are costly to take apart, where many rows share them (words: matmul_quant.h, which includes
  * this). What is multiplied how is the including tier's: matmul_wide_dot.h, matmul_wide_bytes.h.
  *
- * Two neighbouring panels are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float scales that stay in
- * the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
+ * Two neighbouring panels, or both strips of one, are taken apart once, WIDE_STEPS steps at a time, into codes of eight bits and float
+ * scales that stay in the first-level cache while all rows of the chunk pass by. What has been summed of a row waits in memory meanwhile.
  *
  * Invariant: codes, scales and the sequence of operations on each output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_H
@@ -10,7 +10,7 @@
 
 enum {
     WIDE_STEPS = 8,                                      /* a multiple of every mm_steps */
-    WIDE_CODES = 8 * 2 * MM_REG,                         /* bytes of the codes of half a step: registers [8 groups][2 panels] */
+    WIDE_CODES = 8 * 2 * MM_VEC,                         /* bytes of the codes of half a step: registers [8 groups][2 panels] */
     WIDE_HALF = WIDE_CODES + PAIR_SCALES * sizeof(float) /* and behind them its scales */
 };
 
@@ -26,26 +26,26 @@ typedef struct wide_pair {
 #include "kernels/simd/matmul_wide_bytes.h"
 #endif
 
-/* Takes n spans of panel i of a pair apart. */
-MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, wide_pair *to)
+/* Takes n spans of strip j of a panel apart, as part i of a pair. */
+MM_INLINE void wide_unpack(int f, const uint8_t *w, int j, int n_spans, int i, wide_pair *to)
 {
     uint8_t *half = to->halves[0];
-    for (int span = 0; span < n_spans; span++, w += mm_span_bytes(f, MM_R)) {
-        const uint8_t *c = w + mm_head_row(f) * MM_R;
+    for (int span = 0; span < n_spans; span++, w += mm_span_bytes(f)) {
+        const uint8_t *c = w + mm_head_row(f) * MM_PANEL + j * MM_VEC;
         mm_head head;
-        mm_load_head(f, w, &head);
+        mm_load_head(f, w, j, &head);
         if (mm_small_scales(f)) vf_store(to->d[span] + i * MM_R, head.d[0]);
         for (int s = 0; s < mm_steps(f); s++, c += mm_step_regs(f) * MM_REG) {
             UNROLL for (int h = 0; h < 2; h++, half += WIDE_HALF)
             {
                 mm_scales sc;
-                mm_load_scales(f, w, &head, s, h, &sc);
+                mm_load_scales(f, w, j, &head, s, h, &sc);
                 UNROLL for (int q = 0; q < 2; q++)
                 {
                     vi scale = {0};
-                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, s, h, q));
+                    if (mm_small_scales(f)) scale = wide_scale(f, mm_scales_by_16(f, w, j, s, h, q));
                     UNROLL for (int g = 4 * q; g < 4 * q + 4; g++)
-                        vi_store(half + (2 * g + i) * MM_REG, wide_code(f, c, h, g, scale));
+                        vi_store(half + (2 * g + i) * MM_VEC, wide_code(f, c, h, g, scale));
                 }
                 pair_put_scales(f, &sc, i, (float *)(half + WIDE_CODES));
             }
@@ -57,7 +57,7 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int n_spans, int i, wide_pai
  * as loads wait where all places for lines on their way are taken; and what else is asked for. */
 typedef struct wide_next {
     const char *at, *stop; /* of the first panel */
-    size_t stride;
+    size_t stride;         /* to those of the second, or to the other half of both strips */
     int lines;
     weft__ahead *ahead; /* or NULL */
 } wide_next;
@@ -125,18 +125,22 @@ MM_INLINE int64_t wide_run(int f, const mm_block *b, int64_t n_out, int64_t c, i
     _Alignas(64) float sums[MM_CHUNK_ROWS * PAIR_OUTS];
     const int64_t at_once = WIDE_STEPS / mm_steps(f), n_parts = (b->n_spans + at_once - 1) / at_once;
     const int64_t n_asks = b->n_spans * mm_steps(f) * ((end - c) / PAIR_ROWS);
-    const int64_t n_lines = b->n_spans * mm_span_bytes(f, MM_R) / 64;
+    const int64_t pair_bytes = 2 / MM_STRIPS * (int64_t)b->stride, n_lines = b->n_spans * mm_span_bytes(f) / 64 / MM_STRIPS;
     const uint8_t *w = b->w;
-    wide_next next = {.stride = b->stride, .lines = (int)((n_lines + n_asks - 1) / n_asks), .ahead = b->ahead};
+    wide_next next = {.stride = MM_STRIPS == 1 ? b->stride : 64 * (size_t)n_lines,
+                      .lines = (int)((n_lines + n_asks - 1) / n_asks),
+                      .ahead = b->ahead};
     int64_t n = 0;
-    for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
-        next.at = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
+    for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += pair_bytes) {
+        next.at = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + pair_bytes : b->after);
         next.stop = next.at + n_lines * 64;
         for (int64_t p = 0; p < n_parts; p++) {
             const int64_t first = p * at_once, spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
             const int last = p == n_parts - 1;
-            for (int i = 0; i < 2; i++)
-                wide_unpack(f, w + (size_t)i * b->stride + first * mm_span_bytes(f, MM_R), (int)spans, i, &pair);
+            for (int i = 0; i < 2; i++) {
+                const uint8_t *from = w + (size_t)(i / MM_STRIPS) * b->stride + first * mm_span_bytes(f);
+                wide_unpack(f, from, i % MM_STRIPS, (int)spans, i, &pair);
+            }
             const uint8_t *a = b->act + c * b->row_bytes + first * mm_steps(f) * MM_TILE * MM_ROW_STEP;
             float *sum = sums;
             for (int64_t i = c; i < end; i += MM_TILE, a += MM_TILE * b->row_bytes, sum += MM_TILE * PAIR_OUTS) {

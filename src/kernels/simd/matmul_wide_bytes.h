@@ -75,7 +75,7 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
     UNROLL for (int g = 0; g < 8; g++)
     {
         const int p = g / groups;
-        const vi w0 = vi_load(w + 2 * g * MM_REG), w1 = vi_load(w + (2 * g + 1) * MM_REG);
+        const vi w0 = vi_load(w + 2 * g * MM_VEC), w1 = vi_load(w + (2 * g + 1) * MM_VEC);
         UNROLL for (int t = 0; t < PAIR_ROWS; t++)
         {
             const uint8_t *bias = mm_bias_of(f, a, h, MM_TILE, t0 + t, p);

@@ -64,7 +64,7 @@ MM_INLINE void wide_sums(int f, int h, int t0, const uint8_t *w, const uint8_t *
     UNROLL for (int i = 0; i < 8; i++)
     {
         const int q = i % 2, g = 4 * q + i / 2;
-        const vi w0 = vi_load(w + 2 * g * MM_REG), w1 = vi_load(w + (2 * g + 1) * MM_REG);
+        const vi w0 = vi_load(w + 2 * g * MM_VEC), w1 = vi_load(w + (2 * g + 1) * MM_VEC);
         UNROLL for (int t = 0; t < PAIR_ROWS; t++)
         {
             const vi word = vi_keep(vi_word(a + 64 * (t0 + t) + 32 * h + 4 * g));
