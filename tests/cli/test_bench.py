@@ -322,6 +322,8 @@ class Scripts(unittest.TestCase):
                                     PATH=folder + ":" + os.environ["PATH"])
                     self.assertEqual(p.returncode, 1 if missed else 0, p.stderr)
                     self.assertEqual(re.findall(r"^missed q4_0 (\w+):", p.stderr, re.M), missed.split(), p.stderr)
+                    (said,) = re.findall(r"q4_0 generation: .* at least ([\d.]+) times .*: ([\d.]+) t/s, where the limit is ([\d.]+)$", p.stderr, re.M)
+                    self.assertEqual(said[1:], (f"{10 * float(said[0]):.1f}", f"{10 * times / share:.1f}"))
 
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
