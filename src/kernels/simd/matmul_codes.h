@@ -56,7 +56,7 @@ MM_INLINE vi mm_or_field(vi a, vi x, int from, int bits, int to)
     return vi_or_and(a, mm_move(x, from, to), vi_bytes(((1 << bits) - 1) << to));
 }
 
-/* Codes of group g of half h; c: of the step, where those of the strip begin. */
+/* Codes of group g of half h; c: the strip's first byte in the step. */
 MM_INLINE vi mm_code(int f, const uint8_t *c, int h, int g)
 {
     const int to = mm_shift(f, h);

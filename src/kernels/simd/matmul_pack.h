@@ -1,4 +1,4 @@
-/* matmul_pack.h: from the rows of a file to panels (matmul_layout.h). Plain C; R is a constant of the tier that includes it.
+/* matmul_pack.h: from the rows of a file to panels (matmul_layout.h). Plain C, the same for every tier.
  *
  * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in src/quant. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PACK_H

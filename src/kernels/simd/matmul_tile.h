@@ -35,8 +35,8 @@ enum {
 };
 
 /* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts; and codes that are read from two
- * places want every line. (Of a pure read, one row on a Zen 4 at 33 GB/s, every second line and every one: Q6_K 70 and 89 %, Q5_K 70 and 84.)
- * `led`: mm_is_led. */
+ * places want every line. (Of a pure read, one row on a Zen 4 at 33 GB/s, every second line and every one: Q6_K 70 and 89 %, Q5_K 70 and 84;
+ * Q2_K, where multiplying is the limit, is the same either way.) `led`: mm_is_led. */
 MM_INLINE int mm_asking(int f, int n_rows, int led)
 {
     if (led && (MM_R == 8 ? n_rows == 1 && mm_step_regs(f) % 8 == 0 : mm_is_light(f, n_rows))) return MM_ASK_SECOND;
@@ -96,9 +96,10 @@ MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
 }
 
-/* The lines of a span's head, and of the one that is asked for. Later scales and minimums are read behind codes: where that is the first time,
- * the processor's own prefetching, which goes by the order of what is read, falls behind. (Q4_K, of a step's time on a Zen 4 at 33 GB/s: 96 %
- * with VPDPBUSD, 98 in AVX2; in AVX2 at 50 GB/s 92.) */
+/* The lines of a span's head, and as many from `ask` on that would be left out: of a later head, where what is asked for lies whole spans ahead
+ * (mm_next_of), or else of codes. Later scales and minimums are read behind codes: where that is the first time, the processor's own
+ * prefetching, which goes by the order of what is read, falls behind. (Q4_K, of a step's time on a Zen 4 at 33 GB/s: 96 % with VPDPBUSD, 98 in
+ * AVX2; in AVX2 at 50 GB/s 92. IQ4_XS was not measured.) */
 MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
 {
     const int bytes = mm_head_row(f) * MM_PANEL;

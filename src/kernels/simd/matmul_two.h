@@ -1,5 +1,5 @@
-/* matmul_two.h: what the functions that multiply two neighbouring panels at once have in common (words: matmul_quant.h, which includes
- * this): the pieces that products come in, scales as floats, minimums, and the outputs that are soon written. */
+/* matmul_two.h: what the functions that multiply a pair at once, two neighbouring panels or both strips of one, have in common (words:
+ * matmul_quant.h, which includes this): the pieces that products come in, scales as floats, minimums, and the outputs that are soon written. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TWO_H
 #define WEFT_KERNELS_SIMD_MATMUL_TWO_H
 
