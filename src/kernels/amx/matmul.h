@@ -27,7 +27,7 @@
 #include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
 
 #include "kernels/amx/tile.h"
-#include "kernels/avx512/matmul_pack.h"
+#include "kernels/avx2/matmul_pack.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 
@@ -357,7 +357,7 @@ MM_INLINE void amx_rows(int f, amx_part *p)
     if (!is_lone) amx_first_turn(f, p->codes, a, sums);
     for (int64_t t = 0; t < p->n_tiles; t++, a += p->tile_bytes) {
         for (int i = 0; i < p->n_panels; i++) {
-            const int last = i + 1 == p->n_panels, left = p->n_out - i * MM_R, n_out = left < MM_R ? left : MM_R;
+            const int last = i + 1 == p->n_panels, left = p->n_out - i * MM_PANEL, n_out = left < MM_PANEL ? left : MM_PANEL;
             const uint8_t *w = p->codes + i * AMX_PANEL, *next_a = !last ? a : t + 1 < p->n_tiles ? a + p->tile_bytes : NULL;
             amx_asks asks = {(uintptr_t)(p->next + i * p->next_apart), UINTPTR_MAX, p->lines, AMX_PAGE};
             vf acc[MM_TILE];
@@ -388,8 +388,8 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, i
     _Alignas(64) float sums[AMX_FLIGHT * AMX_SUMS], before[AMX_SUMS];
     amx_asks asks = {.at = amx_asked((uintptr_t)w + AMX_AHEAD, AMX_LEAD), .lines = lines, .lead = AMX_LEAD};
     int turn = 0; /* which codes are multiplied */
-    for (int64_t n = 0; n < n_out; n += MM_R, w += stride) {
-        const int is_last = n + MM_R >= n_out, outs = is_last ? (int)(n_out - n) : MM_R;
+    for (int64_t n = 0; n < n_out; n += MM_PANEL, w += stride) {
+        const int is_last = n + MM_PANEL >= n_out, outs = is_last ? (int)(n_out - n) : MM_PANEL;
         vf acc[MM_TILE];
         if (n_units && (n == 0 || is_lone)) {
             amx_unpack(f, w, spans, codes[turn]);
@@ -414,7 +414,7 @@ MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, i
 /* All panels of a block times rows [c, end), which are whole tiles and MM_CHUNK_ROWS at most. Returns n_out. */
 MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
-    enum { OUTS = AMX_PANELS * MM_R };
+    enum { OUTS = AMX_PANELS * MM_PANEL };
     _Alignas(64) uint8_t codes[AMX_PANELS * AMX_PANEL];
     _Alignas(64) float sums[MM_CHUNK_ROWS * OUTS];
     const int64_t at_once = AMX_STEPS / mm_steps(f), n_tiles = (end - c) / MM_TILE;
@@ -427,7 +427,7 @@ MM_INLINE int64_t amx_block(int f, const mm_block *b, int64_t n_out, int64_t c, 
     for (int64_t n = 0; n < n_out; n += OUTS, w += AMX_PANELS * b->stride) {
         p.next = (const char *)(n + OUTS < n_out ? w + AMX_PANELS * b->stride : b->after);
         p.n_out = n_out - n < OUTS ? (int)(n_out - n) : OUTS;
-        p.n_panels = (p.n_out + MM_R - 1) / MM_R;
+        p.n_panels = (p.n_out + MM_PANEL - 1) / MM_PANEL;
         for (int64_t first = 0, spans; first < b->n_spans; first += spans) {
             spans = b->n_spans - first < at_once ? b->n_spans - first : at_once;
             if (spans > 1 && spans * mm_steps(f) % amx_turn_steps(f)) spans--; /* the last step goes by itself */
@@ -463,8 +463,8 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
             if (end - c == MM_TILE)
                 tile(panels, stride, n_out, n_spans, (const uint8_t *)act + c * row_bytes, out + c * ldo, ldo);
             else
-                mm_run_blocks(f, block, 1, (n_out + MM_R - 1) / MM_R, panels, stride, n_out, n_spans, act, c, end, out, ldo,
-                              NULL);
+                mm_run_blocks(f, block, 1, (n_out + MM_PANEL - 1) / MM_PANEL, panels, stride, n_out, n_spans, act, c, end, out,
+                              ldo, NULL);
         }
         _tile_release(); /* a thread without tiles is switched sooner */
     }
@@ -498,11 +498,11 @@ static inline void amx_run(int f, amx_tile_fn tile, mm_pairs_fn block, const wef
         .name = "matmul_" #id "_amx",                                                                                            \
         .dtype = WEFT_##format,                                                                                                  \
         .tier = WEFT__TIER_AMX,                                                                                                  \
-        .panel_rows = MM_R,                                                                                                      \
+        .panel_rows = MM_PANEL,                                                                                                  \
         .act = &weft__act_q8_amx,                                                                                                \
         .panels = "matmul_" #id "_avx512vnni",                                                                                   \
         .panel_bytes = id##_panel_bytes,                                                                                         \
-        .pack = weft__matmul_pack16_##id,                                                                                        \
+        .pack = weft__matmul_pack_##id,                                                                                          \
         .run = id##_run,                                                                                                         \
     };
 

@@ -2,13 +2,13 @@
 #ifndef WEFT_KERNELS_AVX512_MATMUL_H
 #define WEFT_KERNELS_AVX512_MATMUL_H
 
-#include "kernels/avx512/matmul_pack.h"
+#include "kernels/avx2/matmul_pack.h"
 #include "kernels/avx512/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 
 extern const weft__act weft__act_q8_avx512;
 
-#define KERNEL(format, name) MM_KERNEL(format, name, avx512, AVX512, weft__matmul_pack16_##name, weft__act_q8_avx512)
+#define KERNEL(format, name) MM_KERNEL(format, name, avx512, AVX512, weft__matmul_pack_##name, weft__act_q8_avx512)
 
 #endif

@@ -4,12 +4,12 @@
 
 #include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
 
-#include "kernels/avx512/matmul_pack.h"
+#include "kernels/avx2/matmul_pack.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 
 extern const weft__act weft__act_q8_avx512vnni;
 
-#define KERNEL(format, name) MM_KERNEL(format, name, avx512vnni, AVX512VNNI, weft__matmul_pack16_##name, weft__act_q8_avx512vnni)
+#define KERNEL(format, name) MM_KERNEL(format, name, avx512vnni, AVX512VNNI, weft__matmul_pack_##name, weft__act_q8_avx512vnni)
 
 #endif

@@ -6,9 +6,8 @@
 #include "kernels/simd/matmul_layout.h"
 #include "quant/blocks.h"
 
-enum {
-    MM_STRIPS = MM_PANEL / MM_R
-}; /* of a panel: rows of a vi; what strip j has of a register lies MM_VEC * j behind its begin */
+/* Strips of a panel: MM_R rows each. What strip j has of a register of the layout begins MM_VEC * j into it. */
+enum { MM_STRIPS = MM_PANEL / MM_R };
 
 /* Are scales of 16 inputs integers so small that a code times its scale is one of eight bits? Q2_K: 3 * 15; Q3_K: -124 to 128. */
 MM_INLINE int mm_small_scales(int f)

@@ -217,8 +217,8 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
         const uint8_t *w = panels;
         for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_PANEL - 1) / MM_PANEL * (int64_t)stride) {
             const int64_t first = n < paired ? full : c;
-            const int two = few && n + 2 * MM_R <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
-            outs = two ? 2 * MM_R : n_out - n < MM_PANEL ? n_out - n : MM_PANEL;
+            const int two = few && n + 2 * MM_PANEL <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
+            outs = two ? 2 * MM_PANEL : n_out - n < MM_PANEL ? n_out - n : MM_PANEL;
             for (int l = 0; two && asked && n + outs == n_out && l < MM_NEAR; l += 64)
                 _mm_prefetch((const char *)asked + l, _MM_HINT_T1);
             for (int64_t i = first; i < end; i += MM_TILE) {

@@ -120,15 +120,9 @@ MM_INLINE void mm_ask(mm_asks asks, int i)
     }
 }
 
-/* Are codes nibbles or bytes as they lie? */
-MM_INLINE int mm_is_plain(int f)
-{
-    return f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0 || f == WEFT_Q4_K;
-}
-
 /* Of each strip of a panel: what is summed of a row, codes, the scales of half a step. */
 typedef vf mm_acc[MM_STRIPS];
-typedef vi mm_vi[MM_STRIPS];
+typedef vi mm_codes[MM_STRIPS];
 typedef mm_scales mm_half_scales[MM_STRIPS];
 
 /* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency;
@@ -138,11 +132,11 @@ typedef mm_scales mm_half_scales[MM_STRIPS];
  * 5,632 inputs 96 and 86.) */
 MM_INLINE int mm_takes_both(int f, int n)
 {
-    return mm_parts(f) == 1 && mm_step_regs(f) < 16 && n <= (MM_DOT32 ? 4 : MM_STRIPS == 2);
+    return mm_parts(f) == 1 && mm_step_regs(f) < 16 && (MM_DOT32 ? n <= 4 : MM_STRIPS == 2 && n == 1);
 }
 
 /* The scales of half h of step s of the span at w, whose heads are hd. */
-MM_INLINE void mm_load_strips(int f, const uint8_t *w, const mm_head *hd, int64_t s, int h, mm_scales *sc)
+MM_INLINE void mm_load_half_scales(int f, const uint8_t *w, const mm_head *hd, int64_t s, int h, mm_half_scales sc)
 {
     UNROLL for (int j = 0; j < MM_STRIPS; j++) mm_load_scales(f, w, j, &hd[j], s, h, &sc[j]);
 }
@@ -156,7 +150,7 @@ MM_INLINE vf mm_add_min(int f, int h, int i, int n_rows, int t, vf m, const uint
 /* Rows t0..t0+n-1 of a tile of n_rows: adds 32 products of half h of a step to their acc (mm_small_scales: the span's part), or those of its
  * `halves` halves from h on, each with scales of its own. w: the codes of one half; NULL: they are made of the step at c as they are wanted.
  * Four rows side by side hide the latency of the multipliers. */
-MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const mm_vi *w,
+MM_INLINE void mm_half_rows(int f, int h, int halves, int n_rows, int t0, int n, const uint8_t *c, const mm_codes *w,
                             const mm_half_scales *sc, mm_asks asks, const uint8_t *a, mm_acc *acc)
 {
     const int parts = mm_parts(f);
@@ -221,7 +215,7 @@ MM_INLINE void mm_span_mins(int f, int n_rows, int t0, int n, const uint8_t *w, 
         UNROLL for (int h = 0; h < 2; h++)
         {
             mm_half_scales sc;
-            mm_load_strips(f, w, hd, s, h, sc);
+            mm_load_half_scales(f, w, hd, s, h, sc);
             UNROLL for (int i = 0; i < mm_mins(f); i++)
             {
                 UNROLL for (int t = 0; t < n; t++)

@@ -48,8 +48,8 @@ MM_INLINE int mm_asking(int f, int n_rows, int led)
  * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
  * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
  * 30 GB/s: Q8_0 85 and 93 %. In AVX2 a Zen 4 with every line, MM_FARTHER ahead, and with every second one, MM_CLOSE: at 33 GB/s Q4_0 87 and
- * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of IQ4_NL
- * and IQ4_XS with 5,632 inputs 3 to 8 % less. Others were not measured so in AVX2. */
+ * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of
+ * IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Other processors were not measured so in AVX2. */
 MM_INLINE int mm_is_led(void)
 {
     return (MM_R == 16 && !MM_DOT32) || mm_is_zen4();
@@ -70,14 +70,20 @@ static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes,
     return (simd_next){.distance = ahead, .end = UINTPTR_MAX};
 }
 
+/* Are codes nibbles or bytes as they lie? */
+MM_INLINE int mm_is_plain(int f)
+{
+    return f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0 || f == WEFT_Q4_K;
+}
+
 /* Half h of a step, rows t0..t0+n-1 of a tile of n_rows. Codes of two strips are many for the registers: they are kept where they are wanted
  * twice and take long to make. */
 MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c, const mm_half_scales *sc, mm_asks asks,
                        const uint8_t *a, mm_acc *acc)
 {
     const mm_asks none = {NULL, 0};
-    mm_vi codes[8];
-    const mm_vi *w = MM_STRIPS == 1 || (n > 4 && !mm_is_plain(f)) ? codes : NULL;
+    mm_codes codes[8];
+    const mm_codes *w = MM_STRIPS == 1 || (n > 4 && !mm_is_plain(f)) ? codes : NULL;
     if (w) {
         UNROLL for (int g = 0; g < 8; g++)
         {
@@ -155,7 +161,7 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
             mm_half_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
-                mm_load_strips(f, w, hd, s, h, sc[h]);
+                mm_load_half_scales(f, w, hd, s, h, sc[h]);
                 if (!mm_takes_both(f, n)) mm_half(f, h, n_rows, t0, n, c, &sc[h], asks, a, mm_small_scales(f) ? part : acc);
             }
             if (mm_takes_both(f, n)) mm_half_rows(f, 0, 2, n_rows, t0, n, c, NULL, sc, asks, a, acc);
@@ -175,7 +181,7 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
             float *to = out + t * ldo + j * MM_R;
             const int left = n_out - j * MM_R;
             if (left >= MM_R) vf_store(to, acc[t][j]);
-            else if (j == 0 || left > 0) vf_store_part(to, acc[t][j], left);
+            else if (j == 0 || left > 0) vf_store_part(to, acc[t][j], left); /* n_out is 1 at least */
         }
     }
 }

@@ -57,7 +57,7 @@ MM_INLINE void wide_unpack(int f, const uint8_t *w, int j, int n_spans, int i, w
  * as loads wait where all places for lines on their way are taken; and what else is asked for. */
 typedef struct wide_next {
     const char *at, *stop; /* of the first panel */
-    size_t stride;         /* to those of the second, or to the other half of both strips */
+    size_t stride;         /* to those of the second; of one panel, to the second half of its lines */
     int lines;
     weft__ahead *ahead; /* or NULL */
 } wide_next;

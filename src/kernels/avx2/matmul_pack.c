@@ -1,12 +1,10 @@
-/* matmul_pack.h: from the rows of a file to panels (matmul_layout.h). Plain C, the same for every tier.
+/* matmul_pack.c: from the rows of a file to panels (simd/matmul_layout.h). Plain C. Reentrant.
  *
  * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in src/quant. */
-#ifndef WEFT_KERNELS_SIMD_MATMUL_PACK_H
-#define WEFT_KERNELS_SIMD_MATMUL_PACK_H
+#include "kernels/avx2/matmul_pack.h"
 
 #include <string.h>
 
-#include "kernels/simd/matmul_layout.h"
 #include "quant/blocks.h"
 
 typedef struct mm_span {
@@ -245,4 +243,10 @@ MM_INLINE void mm_pack(int f, const uint8_t *rows, size_t row_bytes, int n_rows,
     }
 }
 
-#endif
+#define MM_PACK_DEFINE(dtype, name)                                                                                              \
+    void weft__matmul_pack_##name(const uint8_t *rows, size_t row_bytes, int n_rows, int64_t k, void *panel)                     \
+    {                                                                                                                            \
+        mm_pack(WEFT_##dtype, rows, row_bytes, n_rows, k, panel);                                                                \
+    }
+MM_QUANT_32(MM_PACK_DEFINE)
+MM_QUANT_256(MM_PACK_DEFINE)
