@@ -372,19 +372,26 @@ static void matmul_case(check *c, int64_t n, int64_t k, int64_t m, pattern value
     product_free(c, &p);
 }
 
+static int has_scale_first(uint32_t dtype)
+{
+    return weft_dtype_describe(dtype).block_elems == 32 || dtype == WEFT_Q4_K || dtype == WEFT_Q5_K || dtype == WEFT_IQ4_XS;
+}
+
 /* Scales at the ends of their range and beyond, of weights and of activations, beside usual ones: kernels that multiply scales in another
- * way where they are usual give the same bits. Blocks of 32 begin with their scale, f16. */
+ * way where they are usual give the same bits. For formats whose blocks begin with their scale, f16; those of 256 elements have small
+ * integers with it, of which some are zero. */
 static void check_far_scales(check *c, int64_t k)
 {
-    enum { M = 32, PAIRS = 7 };
-    static const uint16_t weights[PAIRS] = {0x3C00, 0x0000, 0x8000, 0x0001, 0x7C00, 0xFE00, 0x7BFF};
+    enum { M = 32, PAIRS = 8 };
+    static const uint16_t weights[PAIRS] = {0x3C00, 0x0000, 0x8000, 0x0001, 0x7C00, 0xFE00, 0x7BFF, 0xBC00};
     static const float acts[] = {1, 0x1p-70f, 0x1p-110f, 0x1p-140f, 0x1p-147f, 0x1p70f, 0x1p110f, 0, INFINITY, NAN};
     const weft_dtype_info info = weft_dtype_describe(c->entry->matmul->dtype);
     struct product p = product_new(c, c->entry->matmul, 2 * PAIRS * c->entry->matmul->panel_rows, k, M, 0);
     for (int64_t j = 0; j < p.n; j++) {
         uint8_t *row = p.rows.p + (size_t)j * p.row_stride;
         const uint16_t scale = weights[j / (2 * p.mm->panel_rows)];
-        for (int64_t i = j % 5; scale != 0x3C00 && i < k / 32; i += 3) memcpy(row + i * info.block_bytes, &scale, sizeof scale);
+        for (int64_t i = j % 5; scale != 0x3C00 && i < k / info.block_elems; i += 3)
+            memcpy(row + i * info.block_bytes, &scale, sizeof scale);
     }
     if (p.packed.block) guarded_free(c, &p.packed, "the packed panels");
     pack(&p);
@@ -455,7 +462,7 @@ void check_matmul(check *c)
     matmul_case(c, 3 * mm->panel_rows + 1, first + 960 * blocks_of_32, 80, P_NORMAL, 0);
     matmul_case(c, 5 * mm->panel_rows + 3, 2 * (block < 32 ? 33 : block), 2, P_NORMAL, 0); /* four panels side by side */
     check_tiny(c);
-    if (block == 32) check_far_scales(c, 6 * block), check_far_scales(c, 2048 + 3 * block);
+    if (has_scale_first(mm->dtype)) check_far_scales(c, 6 * block), check_far_scales(c, 2048 + 3 * block);
     rounding(c, 3 * (block < 32 ? 33 : block));
     if (EVERY_SIZE > 1) return;
     matmul_case(c, 3 * mm->panel_rows, 4096, 9, P_OUTLIERS, 0);

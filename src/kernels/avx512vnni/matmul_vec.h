@@ -52,10 +52,20 @@ MM_INLINE vi vi_sub8(vi a, vi b)
     return _mm512_sub_epi8(a, b);
 }
 
-/* x times plus or minus a power of two, both and the result normal numbers; word: mm_powers. */
-MM_INLINE vf vf_times_power(vf x, const void *word)
+/* Lanes. */
+typedef __mmask16 vf_mask;
+#define VF_ALL 0xFFFF
+
+/* Those whose bits are not zero. */
+MM_INLINE vf_mask vf_some(vf x)
 {
-    return _mm512_castsi512_ps(vi_add32(_mm512_castps_si512(x), vi_word(word)));
+    return _mm512_test_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(x));
+}
+
+/* x times plus or minus a power of two, in lanes where both and the result are normal numbers; zero but in `some`; word: mm_powers. */
+MM_INLINE vf vf_times_power(vf x, vf_mask some, const void *word)
+{
+    return _mm512_castsi512_ps(_mm512_maskz_add_epi32(some, _mm512_castps_si512(x), vi_word(word)));
 }
 
 /* Which lanes are not zero and have a magnitude below `least` or above `most`, or are no numbers. */
@@ -64,6 +74,13 @@ MM_INLINE unsigned vf_beyond(vf x, float least, float most)
     const vf size = _mm512_abs_ps(x);
     return (_mm512_cmp_ps_mask(size, vf_set(least), _CMP_NGE_UQ) | _mm512_cmp_ps_mask(size, vf_set(most), _CMP_NLE_UQ)) &
            _mm512_cmp_ps_mask(x, vf_set(0), _CMP_NEQ_UQ);
+}
+
+/* Which lanes are neither zero (of plus sign) nor normal numbers. */
+MM_INLINE unsigned vf_odd(vf x)
+{
+    const vi size = _mm512_castps_si512(_mm512_abs_ps(x)), least = _mm512_set1_epi32(0x00800000);
+    return _mm512_mask_cmpge_epu32_mask(vf_some(x), _mm512_sub_epi32(size, least), _mm512_set1_epi32(0x7F800000 - 0x00800000));
 }
 
 /* Which of 32 f16 are zero, infinite or no numbers. */

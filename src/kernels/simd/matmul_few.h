@@ -31,14 +31,9 @@ MM_INLINE void few_pass(int f, int tile, int t0, int n, const uint8_t *w, size_t
             for (int l = 0; l < lines; l++, next += 64) _mm_prefetch((const char *)next, _MM_HINT_T1);
             UNROLL for (int h = 0; h < 2; h++)
             {
-                vf d[2];
-                UNROLL for (int p = 0; p < 2; p++)
-                {
-                    mm_scales sc;
-                    mm_load_scales(f, w + (size_t)p * stride, 0, NULL, s, h, &sc);
-                    d[p] = sc.d[0];
-                }
-                pair_half(f, tile, n, PAIR_DEEP, h, t0, c, d, NULL, a, acc[0], acc[1]);
+                pair_scales sc;
+                pair_load_scales(f, w, stride, s, h, &sc);
+                pair_half(f, tile, n, PAIR_DEEP, h, t0, c, &sc, NULL, a, acc[0], acc[1]);
             }
         }
     }

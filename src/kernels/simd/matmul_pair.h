@@ -24,16 +24,17 @@ MM_INLINE int pair_has_table(int f)
  * On Zen 4 additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the product of two
  * scales (mm_powers), a tenth quicker. Others multiply (Zen 5, with twice the multipliers, would lose 2 to 7 %, Intel's cores a tenth):
  * scales are the same on all, so that answers are. The bits are those of the product as long as numbers are far from the ends of their
- * range: of activations that is looked up beforehand, of weights' f16 while they are read, and a tile where it was wrong is done again. */
+ * range: of activations that is looked up beforehand. Of weights in blocks of 256, whose small integers make some scales zero, while the
+ * table is made, and zeros are left out of additions; of others, whose f16 are looked at while they are read, a tile is done again. */
 
 #define PAIR_LEAST_ACT 0x1p-60f
 #define PAIR_MOST_ACT 0x1p60f
 
-/* For formats whose codes take hardly anything else to take apart: others have no room for additions (Q4_K and IQ4_NL gain nothing, Q5_0
- * loses). Their heads begin with the scales of a step, f16. */
+/* For formats whose codes take hardly anything else to take apart: others have no room for additions (IQ4_NL gains nothing, Q5_0 loses). Of
+ * those, a step in blocks of 32 begins with its scales, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return (f == WEFT_Q4_0 || f == WEFT_Q4_1 || f == WEFT_Q8_0) && mm_is_zen4();
+    return mm_is_plain(f) && mm_is_zen4();
 }
 
 /* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
@@ -77,9 +78,10 @@ MM_INLINE int pair_is_deep(int f, int many)
     return (many || f == WEFT_Q4_0) && !mm_is_zen4();
 }
 
-/* Scales of n spans of a pair of panels. */
-MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
+/* Scales of n spans of a pair of panels. Returns whether additions can make products of them. */
+MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_spans, float *to)
 {
+    unsigned odd = 0;
     for (int64_t i = 0; i < n_spans; i++, w += mm_span_bytes(f)) {
         mm_head head[2];
         UNROLL for (int p = 0; p < 2; p++) mm_load_head(f, w + (size_t)p * stride, 0, &head[p]);
@@ -91,26 +93,46 @@ MM_INLINE void pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n
                     mm_scales sc;
                     mm_load_scales(f, w + (size_t)p * stride, 0, &head[p], s, h, &sc);
                     pair_put_scales(f, &sc, p, to);
+                    if (mm_is_256(f) && mm_is_plain(f)) odd |= vf_odd(sc.d[0]);
                 }
             }
         }
     }
+    return !odd;
 }
 
 /* acc + what 32 products come to: half h of a step, a row of a tile of `tile`, one panel; m: where its minimums are. usual, a constant:
- * all scales are in range. */
-MM_INLINE vf pair_add(int f, int tile, int usual, int h, int row, vi sum, vf d, const float *m, const uint8_t *a, vf acc)
+ * all scales are in range, and those of the weights that are not zero are `some`. */
+MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, vi sum, vf d, const float *m, const uint8_t *a,
+                      vf acc)
 {
     const uint8_t *powers = a + mm_powers_at(tile) + 8 * (2 * row + h);
-    const vf scale = usual ? vf_add(vf_times_power(d, powers), vf_times_power(d, powers + 4))
+    const vf scale = usual ? vf_add(vf_times_power(d, some, powers), vf_times_power(d, some, powers + 4))
                            : vf_mul(d, vf_word(a + mm_scale_at(tile) + 4 * (2 * row + h)));
     acc = vf_fma(vf_from_int(sum), scale, acc);
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
-/* Half h of a step, n rows from `row` on, at most PAIR_ROWS, of a tile of `tile`: adds 32 products to their sums. d: of each panel, unless
- * there is a table. */
-MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2], const vf d[2],
+/* The scales of half a step, of each panel. */
+typedef struct pair_scales {
+    vf d[2];         /* unless there is a table */
+    vf_mask some[2]; /* PAIR_ADDS: which of them are not zero, or of blocks of 32 all */
+} pair_scales;
+
+/* Of step s of the first panel's span at w. */
+MM_INLINE void pair_load_scales(int f, const uint8_t *w, size_t stride, int64_t s, int h, pair_scales *to)
+{
+    UNROLL for (int p = 0; p < 2; p++)
+    {
+        mm_scales sc = {0};
+        if (!pair_has_table(f)) mm_load_scales(f, w + (size_t)p * stride, 0, NULL, s, h, &sc);
+        to->d[p] = sc.d[0];
+        to->some[p] = VF_ALL;
+    }
+}
+
+/* Half h of a step, n rows from `row` on, at most PAIR_ROWS, of a tile of `tile`: adds 32 products to their sums. */
+MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const uint8_t *const c[2], const pair_scales *sc,
                          const float *table, const uint8_t *a, vf *acc0, vf *acc1)
 {
     const int chains = pair_chains(way);
@@ -138,9 +160,9 @@ MM_INLINE void pair_half(int f, int tile, int n, int way, int h, int row, const 
         UNROLL for (int p = 0; p < 2; p++)
         {
             const vi all = chains == 2 ? vi_add32(sum[0][p][t], sum[1][p][t]) : sum[0][p][t];
-            const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : d[p];
+            const vf by = pair_has_table(f) ? vf_load(table + p * MM_R) : sc->d[p];
             vf *acc = (p ? acc1 : acc0) + t;
-            *acc = pair_add(f, tile, way == PAIR_ADDS, h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
+            *acc = pair_add(f, tile, way == PAIR_ADDS, sc->some[p], h, row + t, all, by, table + (2 + p) * MM_R, a, *acc);
         }
         if (pair_has_table(f)) simd_fence(); /* the next row reads it again */
     }
@@ -167,21 +189,16 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
-            if (way == PAIR_ADDS) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
+            if (way == PAIR_ADDS && !mm_is_256(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
-                vf d[2];
+                pair_scales sc;
                 if (ahead && h == 1) mm_fetch_ahead(ahead);
-                if (!pair_has_table(f)) {
-                    UNROLL for (int p = 0; p < 2; p++)
-                    {
-                        mm_scales sc;
-                        mm_load_scales(f, w + (size_t)p * stride, 0, NULL, s, h, &sc);
-                        d[p] = sc.d[0];
-                    }
-                }
+                pair_load_scales(f, w, stride, s, h, &sc);
+                if (way == PAIR_ADDS && mm_is_256(f))
+                    UNROLL for (int p = 0; p < 2; p++) sc.some[p] = vf_some(vf_load(table + p * MM_R));
                 UNROLL for (int t = 0; t < n; t += PAIR_ROWS)
-                    pair_half(f, MM_TILE, PAIR_ROWS, way, h, t0 + t, c, d, table, a, acc[0] + t, acc[1] + t);
+                    pair_half(f, MM_TILE, PAIR_ROWS, way, h, t0 + t, c, &sc, table, a, acc[0] + t, acc[1] + t);
             }
         }
         if (mm_min_with_span(f))
@@ -244,12 +261,16 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
     const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f) + 63) / 64;
     pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);
     const uint8_t *w = b->w;
-    int usual = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
+    const int usual_acts = pair_adds_apart(f) && pair_usual_acts(b, n_steps, c, end);
+    int usual = usual_acts;
     int64_t n = 0;
     for (; n + PAIR_OUTS <= n_out; n += PAIR_OUTS, w += 2 * b->stride) {
         int pass = 0;
         asks.next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
-        if (pair_has_table(f)) pair_fill_table(f, w, b->stride, b->n_spans, table);
+        if (pair_has_table(f)) {
+            const int in_range = pair_fill_table(f, w, b->stride, b->n_spans, table);
+            if (mm_is_256(f)) usual = usual_acts && in_range;
+        }
         for (int64_t i = c; i < end; i += MM_TILE, pass += tile_passes) {
             const uint8_t *a = b->act + i * b->row_bytes;
             float *o = out + i * ldo + n;

@@ -96,8 +96,8 @@ MM_INLINE void wide_half(int f, int h, int t0, const uint8_t *w, const uint8_t *
                 const vf x = vf_from_int(all);
                 acc[i][t] = f == WEFT_Q3_K ? vf_fnma(x, scale, acc[i][t]) : vf_fma(x, scale, acc[i][t]);
             } else {
-                acc[i][t] =
-                    pair_add(f, MM_TILE, 0, h, t0 + t, all, vf_load(scales + i * MM_R), scales + (2 + i) * MM_R, a, acc[i][t]);
+                acc[i][t] = pair_add(f, MM_TILE, 0, VF_ALL, h, t0 + t, all, vf_load(scales + i * MM_R), scales + (2 + i) * MM_R,
+                                     a, acc[i][t]);
             }
         }
     }
