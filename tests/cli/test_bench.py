@@ -290,7 +290,7 @@ class Scripts(unittest.TestCase):
             for name in ("llama-bench", "llama-batched-bench"):
                 self.fake(folder, name, FAKE, threads=1)
             p = self.script("peers", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-p", "32", "-n", "4", "-d", "16", "-b", "3", "-t", "1",
-                            "-r", "2", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
+                            "-r", "1", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
             self.assertEqual(p.returncode, 0, p.stderr)
             with open(os.path.join(folder, "out", "peers.json")) as file:
                 rows = json.load(file)["rows"]
@@ -299,8 +299,8 @@ class Scripts(unittest.TestCase):
             drawing = ElementTree.parse(os.path.join(folder, "out", "peers.svg")).getroot()
         self.assertEqual([r["name"] for r in rows], ["tg4", "tg4 @ d16", "tg4 x3", "pp32"])
         self.assertEqual([r["median"]["llama.cpp"] for r in rows], [10, 10, 40, 1000])
+        self.assertEqual([len(r["samples"]["weft"]) for r in rows], [3, 3, 1, 1])
         for r in rows:
-            self.assertEqual(len(r["samples"]["weft"]), 2)
             self.assertAlmostEqual(r["ratio"], r["median"]["weft"] / r["median"]["llama.cpp"])
             self.assertIn(f"| q4_0 | {r['name']} |", table)
         self.assertEqual(drawing.tag, "{http://www.w3.org/2000/svg}svg")
@@ -324,6 +324,16 @@ class Scripts(unittest.TestCase):
                     self.assertEqual(re.findall(r"^missed q4_0 (\w+):", p.stderr, re.M), missed.split(), p.stderr)
                     (said,) = re.findall(r"q4_0 generation: .* at least ([\d.]+) times .*: ([\d.]+) t/s, where the limit is ([\d.]+)$", p.stderr, re.M)
                     self.assertEqual(said[1:], (f"{10 * float(said[0]):.1f}", f"{10 * times / share:.1f}"))
+
+    def test_peers_leaves_out_the_prompt(self):
+        with tempfile.TemporaryDirectory() as folder:
+            weft = self.fake(folder, "weft", FAKE_WEFT, times=1.3, share=0.5, kept=1, cpu="avx2")
+            self.fake(folder, "llama-bench", FAKE, threads=3)
+            p = self.script("peers", weft, "--types", "q4_0", "-p", "0", "-r", "1", "--peer", "avx2", "--check", "-o", os.path.join(folder, "out"),
+                            PATH=folder + ":" + os.environ["PATH"])
+        self.assertEqual(p.returncode, 1, p.stderr)
+        self.assertIn("met    q4_0 generation: 1.30", p.stderr)
+        self.assertIn("missed q4_0 prompt: not measured", p.stderr)
 
     def test_peers_without_llama_bench_is_skipped(self):
         p = self.script("peers", WEFT[-1], PATH="/nowhere")
