@@ -37,6 +37,12 @@ MM_INLINE int pair_adds_apart(int f)
     return mm_is_plain(f) && mm_is_zen4();
 }
 
+/* Is the range of the weights' scales looked at where the table is made? */
+MM_INLINE int pair_table_has_range(int f)
+{
+    return mm_is_256(f) && mm_is_plain(f);
+}
+
 /* Are the scales of all full tiles of rows [c, end) in range? Zero is: the codes are zeros, too. */
 static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c, int64_t end)
 {
@@ -93,7 +99,7 @@ MM_INLINE int pair_fill_table(int f, const uint8_t *w, size_t stride, int64_t n_
                     mm_scales sc;
                     mm_load_scales(f, w + (size_t)p * stride, 0, &head[p], s, h, &sc);
                     pair_put_scales(f, &sc, p, to);
-                    if (mm_is_256(f) && mm_is_plain(f)) odd |= vf_odd(sc.d[0]);
+                    if (pair_table_has_range(f)) odd |= vf_odd(sc.d[0]);
                 }
             }
         }
@@ -189,13 +195,13 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
                 _mm_prefetch(next, _MM_HINT_T1);
                 _mm_prefetch(next + stride, _MM_HINT_T1);
             }
-            if (way == PAIR_ADDS && !mm_is_256(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
+            if (way == PAIR_ADDS && !pair_table_has_range(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
             {
                 pair_scales sc;
                 if (ahead && h == 1) mm_fetch_ahead(ahead);
                 pair_load_scales(f, w, stride, s, h, &sc);
-                if (way == PAIR_ADDS && mm_is_256(f))
+                if (way == PAIR_ADDS && pair_table_has_range(f))
                     UNROLL for (int p = 0; p < 2; p++) sc.some[p] = vf_some(vf_load(table + p * MM_R));
                 UNROLL for (int t = 0; t < n; t += PAIR_ROWS)
                     pair_half(f, MM_TILE, PAIR_ROWS, way, h, t0 + t, c, &sc, table, a, acc[0] + t, acc[1] + t);
@@ -269,7 +275,7 @@ MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, in
         asks.next = (const char *)(n + 2 * PAIR_OUTS <= n_out ? w + 2 * b->stride : b->after);
         if (pair_has_table(f)) {
             const int in_range = pair_fill_table(f, w, b->stride, b->n_spans, table);
-            if (mm_is_256(f)) usual = usual_acts && in_range;
+            if (pair_table_has_range(f)) usual = usual_acts && in_range;
         }
         for (int64_t i = c; i < end; i += MM_TILE, pass += tile_passes) {
             const uint8_t *a = b->act + i * b->row_bytes;
