@@ -4,13 +4,7 @@
 #define WEFT_KERNELS_SIMD_MATMUL_TILE_H
 
 #include "kernels/simd/matmul_sums.h"
-
-/* Its units and its own prefetching differ from those of other processors, and some products are taken otherwise there. (A Zen 3 is of the
- * same family, without AVX-512.) */
-MM_INLINE int mm_is_zen4(void)
-{
-    return __builtin_cpu_is("amdfam19h") && (MM_DOT32 || __builtin_cpu_supports("avx512f"));
-}
+#include "kernels/simd/processor.h"
 
 /* Lines are fetched into the second level this far ahead, bytes. Measured: where every second line is asked for, those that come too early
  * meet others that the processor fetches by itself, the more so where activations come from the second level, too (Q4_K with 5,632 inputs:
