@@ -124,8 +124,7 @@ static uint32_t wanted(const weft__mix *mix, const weft__mix_model *m, const cha
     return mix->base;
 }
 
-/* For rows that are no multiple of 256: the nearest type with blocks of 32; for those that are no multiple of 32: F16. */
-static uint32_t fitting(uint32_t type, int64_t k)
+uint32_t weft__mix_fitting(uint32_t type, int64_t k)
 {
     if (k % weft_dtype_describe(type).block_elems == 0) return type;
     switch (type) {
@@ -144,7 +143,7 @@ uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const ch
     if (n_dims < 2 || !ends_with(name, "weight") || ends_with(name, "_norm.weight") || ends_with(name, ".ffn_gate_inp.weight") ||
         !strcmp(name, "rope_freqs.weight"))
         return now;
-    uint32_t want = wanted(mix, m, name), type = fitting(want, k);
+    uint32_t want = wanted(mix, m, name), type = weft__mix_fitting(want, k);
     *fallback = type != want;
     return type;
 }

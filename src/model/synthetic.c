@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "mem/mem.h"
+#include "model/quant_mix.h"
 #include "quant/quant.h"
 
 struct shape {
@@ -61,8 +62,10 @@ static weft_status add(weft__synthetic *s, uint32_t dtype, int64_t k, int64_t n,
     if (s->n == s->capacity) return weft_fail(err, WEFT_INTERNAL, "%s: more tensors than planned", s->label);
     char *name = s->names[s->n];
     snprintf(name, WEFT_NAME_MAX, format, layer);
-    weft__tensor_desc t = {
-        .name = name, .dtype = n ? dtype : WEFT_F32, .n_dims = n ? 2 : 1, .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
+    weft__tensor_desc t = {.name = name,
+                           .dtype = n ? weft__mix_fitting(dtype, k) : WEFT_F32,
+                           .n_dims = n ? 2 : 1,
+                           .d = {(uint64_t)k, n ? (uint64_t)n : 1, 1, 1}};
     if ((st = weft__tensor_measure(t.dtype, t.n_dims, t.d, &t.n_elems, &t.n_bytes, err)))
         return weft_fail_within(err, st, "%s, %s", s->label, name);
     weft_buffer_spec spec = {sizeof spec, WEFT_DOMAIN_HOST, t.n_bytes, 64, WEFT_BUFFER_HUGE};

@@ -7,7 +7,8 @@
 
 typedef struct weft__synthetic weft__synthetic;
 
-/* shape: a name of weft__synthetic_shapes(); dtype: of every matrix (norms are F32). The same call gives the same weights.
+/* shape: a name of weft__synthetic_shapes(); dtype: of every matrix (norms are F32) whose rows are a multiple of its block;
+ * others have the type that quantizing them would give (weft__mix_fitting). The same call gives the same weights.
  * progress (may be NULL) hears of "random weights". The caller owns *out. */
 weft_status weft__synthetic_create(const char *shape, uint32_t dtype, weft_progress_fn progress, void *arg, weft__synthetic **out,
                                    weft_error *err);

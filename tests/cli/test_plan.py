@@ -281,6 +281,16 @@ class LargeModel(unittest.TestCase):
             times.append(seconds)
         return statistics.median(times)
 
+    def test_limits_are_not_passed(self):
+        """Half of a limit would show: the model reaches more than 0.6 of it on every tier, and reads more than any cache holds."""
+        rows = json.loads(done("bench", self.plan, "-p", "128", "-n", "16", "-r", "3", "--roofline", "-o", "json").stdout)
+        self.assertEqual([(r["n_prompt"], r["limit"] == "read") for r in rows], [(128, False), (0, True)])
+        for r in rows:
+            print(f"{r['share']:.3f} of {r['limit']}")
+            self.assertGreater(r["share"], 0)
+            if r["limit"] == "read" or "amx" not in r["cpu_info"]: # which multiplies more than the unit that is measured
+                self.assertLess(r["share"], 1.15)
+
     def test_memory_while_packing(self):
         p, _ = self.start(self.model)
         peak, after = status(p.pid, "VmHWM"), status(p.pid, "VmRSS")

@@ -9,7 +9,8 @@
 #include "mem/mem.h"
 
 enum { ROUNDS = 7, SPIN_MS = 20, BRIEF_SPIN_MS = 4 };
-#define READ_BYTES (512ull << 20) /* beyond every cache */
+#define READ_BYTES (512ull << 20)         /* beyond every cache */
+#define READ_BLOCK_LINES ((1 << 20) / 64) /* what a thread takes at a time */
 
 typedef struct job {
     weft_backend *b;
@@ -17,8 +18,9 @@ typedef struct job {
     double (*spin)(int ms);
     uint64_t (*read)(const void *p, size_t n_bytes);
     const uint8_t *data;
-    double rate[1024];        /* per thread */
-    atomic_uint_fast64_t sum; /* so that the reads have a use */
+    double rate[WEFT__MAX_THREADS];               /* per thread */
+    atomic_int_least64_t next[WEFT__MAX_THREADS]; /* line of each thread's part that nobody has taken yet */
+    atomic_uint_fast64_t sum;                     /* so that the reads have a use */
 } job;
 
 static void spin_job(void *arg, int thread, int n_threads)
@@ -28,12 +30,21 @@ static void spin_job(void *arg, int thread, int n_threads)
     j->rate[thread] = j->spin(j->spin_ms);
 }
 
+/* A thread whose part is read helps others with theirs: cores that share a memory seldom get even parts of it, and to wait for the last one
+ * understates what they read together (Zen 4 at 55 to 60 GB/s: by 2 to 6 %; at 33 GB/s by nothing). */
 static void read_job(void *arg, int thread, int n_threads)
 {
     job *j = arg;
-    int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
-    int64_t first = weft__cpu_share(n_lines, thread, n_threads), last = weft__cpu_share(n_lines, thread + 1, n_threads);
-    uint64_t value = j->read(j->data + first * WEFT__CPU_LINE, (size_t)(last - first) * WEFT__CPU_LINE);
+    const int64_t n_lines = READ_BYTES / WEFT__CPU_LINE;
+    uint64_t value = 0;
+    for (int i = 0; i < n_threads; i++) {
+        const int part = (thread + i) % n_threads;
+        const int64_t last = weft__cpu_share(n_lines, part + 1, n_threads);
+        for (int64_t at; (at = atomic_fetch_add(&j->next[part], READ_BLOCK_LINES)) < last;) {
+            const int64_t n = last - at < READ_BLOCK_LINES ? last - at : READ_BLOCK_LINES;
+            value ^= j->read(j->data + at * WEFT__CPU_LINE, (size_t)n * WEFT__CPU_LINE);
+        }
+    }
     atomic_fetch_add(&j->sum, value);
 }
 
@@ -90,6 +101,7 @@ static weft_status measure_read(job *j, double *gb_s, weft_error *err)
     weft_status st = read_buffer(j, err);
     if (st) return st;
     for (int r = 0; r < j->n_rounds; r++) {
+        for (int t = 0; t < j->b->n_threads; t++) j->next[t] = weft__cpu_share(READ_BYTES / WEFT__CPU_LINE, t, j->b->n_threads);
         uint64_t start = weft__clock_ns();
         weft__pool_run(j->b->pool, read_job, j);
         rounds[r] = (double)READ_BYTES / (double)(weft__clock_ns() - start);

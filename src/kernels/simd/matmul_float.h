@@ -161,7 +161,7 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
  * read: 1 row 78 and 100 % at 55 GB/s, 96 and 101 % at 33 GB/s; 4 rows 93 and 86 %, 6 rows 85 and 75 %.) */
 MM_INLINE int mm_float_is_led(int f, int n_rows)
 {
-    return MM_FLOAT_VECTORS(f) > 1 && n_rows <= 2 && mm_is_zen4();
+    return MM_FLOAT_VECTORS(f) > 1 && n_rows == 1 && mm_is_zen4();
 }
 
 /* As mm_ahead (matmul_tile.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and

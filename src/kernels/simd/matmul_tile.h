@@ -42,8 +42,8 @@ MM_INLINE int mm_asking(int f, int n_rows, int led)
  * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
  * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
  * 30 GB/s: Q8_0 85 and 93 %. In AVX2 a Zen 4 with every line, MM_FARTHER ahead, and with every second one, MM_CLOSE: at 33 GB/s Q4_0 87 and
- * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of
- * IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Other processors were not measured so in AVX2. */
+ * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Other
+ * processors were not measured so in AVX2. */
 MM_INLINE int mm_is_led(void)
 {
     return (MM_R == 16 && !MM_DOT32) || mm_is_zen4();
