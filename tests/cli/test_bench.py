@@ -243,7 +243,7 @@ else:
     print(json.dumps([{{"n_prompt": int(option("-p")), "avg_ts": 1000.0 if int(option("-p")) else 10.0}}]))
 """
 
-# weft bench beside them, of three threads, so many times as quick; beside a neighbour, which it looks for among its parent's children, it keeps so much of
+# weft bench beside them, of three threads, so many times as quick, but where it measures limits, too; beside a neighbour, which it looks for among its parent's children, it keeps so much of
 # what is left.
 FAKE_WEFT = """#!{python}
 import glob, json, os, sys
@@ -260,7 +260,7 @@ else:
     threads = option("-t") or 3
     mine = [p for p in glob.glob("/proc/[0-9]*/") if int(read(p + "stat").rsplit(")", 1)[1].split()[1]) == os.getppid()]
     busy = any("while True" in read(p + "cmdline") for p in mine)
-    rate = 1000 if option("-p") else 40 if option("-b") > 1 else 10
+    rate = (1000 if option("-p") else 40 if option("-b") > 1 else 10) * (0.1 if "--roofline" in sys.argv else 1)
     kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
     print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads}}]))
 """
