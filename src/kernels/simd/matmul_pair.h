@@ -119,6 +119,14 @@ MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, 
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
+/* Into the second level; on a Zen 4 into the first, where it does not stay until it is used, and yet 16 rows of Q4_0 are 1 to 3 % quicker (512
+ * rows are the same). */
+MM_INLINE void pair_ask_line(int way, const char *line)
+{
+    if (way == PAIR_ADDS) _mm_prefetch(line, _MM_HINT_T0);
+    else _mm_prefetch(line, _MM_HINT_T1);
+}
+
 /* The scales of half a step, of each panel. */
 typedef struct pair_scales {
     vf d[2];         /* unless there is a table */
@@ -192,8 +200,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
         const uint8_t *c[2] = {w + mm_head_row(f) * MM_PANEL, w + stride + mm_head_row(f) * MM_PANEL};
         for (int64_t s = 0; s < steps; s++, c[0] += step_bytes, c[1] += step_bytes, a += MM_TILE * MM_ROW_STEP) {
             for (int l = 0; l < lines; l++, next += 64) {
-                _mm_prefetch(next, _MM_HINT_T1);
-                _mm_prefetch(next + stride, _MM_HINT_T1);
+                for (int p = 0; p < 2; p++) pair_ask_line(way, next + (size_t)p * stride);
             }
             if (way == PAIR_ADDS && !pair_table_has_range(f)) odd |= vi_odd_f16(vi_load(w)) | vi_odd_f16(vi_load(w + stride));
             UNROLL for (int h = 0; h < 2; h++, table += PAIR_SCALES)
