@@ -346,6 +346,20 @@ EMU uint32_t emu_cmpge_epu16_mask(__m512i a, __m512i b)
     for (int l = 0; l < 32; l++) mask |= (uint32_t)(x.h[l] >= y.h[l]) << l;
     return mask;
 }
+EMU uint32_t emu_cmpge_epu32_mask(__m512i a, __m512i b)
+{
+    const emu x = EMU_IS(a), y = EMU_IS(b);
+    uint32_t mask = 0;
+    for (int l = 0; l < 16; l++) mask |= (uint32_t)(x.uw[l] >= y.uw[l]) << l;
+    return mask;
+}
+EMU uint32_t emu_test_epi32_mask(__m512i a, __m512i b)
+{
+    const emu x = EMU_IS(a), y = EMU_IS(b);
+    uint32_t mask = 0;
+    for (int l = 0; l < 16; l++) mask |= (uint32_t)((x.uw[l] & y.uw[l]) != 0) << l;
+    return mask;
+}
 EMU uint64_t emu_movepi8_mask(__m512i a)
 {
     return (uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[0]) | (uint64_t)(uint32_t)_mm256_movemask_epi8(EMU_IS(a).i2[1]) << 32;
@@ -619,11 +633,14 @@ EMU void emu_tile_dot_bf16(int to, int a, int b)
 #define _mm512_cmp_ps_mask emu_cmp_ps_mask
 #define _mm512_mask_cmp_ps_mask(mask, a, b, op) ((mask)&emu_cmp_ps_mask(a, b, op))
 #define _mm512_cmpge_epu16_mask emu_cmpge_epu16_mask
+#define _mm512_mask_cmpge_epu32_mask(mask, a, b) ((mask)&emu_cmpge_epu32_mask(a, b))
+#define _mm512_test_epi32_mask emu_test_epi32_mask
 #define _mm512_movepi8_mask emu_movepi8_mask
 #define _mm512_mask_blend_epi16(mask, a, b) emu_blend(mask, 2, a, b)
 #define _mm512_mask_blend_epi32(mask, a, b) emu_blend(mask, 4, a, b)
 #define _mm512_mask_blend_ps(mask, a, b) ((__m512)emu_blend(mask, 4, (__m512i)(a), (__m512i)(b)))
 #define _mm512_maskz_mov_epi32(mask, a) emu_blend(mask, 4, (__m512i){0}, a)
+#define _mm512_maskz_add_epi32(mask, a, b) emu_blend(mask, 4, (__m512i){0}, _mm512_add_epi32(a, b))
 #define _mm512_mask_sub_epi8(from, mask, a, b) emu_blend(mask, 1, from, emu_sub_epi8(a, b))
 #define _mm512_mask_div_ps(from, mask, a, b) _mm512_mask_blend_ps(mask, from, emu_div_ps(a, b))
 #define _mm512_maskz_div_ps(mask, a, b) _mm512_mask_div_ps((__m512){0}, mask, a, b)
