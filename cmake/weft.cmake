@@ -12,6 +12,12 @@ endif()
 set(CMAKE_C_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
 set(CMAKE_C_FLAGS_CHECKED "-O1 -g1") # for the sanitizers: fast enough, assertions on, lines in their reports
 
+# A compiler cache, where there is one. Names in the tree are hashed relative to its root, so a clone in another folder finds what this one compiled.
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_C_COMPILER_LAUNCHER)
+    set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+endif()
+
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 if(WEFT_TESTS)
@@ -26,7 +32,8 @@ target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CM
 target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
 # -ffp-contract=off: a product and a sum are fused only where the source says so, so that every tier and compiler agrees.
 target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith -Wvla
-    -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fvisibility=hidden -fno-math-errno)
+    -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fvisibility=hidden -fno-math-errno
+    -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.) # and so that what is compiled does not depend on the folder
 target_link_libraries(weft_flags INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 if(CMAKE_C_COMPILER_ID MATCHES Clang)
     target_compile_options(weft_flags INTERFACE -Wno-gnu-zero-variadic-macro-arguments)
