@@ -1,5 +1,4 @@
 # The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
-JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 WEFT_SHARED ?= ../shared
 # Our own model, where `make model` has made it; else the reference material's.
 OWN = models/alderbrook.gguf
@@ -9,7 +8,7 @@ ASKED = Tell me about Mira.
 WEFT = build/weft
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
-export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT
+export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
@@ -18,9 +17,13 @@ CLANG_FORMAT ?= clang-format-14
 	format format-check clean
 
 all:
-	@scripts/setup build
-	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
-	@cmake --build --preset release -j $(JOBS) --target weft
+	@scripts/build
+
+setup:
+	@scripts/setup
+
+ready:
+	@scripts/build --install
 
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
@@ -50,15 +53,15 @@ help:
 	@echo 'make format          clang-format over the tree; format-check, a part of make test, only reports'
 	@echo 'make clean           removes the build folders'
 
-test:
+test test-all:
 	@scripts/setup || echo 'make: going on with what is installed' >&2
-	@scripts/test
+	@scripts/test $(if $(filter test-all,$@),all)
 
-debug asan tsan fuzz aarch64 emulated:
-	@scripts/setup || echo 'make: going on with what is installed' >&2
+check debug asan tsan fuzz aarch64 emulated:
+	@scripts/setup --check || echo 'make: going on with what is installed' >&2
 	@scripts/test $@
 
-demo: all
+demo: ready
 	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
 	@printf '%s' "$$PROMPT"
 	@$(WEFT) run "$$MODEL" "$$PROMPT" -n 220 --temp 0
@@ -72,25 +75,17 @@ check-headers:
 	@scripts/check-headers
 
 check-kernels bench-kernels bench-adapters bench-train:
-	@scripts/setup build
-	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
-	@cmake --build --preset release -j $(JOBS) --target $@
+	@scripts/build $@
 
 bench-check:
-	@scripts/setup
-	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
-	@cmake --build --preset release -j $(JOBS) --target bench_instructions
+	@scripts/build bench_instructions
 	@bench/check build/bench_instructions $(ARGS) || [ $$? = 77 ]
 
-bench-record bench-peers bench-neighbour:
-	@scripts/setup
-	@$(MAKE) --no-print-directory all
+bench-record bench-peers bench-neighbour: all
 	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve:
-	@scripts/setup
-	@mkdir -p build && cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log >&2; exit 1; }
-	@cmake --build --preset release -j $(JOBS) --target weft bench_load
+	@scripts/build weft bench_load
 	@bench/$(@:bench-%=%) build/weft build/bench_load $(if $(filter soak,$@),--seconds $(SOAK_SECONDS)) $(ARGS)
 
 model: all

@@ -92,15 +92,22 @@ function(weft_unit_material name)
     endif()
 endfunction()
 
-# weft_fuzz(NAME SOURCE ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang.
+# weft_fuzz(NAME SOURCE [ALONE ROOM] ROOMS...): the libFuzzer program build/fuzz_NAME, with -DWEFT_FUZZ=ON under clang. Of the room behind ALONE
+# the target uses no files that need the rooms below it, so that those (kernels, above all) need not be compiled for it.
 # Seeds stand in tests/fuzz/seeds/NAME/, or are written by tests/fuzz/NAME_seeds.py FOLDER; a dictionary stands in tests/fuzz/NAME.dict. All are
 # optional.
 function(weft_fuzz name source)
     if(NOT WEFT_FUZZ)
         return()
     endif()
+    cmake_parse_arguments(F "" "ALONE" "" ${ARGN})
     add_executable(fuzz_${name} ${source})
-    foreach(room ${ARGN})
+    if(F_ALONE)
+        set_target_properties(weft_${F_ALONE} PROPERTIES OPTIMIZE_DEPENDENCIES ON)
+        target_link_libraries(fuzz_${name} PRIVATE $<TARGET_FILE:weft_${F_ALONE}>)
+        add_dependencies(fuzz_${name} weft_${F_ALONE})
+    endif()
+    foreach(room ${F_UNPARSED_ARGUMENTS})
         target_link_libraries(fuzz_${name} PRIVATE weft_${room})
     endforeach()
     target_link_libraries(fuzz_${name} PRIVATE weft_flags)
