@@ -20,6 +20,25 @@ set(weft_of_one_thread
 # Programs that claim a time, where programs are not slow: nobody runs beside them then.
 set(weft_of_time sample text_speed text_grammar_limits plan_cli_material)
 
+# What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and
+# builds no others for it (processor_tests); `make test-all` runs all.
+set(weft_of_processor
+    check-kernels golden base_alloc base_background base_cpu base_hash base_json base_pool base_random base_team base_text base_topology mem_buffers
+    quant_half quant_decode quant_encode text_golden text_tokenizer gguf_read gguf_malformed gguf_split gguf_write safetensors plan_file
+    kv kv_prefix kv_store adapt_read adapt_store sample sched_queue graph_plan backend_threads train_product train_gradient)
+if(CMAKE_CROSSCOMPILING)
+    add_custom_target(processor_tests)
+endif()
+
+# What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and AVX2, whose kernels
+# check-kernels holds against ref in every run, and what trains for minutes.
+set(weft_long
+    golden-ref same-ref plan-ref model_adapters_material-ref model_adapters_material-avx2
+    golden-avx512 same-avx512 plan-avx512 model_adapters_material-avx512
+    golden-avx512vnni same-avx512vnni plan-avx512vnni model_adapters_material-avx512vnni
+    golden-avx512bf16 same-avx512bf16 plan-avx512bf16 model_adapters_material-avx512bf16
+    make_model)
+
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
     get_property(tests DIRECTORY PROPERTY TESTS)
@@ -30,19 +49,23 @@ function(weft_costs)
             math(EXPR at "${at} + 1")
             list(GET weft_test_costs ${at} seconds)
         endif()
-        if(WEFT_EMULATE)
-            set(limit 900)
-        elseif(WEFT_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT CMAKE_BUILD_TYPE STREQUAL Release)
-            math(EXPR limit "240 + 12 * ${seconds}")
-        else()
-            math(EXPR limit "60 + 5 * ${seconds}")
-            if(test IN_LIST weft_of_time)
-                set_tests_properties(${test} PROPERTIES RUN_SERIAL TRUE)
+        math(EXPR limit "600 + 20 * ${seconds}")
+        set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
+        if(test IN_LIST weft_long)
+            set_property(TEST ${test} APPEND PROPERTY LABELS long)
+        endif()
+        if(WEFT_SANITIZE STREQUAL thread AND test IN_LIST weft_of_one_thread)
+            set_property(TEST ${test} APPEND PROPERTY LABELS "one thread")
+            if(TARGET test_${test})
+                set_target_properties(test_${test} PROPERTIES EXCLUDE_FROM_ALL TRUE)
             endif()
         endif()
-        set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
-        if(WEFT_SANITIZE STREQUAL thread AND test IN_LIST weft_of_one_thread)
-            set_tests_properties(${test} PROPERTIES LABELS "one thread")
+        if(CMAKE_CROSSCOMPILING AND test IN_LIST weft_of_processor)
+            set_property(TEST ${test} APPEND PROPERTY LABELS processor)
+            string(REPLACE test_check-kernels check_kernels program test_${test})
+            if(TARGET ${program})
+                add_dependencies(processor_tests ${program})
+            endif()
         endif()
     endforeach()
 endfunction()

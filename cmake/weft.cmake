@@ -27,17 +27,21 @@ if(WEFT_TESTS)
     endif()
 endif()
 
-add_library(weft_flags INTERFACE)
-target_include_directories(weft_flags INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
-target_compile_definitions(weft_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
+# weft_plain: what everything is compiled with; weft_flags: and what this configuration looks for besides.
+add_library(weft_plain INTERFACE)
+target_include_directories(weft_plain INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(weft_plain INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64)
 # -ffp-contract=off: a product and a sum are fused only where the source says so, so that every tier and compiler agrees.
-target_compile_options(weft_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith -Wvla
+# -ffile-prefix-map: what is compiled does not depend on the folder.
+target_compile_options(weft_plain INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes -Wpointer-arith -Wvla
     -Wno-missing-field-initializers -Wno-unknown-pragmas -ffp-contract=off -fvisibility=hidden -fno-math-errno
-    -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.) # and so that what is compiled does not depend on the folder
-target_link_libraries(weft_flags INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+    -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
+target_link_libraries(weft_plain INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 if(CMAKE_C_COMPILER_ID MATCHES Clang)
-    target_compile_options(weft_flags INTERFACE -Wno-gnu-zero-variadic-macro-arguments)
+    target_compile_options(weft_plain INTERFACE -Wno-gnu-zero-variadic-macro-arguments)
 endif()
+add_library(weft_flags INTERFACE)
+target_link_libraries(weft_flags INTERFACE weft_plain)
 if(WEFT_SANITIZE)
     target_compile_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
     target_link_options(weft_flags INTERFACE -fsanitize=${WEFT_SANITIZE})

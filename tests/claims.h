@@ -4,7 +4,9 @@
 #ifndef WEFT_TESTS_CLAIMS_H
 #define WEFT_TESTS_CLAIMS_H
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int claims_skipped;
@@ -41,6 +43,24 @@ static inline int claims_status(int n_failed)
 #else
 #define CLAIMS_REPEATED(in_full, seldom, least) (in_full)
 #endif
+
+/* 1 in `make test-all`, where sweeps over the same claim are long (WEFT_SWEEPS=1). */
+static inline int claims_sweeps(void)
+{
+    const char *sweeps = getenv("WEFT_SWEEPS");
+    return sweeps && sweeps[0] == '1';
+}
+
+/* How often a claim is repeated that was found to hold by the usual number already. */
+#define CLAIMS_SWEPT(usual, in_full) (claims_sweeps() ? (in_full) : (usual))
+
+/* Where a sweep over random inputs begins: at 0, or, with WEFT_SEED=N, which `make test-all` prints, at another place each time. For claims
+ * that are exact: what holds but for a tolerance may be missed by one seed of many. */
+static inline uint64_t claims_seed(void)
+{
+    const char *seed = getenv("WEFT_SEED");
+    return seed ? strtoull(seed, NULL, 10) << 24 : 0;
+}
 
 /* The synthetic model of claims that any model would do for. Its pages are as large as those of "tiny"; where products are emulated, it
  * takes a quarter as many. */

@@ -16,7 +16,7 @@
  * thread sanitizer. */
 enum { EVERY_SIZE = CLAIMS_REPEATED(1, 1, 5) };
 /* The same of outputs and rows, which are many for each other size, and begin elsewhere for each. */
-enum { EVERY_ROW = CLAIMS_REPEATED(1, 3, 5) };
+#define EVERY_ROW CLAIMS_REPEATED(CLAIMS_SWEPT(3, 1), 3, 5)
 
 typedef struct check {
     const weft__kernel_entry *entry;

@@ -6,7 +6,8 @@
 
 /* ---- random workloads ---- */
 
-enum { N_WORLDS = CLAIMS_REPEATED(8000, 4000, 500), N_ON_POOL = CLAIMS_REPEATED(300, 300, 100) };
+#define N_WORLDS CLAIMS_REPEATED(CLAIMS_SWEPT(4000, 8000), 2000, 500)
+enum { N_ON_POOL = CLAIMS_REPEATED(300, 300, 100) };
 
 static void random_limits(world *w)
 {
@@ -115,8 +116,8 @@ static void random_workloads_keep_every_promise(void **state)
 {
     (void)state;
     uint64_t n_preemptions = 0;
-    for (uint64_t seed = 1; seed <= N_WORLDS; seed++) run_random(seed, 0, &n_preemptions);
-    assert_true(n_preemptions > N_WORLDS); /* else memory was never short, and this showed little */
+    for (int i = 1; i <= N_WORLDS; i++) run_random(claims_seed() + (uint64_t)i, 0, &n_preemptions);
+    assert_true(n_preemptions > (uint64_t)N_WORLDS); /* else memory was never short, and this showed little */
 }
 
 static void random_workloads_run_on_the_real_pool(void **state)
