@@ -144,3 +144,33 @@ uint64_t weft__cgroup_memory(const char *root)
 {
     return (uint64_t)lower(lowest(root, "", memory_v2), lowest(root, "memory", memory_v1));
 }
+
+/* Adds what cpu.stat of that group says, in seconds: throttled_usec in v2, throttled_time (ns) in v1; the root of v2 has neither. */
+static void add_throttled(const char *root, const char *dir, double *sum)
+{
+    char path[PATH_ROOM * 2], line[128];
+    const int len = snprintf(path, sizeof path, "%s%s/cpu.stat", root, dir);
+    FILE *f = len > 0 && (size_t)len < sizeof path ? fopen(path, "re") : NULL;
+    if (!f) return;
+    if (isnan(*sum)) *sum = 0;
+    while (fgets(line, sizeof line, f)) {
+        double amount;
+        if (sscanf(line, "throttled_usec %lf", &amount) == 1) *sum += amount * 1e-6;
+        if (sscanf(line, "throttled_time %lf", &amount) == 1) *sum += amount * 1e-9;
+    }
+    fclose(f);
+}
+
+double weft__cgroup_throttled(const char *root)
+{
+    static const char *const controllers[] = {"", "cpu"}; /* v2, v1 */
+    char dir[PATH_ROOM];
+    size_t mount_len;
+    double sum = NAN;
+    for (int i = 0; i < 2; i++) {
+        if (!find_group(root, controllers[i], dir, &mount_len)) continue;
+        do add_throttled(root, dir, &sum);
+        while (to_parent(dir, mount_len));
+    }
+    return sum;
+}
