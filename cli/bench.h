@@ -5,12 +5,14 @@
 
 #include <stdint.h>
 
+#include "base/json.h"
+#include "base/taken.h"
 #include "options.h"
 #include "weft/weft.h"
 
 enum {
     BENCH_REPS_MAX = 1000,
-    BENCH_PEAKS = 4,  /* figures of weft_peaks */
+    BENCH_PEAKS = 5,  /* figures of weft_peaks */
     BENCH_BATCH = 512 /* rows of a step while a prompt is read: the engine's own default */
 };
 
@@ -18,7 +20,7 @@ enum bench_format { BENCH_MD, BENCH_JSON, BENCH_JSONL, BENCH_CSV };
 
 typedef struct bench_options {
     struct int_list n_prompt, n_gen, n_depth, parallel, threads;
-    int32_t reps;
+    int32_t reps, again; /* again: repetitions more, where others took too much of the time; -1: as many as reps */
     int roofline, no_warmup, batched, profile, json;
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
@@ -45,6 +47,37 @@ weft_status bench_case_prompt(bench_case *c, int32_t n, weft_error *err);
 /* n steps, in each of which every session gets one token. */
 weft_status bench_case_generate(bench_case *c, int32_t n, weft_error *err);
 
+/* ---- what others took meanwhile: bench_taken.c ---- */
+
+/* Of a row: of its repetitions together, and in how many of them it was too much to judge by; how many more were measured and left out. */
+typedef struct bench_taken {
+    weft__taken all;
+    int32_t n_above, n_left_out;
+    int32_t n_threads;
+    weft__taken_mark begun; /* of the repetition that runs */
+    weft__taken_again more;
+} bench_taken;
+
+/* Before the first repetition. */
+void bench_taken_start(bench_taken *t, const bench_options *o, int32_t n_threads);
+/* Before and behind each. The second says what was taken since (one: may be NULL), and whether it is to be measured again; if not, it
+ * counts. */
+void bench_taken_begin(bench_taken *t);
+int bench_taken_again(bench_taken *t, weft__taken *one);
+/* In how many of the n repetitions that count it was too much. Where each alone is too short to say, they are asked as a whole. Rows are
+ * marked that have any. */
+int32_t bench_taken_disturbed(const bench_taken *t, int32_t n_reps);
+/* "12.5 % stolen *", for a table; members of a JSON object, with ", " behind; the rest of a line of CSV, and of its head. */
+const char *bench_taken_cell(const bench_taken *t, int32_t n_reps, char out[WEFT__TAKEN_ROOM]);
+void bench_taken_json(weft__text *out, const bench_taken *t, int32_t n_reps);
+void bench_taken_csv(const bench_taken *t, int32_t n_reps);
+#define BENCH_TAKEN_CSV ",stolen,others,throttled,disturbed,left_out"
+
+/* Rows printed so far, and how many of them were marked. */
+typedef struct bench_tally {
+    int n_rows, n_marked;
+} bench_tally;
+
 /* ---- a row of the grid ---- */
 
 typedef struct bench_row {
@@ -54,12 +87,15 @@ typedef struct bench_row {
     const char *kv_type;
     char test_time[32]; /* ISO 8601, UTC */
     uint64_t samples_ns[BENCH_REPS_MAX];
+    double samples_taken[BENCH_REPS_MAX]; /* shares of their time, and of that of their limits; NAN: unknown */
+    bench_taken taken;
     weft_peaks peaks[BENCH_REPS_MAX]; /* with --roofline: of each */
     double avg_ns, stddev_ns, avg_ts, stddev_ts, median_ts;
     /* With --roofline: tokens per second that memory and multipliers allow, from the medians of peaks, the lower of the two and its name;
      * what each sample's own peaks allow; the median of the samples' shares of that; bytes that a token reads at least. 0 without. */
     double read_bytes, limit_read_ts, limit_compute_ts, limit_ts, samples_limit_ts[BENCH_REPS_MAX], share;
     const char *limit_name;
+    double int8_gops, l2_int8_gops; /* medians of peaks: on registers, and of a product in the second-level cache */
 } bench_row;
 
 /* Tokens that one repetition of the row produces or reads. */
@@ -79,8 +115,9 @@ weft_status bench_find_share(bench_row *row, const weft_model *model, weft_error
 void bench_print_begin(enum bench_format format, int roofline);
 void bench_print_row(enum bench_format format, const bench_row *row, int first);
 void bench_print_end(enum bench_format format);
-/* The limits, those measured first and last. */
-void bench_print_peaks(const weft_peaks *before, const weft_peaks *after);
+/* The limits, and what was taken while they were measured: first and last. */
+void bench_print_peaks(const weft_peaks *before, const weft_peaks *after, const weft__taken *of_before,
+                       const weft__taken *of_after);
 
 /* ---- Chrome's trace event format: bench_trace.c ---- */
 
@@ -93,11 +130,11 @@ weft_status bench_trace_close(bench_trace **trace, weft_error *err);
 
 /* ---- --batched and --profile ---- */
 
-/* The whole grid. *n_rows counts the rows printed so far. */
+/* The whole grid. */
 void bench_batched_begin(enum bench_format format);
-weft_status bench_batched(const bench_options *o, weft_model *model, int *n_rows, weft_error *err); /* bench_batched.c */
+weft_status bench_batched(const bench_options *o, weft_model *model, bench_tally *tally, weft_error *err); /* bench_batched.c */
 /* One row: its sizes, model_file and info are set. trace: may be NULL. */
-weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace, int *n_rows,
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *row, bench_trace *trace, bench_tally *tally,
                           weft_error *err); /* bench_profile.c */
 
 #endif

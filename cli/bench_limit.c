@@ -54,7 +54,8 @@ static weft_status find_limit(bench_row *r, const weft_model *model, const weft_
 
 double *bench_peak(weft_peaks *p, int i)
 {
-    double *const figures[BENCH_PEAKS] = {&p->read_gb_s, &p->int8_dot_gops, &p->bf16_dot_gflops, &p->f32_fma_gflops};
+    double *const figures[BENCH_PEAKS] = {&p->read_gb_s, &p->int8_dot_gops, &p->bf16_dot_gflops, &p->f32_fma_gflops,
+                                          &p->l2_int8_gops};
     return figures[i];
 }
 
@@ -68,10 +69,12 @@ weft_status bench_find_share(bench_row *r, const weft_model *model, weft_error *
         shares[i] = bench_tokens(r) * 1e9 / (double)r->samples_ns[i] / r->limit_ts;
     }
     r->share = bench_median(shares, r->n_reps);
-    weft_peaks medians;
+    weft_peaks medians = {.size = sizeof medians};
     for (int f = 0; f < BENCH_PEAKS; f++) {
         for (int i = 0; i < r->n_reps; i++) all[i] = *bench_peak(&r->peaks[i], f);
         *bench_peak(&medians, f) = bench_median(all, r->n_reps);
     }
+    r->int8_gops = medians.int8_dot_gops;
+    r->l2_int8_gops = medians.l2_int8_gops;
     return find_limit(r, model, &medians, err);
 }

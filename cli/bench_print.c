@@ -85,12 +85,18 @@ static void put_json(weft__text *t, const bench_row *r)
             t,
             "\"limit\": \"%s\", \"limit_ts\": %.6f, \"share\": %.6f, \"limit_read_ts\": %.6f, \"limit_compute_ts\": %.6f, \"read_bytes\": %.0f, ",
             r->limit_name, r->limit_ts, r->share, r->limit_read_ts, r->limit_compute_ts, r->read_bytes);
+    if (r->limit_name) weft__text_printf(t, "\"int8_dot_gops\": %.3f, \"l2_int8_gops\": %.3f, ", r->int8_gops, r->l2_int8_gops);
+    bench_taken_json(t, &r->taken, r->n_reps);
     weft__text_puts(t, "\"samples_ns\": [");
     for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%llu", i ? ", " : "", (unsigned long long)r->samples_ns[i]);
     if (r->limit_name) {
         weft__text_puts(t, "], \"samples_limit_ts\": [");
         for (int i = 0; i < r->n_reps; i++) weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_limit_ts[i]);
     }
+    weft__text_puts(t, "], \"samples_taken\": [");
+    for (int i = 0; i < r->n_reps; i++)
+        if (isnan(r->samples_taken[i])) weft__text_printf(t, "%snull", i ? ", " : "");
+        else weft__text_printf(t, "%s%.6f", i ? ", " : "", r->samples_taken[i]);
     weft__text_puts(t, "], \"samples_ts\": [");
     for (int i = 0; i < r->n_reps; i++)
         weft__text_printf(t, "%s%.6f", i ? ", " : "", bench_tokens(r) * 1e9 / (double)r->samples_ns[i]);
@@ -99,15 +105,16 @@ static void put_json(weft__text *t, const bench_row *r)
 
 static void print_md(const bench_row *r)
 {
-    char name[64], model[200], share[48] = "";
+    char name[64], model[200], share[48] = "", taken[WEFT__TAKEN_ROOM];
     const weft_model_info *m = &r->info;
     bench_name(r, name);
     snprintf(model, sizeof model, "%s %s", m->name, m->type);
     if (r->limit_name) snprintf(share, sizeof share, " %5.1f %% of %-10s |", 100 * r->share, r->limit_name);
     printf("| ");
     print_clean(stdout, model, strlen(model), 30);
-    printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s\n", (double)m->n_bytes / 1048576,
-           (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share);
+    printf(" | %10.2f MiB | %10.2f M | %-8s | %7d | %15s | %10.2f ± %.2f |%s %18s |\n", (double)m->n_bytes / 1048576,
+           (double)m->n_params / 1e6, m->provider, m->n_threads, name, r->avg_ts, r->stddev_ts, share,
+           bench_taken_cell(&r->taken, r->n_reps, taken));
 }
 
 /* A field of CSV (RFC 4180), whatever the text holds. */
@@ -134,6 +141,7 @@ static void print_csv(const bench_row *r)
     if (r->limit_name)
         printf(",%.6f,\"%s\",%.6f,%.6f,%.6f,%.6f", r->median_ts, r->limit_name, r->limit_ts, r->share, r->limit_read_ts,
                r->limit_compute_ts);
+    bench_taken_csv(&r->taken, r->n_reps);
     printf("\n");
 }
 
@@ -143,13 +151,14 @@ void bench_print_begin(enum bench_format format, int roofline)
     if (format == BENCH_CSV)
         printf(
             "backends,model_filename,model_type,model_size,model_n_params,n_batch,n_ubatch,n_threads,type_k,type_v,n_prompt,n_gen,n_depth,"
-            "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s\n",
-            roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "");
+            "n_parallel,test_time,avg_ns,stddev_ns,avg_ts,stddev_ts%s%s\n",
+            roofline ? ",median_ts,limit,limit_ts,share,limit_read_ts,limit_compute_ts" : "", BENCH_TAKEN_CSV);
     if (format != BENCH_MD) return;
-    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s\n", "model", "size", "params", "backend", "threads", "test",
-           "t/s", roofline ? " median, share of limit |" : "");
-    printf("| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s\n",
-           "------------------------------", roofline ? " ---------------------: |" : "");
+    printf("| %-30s | %14s | %12s | %-8s | %7s | %15s | %17s |%s %18s |\n", "model", "size", "params", "backend", "threads",
+           "test", "t/s", roofline ? " median, share of limit |" : "", "taken");
+    printf(
+        "| %.30s | -------------: | -----------: | :------- | ------: | --------------: | ----------------: |%s -----------------: |\n",
+        "------------------------------", roofline ? " ---------------------: |" : "");
 }
 
 void bench_print_row(enum bench_format format, const bench_row *r, int first)
@@ -170,18 +179,23 @@ void bench_print_end(enum bench_format format)
     if (format == BENCH_JSON) printf("\n]\n");
 }
 
-void bench_print_peaks(const weft_peaks *before, const weft_peaks *after)
+void bench_print_peaks(const weft_peaks *before, const weft_peaks *after, const weft__taken *of_before,
+                       const weft__taken *of_after)
 {
+    char a[WEFT__TAKEN_ROOM], b[WEFT__TAKEN_ROOM];
     const struct {
         const char *name, *unit;
         double a, b;
     } rows[] = {
         {"memory read", "GB/s", before->read_gb_s, after->read_gb_s},
         {"int8 dot product", "GOPS", before->int8_dot_gops, after->int8_dot_gops},
+        {"... from L2 cache", "GOPS", before->l2_int8_gops, after->l2_int8_gops},
         {"bf16 dot product", "GFLOPS", before->bf16_dot_gflops, after->bf16_dot_gflops},
         {"f32 FMA", "GFLOPS", before->f32_fma_gflops, after->f32_fma_gflops},
     };
     fprintf(stderr, "\nlimits of this machine, first and last:\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].a > 0) fprintf(stderr, "  %-18s %8.1f  %8.1f %s\n", rows[i].name, rows[i].a, rows[i].b, rows[i].unit);
+    fprintf(stderr, "  taken meanwhile    %s, %s\n", weft__taken_text(of_before, weft__taken_above(of_before), a),
+            weft__taken_text(of_after, weft__taken_above(of_after), b));
 }

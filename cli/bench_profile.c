@@ -19,8 +19,10 @@ typedef struct entry {
 typedef struct profile {
     char test[64];
     int32_t n_rows; /* of the largest step */
+    int32_t n_reps;
     int64_t n_steps;
     double step_ns;
+    bench_taken taken;
     entry *items;
     size_t n, capacity;
 } profile;
@@ -83,7 +85,7 @@ static weft_status collect(profile *p, weft_model *model, weft_error *err)
 /* One line per op over all layers (by_layer 0), or per layer over all its ops. Entries keep the order of execution. */
 static weft_status sum_up(const profile *p, int by_layer, profile *out, weft_error *err)
 {
-    *out = (profile){.n_steps = p->n_steps, .step_ns = p->step_ns};
+    *out = (profile){.n_steps = p->n_steps, .step_ns = p->step_ns, .n_reps = p->n_reps};
     for (size_t i = 0; i < p->n; i++) {
         const entry *from = &p->items[i];
         entry *e = by_layer ? find_entry(out, from->layer, "", "", "") : find_entry(out, 0, from->op, from->name, from->type);
@@ -133,10 +135,10 @@ static void print_head(const char *what)
 
 static void print_md(const profile *p, const profile *ops, const profile *layers)
 {
-    char what[160];
+    char what[160], taken[WEFT__TAKEN_ROOM];
     entry between = {.ns = p->step_ns - total_ns(p)};
-    printf("\n%s: %lld steps of up to %d rows, %.4f ms each\n\n", p->test, (long long)p->n_steps, p->n_rows,
-           p->step_ns / (double)p->n_steps / 1e6);
+    printf("\n%s: %lld steps of up to %d rows, %.4f ms each; taken: %s\n\n", p->test, (long long)p->n_steps, p->n_rows,
+           p->step_ns / (double)p->n_steps / 1e6, bench_taken_cell(&p->taken, p->n_reps, taken));
     print_head("op");
     for (size_t i = 0; i < ops->n; i++) {
         const entry *e = &ops->items[i];
@@ -190,6 +192,7 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
     weft__text_printf(
         &t, ", \"test\": \"%s\", \"n_prompt\": %d, \"n_gen\": %d, \"n_depth\": %d, \"n_parallel\": %d, \"n_threads\": %d, ",
         p->test, r->n_prompt, r->n_gen, r->n_depth, r->n_parallel, r->info.n_threads);
+    bench_taken_json(&t, &p->taken, p->n_reps);
     weft__text_printf(&t, "\"n_steps\": %lld, \"step_ns\": %.0f, \"between_ns\": %.0f, \"ops\": ", (long long)p->n_steps,
                       p->step_ns, p->step_ns - total_ns(p));
     put_ops(&t, p, ops->items, ops->n, 0, 1);
@@ -209,35 +212,39 @@ static void print_json(enum bench_format format, int is_first, const bench_row *
 
 /* ---- running ---- */
 
-/* All repetitions; the model keeps the record of the last one. */
+/* All repetitions; the model keeps the record of the last one. What was recorded of one that is measured again is forgotten. */
 static weft_status measure(const bench_options *o, weft_model *model, const bench_row *r, profile *p, weft_error *err)
 {
     bench_case c;
     weft_status st = bench_case_open(&c, model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
-    for (int i = o->no_warmup ? 0 : -1; i < o->reps && !st; i++) {
+    p->n_reps = o->reps;
+    bench_taken_start(&p->taken, o, r->info.n_threads);
+    for (int i = o->no_warmup ? 0 : -1; i < o->reps && !st;) {
         if ((st = bench_case_depth(&c, r->n_depth, err))) break;
+        bench_taken_begin(&p->taken);
         if (i >= 0 && (st = weft_model_profile_start(model, err))) break;
         st = bench_case_prompt(&c, r->n_prompt, err);
         if (!st) st = bench_case_generate(&c, r->n_gen, err);
         weft_model_profile_stop(model);
-        if (i >= 0 && !st) st = collect(p, model, err);
+        if (st || (i >= 0 && bench_taken_again(&p->taken, NULL))) continue;
+        if (i++ >= 0) st = collect(p, model, err);
     }
     bench_case_close(&c);
     return st;
 }
 
-weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace, int *n_rows,
+weft_status bench_profile(const bench_options *o, weft_model *model, const bench_row *r, bench_trace *trace, bench_tally *tally,
                           weft_error *err)
 {
     profile p = {0}, ops = {0}, layers = {0};
     bench_name(r, p.test);
     weft_status st = measure(o, model, r, &p, err);
-    if (!st && trace) st = bench_trace_add(trace, model, *n_rows + 1, p.test, err);
+    if (!st && trace) st = bench_trace_add(trace, model, tally->n_rows + 1, p.test, err);
     if (!st) st = sum_up(&p, 0, &ops, err);
     if (!st) st = sum_up(&p, 1, &layers, err);
     if (!st && o->format == BENCH_MD) print_md(&p, &ops, &layers);
-    if (!st && o->format != BENCH_MD) print_json(o->format, *n_rows == 0, r, &p, &ops, &layers);
-    if (!st) ++*n_rows;
+    if (!st && o->format != BENCH_MD) print_json(o->format, tally->n_rows == 0, r, &p, &ops, &layers);
+    if (!st) tally->n_rows++, tally->n_marked += bench_taken_disturbed(&p.taken, o->reps) > 0;
     free(layers.items);
     free(ops.items);
     free(p.items);

@@ -29,9 +29,25 @@ struct grid {
     bench_trace *trace; /* NULL without */
     weft_model *model;
     const char *path;
+    int32_t n_threads;
     weft_peaks first, last; /* measured first, and latest */
-    int n_rows;
+    weft__taken of_first, of_last;
+    bench_tally tally;
 };
+
+/* Measures the limits; again, where others took too much of that time. */
+static weft_status measure_limits(struct grid *g, weft_peaks *out, weft__taken *taken, weft_error *err)
+{
+    bench_taken t;
+    weft_status st;
+    bench_taken_start(&t, g->o, g->n_threads);
+    do {
+        bench_taken_begin(&t);
+        *out = (weft_peaks){.size = sizeof *out};
+        st = weft_model_measure(g->model, out, err);
+    } while (!st && bench_taken_again(&t, taken));
+    return st;
+}
 
 /* Measures again: the limit of what was done since the latest measurement is the better of the two. */
 static weft_status bracket(struct grid *g, weft_peaks *around, weft_error *err)
@@ -104,8 +120,16 @@ static weft_status run_case(struct grid *g, bench_row *r, weft_error *err)
     uint64_t ignored;
     weft_status st = bench_case_open(&c, g->model, o->kv_type, r->n_parallel, r->n_depth + r->n_prompt + r->n_gen, err);
     if (!st && !o->no_warmup) st = repeat(g, &c, r, &ignored, NULL, err);
-    if (!st && !o->no_warmup && o->roofline) st = weft_model_measure(g->model, &g->last, err); /* the latest was long ago */
-    for (int i = 0; i < r->n_reps && !st; i++) st = repeat(g, &c, r, &r->samples_ns[i], o->roofline ? &r->peaks[i] : NULL, err);
+    if (!st && !o->no_warmup && o->roofline) st = measure_limits(g, &g->last, &g->of_last, err); /* the latest was long ago */
+    bench_taken_start(&r->taken, o, g->n_threads);
+    for (int i = 0; i < r->n_reps && !st;) { /* what is taken counts for the limits of a repetition, too */
+        weft__taken one;
+        bench_taken_begin(&r->taken);
+        st = repeat(g, &c, r, &r->samples_ns[i], o->roofline ? &r->peaks[i] : NULL, err);
+        if (st || bench_taken_again(&r->taken, &one)) continue;
+        r->samples_taken[i++] = weft__taken_share(&one);
+        if (o->roofline) g->of_last = one;
+    }
     bench_case_close(&c);
     return st;
 }
@@ -116,7 +140,8 @@ static weft_status measure_row(struct grid *g, bench_row *r, weft_error *err)
     if (st) return st;
     bench_summarize(r);
     if (g->o->roofline && (st = bench_find_share(r, g->model, err))) return st;
-    bench_print_row(g->o->format, r, g->n_rows++ == 0);
+    bench_print_row(g->o->format, r, g->tally.n_rows++ == 0);
+    g->tally.n_marked += bench_taken_disturbed(&r->taken, r->n_reps) > 0;
     return WEFT_OK;
 }
 
@@ -137,7 +162,7 @@ static weft_status bench_one(struct grid *g, int32_t n_prompt, int32_t n_gen, in
     struct tm tm;
     strftime(r->test_time, sizeof r->test_time, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     weft_status st = weft_model_describe(g->model, &r->info, err);
-    if (!st) st = g->o->profile ? bench_profile(g->o, g->model, r, g->trace, &g->n_rows, err) : measure_row(g, r, err);
+    if (!st) st = g->o->profile ? bench_profile(g->o, g->model, r, g->trace, &g->tally, err) : measure_row(g, r, err);
     free(r);
     return st;
 }
@@ -166,30 +191,40 @@ static void begin(const bench_options *o)
 
 /* The output begins when there is something to measure: *begun. */
 static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *begun,
-                                 int *n_rows, weft_error *err)
+                                 bench_tally *tally, weft_error *err)
 {
-    struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .n_rows = *n_rows};
-    g.first.size = sizeof g.first;
+    struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .tally = *tally};
+    weft_model_info info = {.size = sizeof info};
     weft_status st = open_model(o, path, threads, &g.model, err);
-    if (!st && o->roofline) st = weft_model_measure(g.model, &g.first, err);
+    if (!st) st = weft_model_describe(g.model, &info, err);
+    g.n_threads = info.n_threads;
+    if (!st && o->roofline) st = measure_limits(&g, &g.first, &g.of_first, err);
     g.last = g.first;
+    g.of_last = g.of_first;
     if (!st && !*begun) begin(o);
     *begun |= !st;
-    if (!st) st = o->batched ? bench_batched(o, g.model, &g.n_rows, err) : bench_grid(&g, err);
-    if (!st && o->roofline) bench_print_peaks(&g.first, &g.last);
+    if (!st) st = o->batched ? bench_batched(o, g.model, &g.tally, err) : bench_grid(&g, err);
+    if (!st && o->roofline) bench_print_peaks(&g.first, &g.last, &g.of_first, &g.of_last);
     weft_model_close(&g.model);
-    *n_rows = g.n_rows;
+    *tally = g.tally;
     return st;
 }
 
 static weft_status bench_all(const bench_options *o, const char *path, weft_error *err)
 {
     bench_trace *trace = NULL;
-    int n_rows = 0, begun = 0;
+    bench_tally tally = {0};
+    int begun = 0;
     weft_status st = o->trace ? bench_trace_open(o->trace, &trace, err) : WEFT_OK;
     if (st) return st;
-    for (int t = 0; t < o->threads.n && !st; t++) st = bench_threads(o, path, o->threads.items[t], trace, &begun, &n_rows, err);
+    for (int t = 0; t < o->threads.n && !st; t++) st = bench_threads(o, path, o->threads.items[t], trace, &begun, &tally, err);
     if (begun) bench_print_end(o->format);
+    if (tally.n_marked)
+        fprintf(
+            stderr,
+            "\n* the host of this machine (stolen), other processes (others) or a quota (throttled) took more than %g %% of the time "
+            "of %d of %d rows: not figures to judge by\n",
+            100 * WEFT__TAKEN_MOST, tally.n_marked, tally.n_rows);
     weft_error ignored;
     weft_status closed = bench_trace_close(&trace, st ? &ignored : err);
     return st ? st : closed;
@@ -251,6 +286,7 @@ int cmd_bench(int argc, char **argv)
                        .parallel = {1, {1}},
                        .threads = {1, {0}},
                        .reps = 5,
+                       .again = -1,
                        .type = "q4_0",
                        .kv_type = "f16"};
     const option_spec options[] = {
@@ -260,6 +296,8 @@ int cmd_bench(int argc, char **argv)
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
         {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"repetitions", 'r', OPT_INT, &o.reps, "N", "repetitions of each row (5)", 1, BENCH_REPS_MAX, NULL},
+        {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0, BENCH_REPS_MAX,
+         NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0, 0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "their type (q4_0)", 0, 0, NULL},

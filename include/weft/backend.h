@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* Major in the upper 16 bits: must match. Minor in the lower 16: functions or flags were added. */
-#define WEFT_ABI_VERSION 0x00010005u
+#define WEFT_ABI_VERSION 0x00010006u
 
 typedef struct weft_backend weft_backend; /* the provider's own */
 typedef struct weft_program weft_program; /* the provider's own */
@@ -41,12 +41,15 @@ typedef struct weft_backend_info {
 /* Limits of the hardware, measured when asked. 0: not measured. */
 typedef struct weft_peaks {
     uint32_t size;
-    uint32_t brief;   /* set by the caller. 0: medians of several rounds, in about a second; 1: one short round, in about 25 ms,
+    uint32_t brief;   /* set by the caller. 0: medians of several rounds, in about a second; 1: one short round, in about 30 ms,
                            * for a limit that is measured in turns with what is held against it */
     double read_gb_s; /* 10^9 bytes per second, all units reading their own segment */
     double int8_dot_gops; /* 10^9 multiplications and additions per second of the 8-bit dot product */
     double bf16_dot_gflops;
     double f32_fma_gflops;
+    double
+        l2_int8_gops; /* from 1.6: the same as int8_dot_gops of a product that each unit keeps in its second-level cache: beside a busy
+                          * neighbour on the other thread of a core it falls further than what registers alone reach */
 } weft_peaks;
 
 /* A run of nodes for one provider. Tensors made and used inside live at arena_offset (bytes, for max_rows rows; UINT64_MAX for
@@ -154,7 +157,7 @@ typedef const weft_backend_api *(*weft_backend_entry_fn)(uint32_t host_abi);
 #define WEFT_BACKEND_ENTRY "weft_backend_entry"
 
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_host_api) == 32, "plugin ABI: weft_host_api");
-WEFT_STATIC_ASSERT(sizeof(weft_peaks) == 40, "plugin ABI: weft_peaks");
+WEFT_STATIC_ASSERT(sizeof(weft_peaks) == 48, "plugin ABI: weft_peaks");
 WEFT_STATIC_ASSERT(sizeof(weft_backend_info) == 216, "plugin ABI: weft_backend_info");
 WEFT_STATIC_ASSERT(sizeof(void *) != 8 || sizeof(weft_segment) == 56, "plugin ABI: weft_segment");
 WEFT_STATIC_ASSERT(sizeof(weft_profile_event) == 32, "plugin ABI: weft_profile_event");

@@ -50,7 +50,8 @@ void weft__taken_read_stat(const char *root, const uint64_t *cpus, size_t n_word
     out->idle_s = out->stolen_s = 0;
     snprintf(line, sizeof line, "%s/proc/stat", root);
     FILE *f = fopen(line, "re");
-    while (f && fgets(line, sizeof line, f) && !strncmp(line, "cpu", 3)) /* they come first, before a line of many thousand bytes */
+    while (f && fgets(line, sizeof line, f) &&
+           !strncmp(line, "cpu", 3)) /* they come first, before a line of many thousand bytes */
         if (line[3] >= '0' && line[3] <= '9') add_line(line, cpus, n_words, out);
     if (f) fclose(f);
     if (!out->n_cpus) out->idle_s = out->stolen_s = NAN;
@@ -145,13 +146,13 @@ int weft__taken_again_wanted(weft__taken_again *a, const weft__taken *t)
 
 /* ---- text ---- */
 
-const char *weft__taken_text(const weft__taken *t, char *out)
+const char *weft__taken_text(const weft__taken *t, int marked, char *out)
 {
     const double share = weft__taken_share(t), stolen = known(t->stolen_s), others = known(t->others_s),
                  throttled = known(t->throttled_s);
     const char *most = stolen >= others && stolen >= throttled ? " stolen" : others >= throttled ? " others" : " throttled";
     if (isnan(share)) snprintf(out, WEFT__TAKEN_ROOM, "unknown");
-    else snprintf(out, WEFT__TAKEN_ROOM, "%.1f %%%s%s", 100 * share, share < 0.01 ? "" : most, weft__taken_above(t) ? " *" : "");
+    else snprintf(out, WEFT__TAKEN_ROOM, "%.1f %%%s%s", 100 * share, share < 0.01 ? "" : most, marked ? " *" : "");
     return out;
 }
 

@@ -50,9 +50,9 @@ typedef struct weft__taken_again {
 int weft__taken_again_wanted(weft__taken_again *a, const weft__taken *t);
 
 enum { WEFT__TAKEN_ROOM = 96 };
-/* For people: "12.5 % stolen" (what most of it was; nothing is named below one per cent), "unknown"; with " *" where it is above. out:
+/* For people: "12.5 % stolen" (what most of it was; nothing is named below one per cent), "unknown"; with " *" where it is marked. out:
  * WEFT__TAKEN_ROOM bytes. Returns out. */
-const char *weft__taken_text(const weft__taken *t, char *out);
+const char *weft__taken_text(const weft__taken *t, int marked, char *out);
 /* For JSON: `"stolen": 0.125000, "others": 0.000000, "throttled": null`. out: WEFT__TAKEN_ROOM bytes. Returns out. */
 const char *weft__taken_json(const weft__taken *t, char *out);
 

@@ -249,7 +249,7 @@ class Bench(unittest.TestCase):
               "avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts").split()
 
     def bench(self, *args):
-        p = weft("bench", "--synthetic", "tiny", "-p", "32", "-n", "8", "-r", "2", *args)
+        p = weft("bench", "--synthetic", "tiny", "-p", "32", "-n", "8", "-r", "2", "--again", "0", *args)
         self.assertEqual(p.returncode, 0, p.stderr)
         return p.stdout.decode()
 
@@ -294,7 +294,8 @@ class Bench(unittest.TestCase):
                 self.assertGreater(row["limit_ts"], 0)
                 self.assertGreater(row["share"], 0)
         head, *rows = (line.split(",") for line in self.bench("-o", "csv", "--roofline", "-r", "1", "--no-warmup").splitlines())  # of one repetition, the share is that of the medians
-        self.assertEqual(head[-5:], ["limit", "limit_ts", "share", "limit_read_ts", "limit_compute_ts"])
+        self.assertEqual(head[-5:], ["stolen", "others", "throttled", "disturbed", "left_out"])
+        self.assertEqual(head[-10:-5], ["limit", "limit_ts", "share", "limit_read_ts", "limit_compute_ts"])
         for row in rows:
             named = dict(zip(head, row))
             self.assertEqual(len(row), len(head))

@@ -57,12 +57,19 @@ static void test_measure(void **state)
     weft_peaks peaks = {.size = sizeof peaks};
     assert_ok(weft__provider_open("cpu", NULL, &p, err));
     assert_ok(p->api->measure(p->backend, &peaks, err));
-    print_message("  read %.1f GB/s, int8 %.0f GOPS, bf16 %.0f GFLOPS, f32 %.0f GFLOPS\n", peaks.read_gb_s, peaks.int8_dot_gops,
-                  peaks.bf16_dot_gflops, peaks.f32_fma_gflops);
+    print_message("  read %.1f GB/s, int8 %.0f GOPS (in the second-level cache %.0f), bf16 %.0f GFLOPS, f32 %.0f GFLOPS\n",
+                  peaks.read_gb_s, peaks.int8_dot_gops, peaks.l2_int8_gops, peaks.bf16_dot_gflops, peaks.f32_fma_gflops);
+    assert_true(peaks.l2_int8_gops > 0);
     assert_true(peaks.read_gb_s > 0.1 && peaks.f32_fma_gflops >= 0);
     weft_peaks brief = {.size = sizeof brief, .brief = 1};
     assert_ok(p->api->measure(p->backend, &brief, err));
     assert_true(brief.read_gb_s > 0.1 && (brief.int8_dot_gops > 0) == (peaks.int8_dot_gops > 0));
+    /* A caller that knows one figure less gets no more, and one that knows too little is refused. */
+    weft_peaks old = {.size = offsetof(weft_peaks, l2_int8_gops), .brief = 1, .l2_int8_gops = -1};
+    assert_ok(p->api->measure(p->backend, &old, err));
+    assert_true(old.read_gb_s > 0.1 && old.l2_int8_gops == -1 && old.size == offsetof(weft_peaks, l2_int8_gops));
+    old.size--;
+    assert_int_equal(p->api->measure(p->backend, &old, NULL), WEFT_ABI);
     weft__provider_close(&p);
 }
 

@@ -72,8 +72,13 @@ static void counters_of_the_cpus_that_are_ours(void **state)
 static void what_cannot_be_read_is_unknown(void **state)
 {
     (void)state;
-    static const char *const nothing[] = {"", "\n", "cpu 1 2 3 4 5 6 7 8\n", "cpux 1 2 3 4 5 6 7 8\n", "intr 1\ncpu0 1 2 3 4 5 6 7 8\n",
-                                          "cpu64 1 2 3 4 5 6 7 8\n", "cpu99999999999999999999 1 2 3 4 5 6 7 8\n"};
+    static const char *const nothing[] = {"",
+                                          "\n",
+                                          "cpu 1 2 3 4 5 6 7 8\n",
+                                          "cpux 1 2 3 4 5 6 7 8\n",
+                                          "intr 1\ncpu0 1 2 3 4 5 6 7 8\n",
+                                          "cpu64 1 2 3 4 5 6 7 8\n",
+                                          "cpu99999999999999999999 1 2 3 4 5 6 7 8\n"};
     for (size_t i = 0; i < sizeof nothing / sizeof *nothing; i++) {
         weft__taken_mark m = read_stat(nothing[i], ~(uint64_t)0);
         assert_int_equal(m.n_cpus, 0);
@@ -93,18 +98,19 @@ static void what_cannot_be_read_is_unknown(void **state)
     weft__taken_mark from = {0}, to = {.wall_ns = 1000000000};
     from.throttled_s = to.throttled_s = from.stolen_s = to.stolen_s = from.idle_s = to.idle_s = NAN;
     weft__taken t = weft__taken_between(&from, &to, 2);
-    assert_string_equal(weft__taken_text(&t, text), "unknown");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "unknown");
     assert_string_equal(weft__taken_json(&t, text), "\"stolen\": null, \"others\": null, \"throttled\": null");
     assert_false(weft__taken_above(&t));
     t = weft__taken_between(&from, &from, 2); /* and of no time nothing is known */
-    assert_string_equal(weft__taken_text(&t, text), "unknown");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "unknown");
 }
 
 /* Two seconds of two CPUs that both threads want. */
 static weft__taken two_seconds(double idle_s, double stolen_s, double throttled_s, double own_s, int n_threads)
 {
     const weft__taken_mark from = {5000000000, 1000000000, 2, 2, 50, 7, 3};
-    const weft__taken_mark to = {7000000000, 1000000000 + (uint64_t)(own_s * 1e9), 2, 2, 50 + idle_s, 7 + stolen_s, 3 + throttled_s};
+    const weft__taken_mark to = {7000000000,     1000000000 + (uint64_t)(own_s * 1e9), 2, 2, 50 + idle_s, 7 + stolen_s,
+                                 3 + throttled_s};
     return weft__taken_between(&from, &to, n_threads);
 }
 
@@ -114,17 +120,17 @@ static void shares_of_the_time_that_was_wanted(void **state)
     char text[WEFT__TAKEN_ROOM];
     weft__taken t = two_seconds(0, 1.8, 0, 2.2, 2); /* the host took 45 % */
     assert_true(near(t.time_s, 4) && near(t.stolen_s, 1.8) && near(t.others_s, 0) && near(t.throttled_s, 0));
-    assert_string_equal(weft__taken_text(&t, text), "45.0 % stolen *");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "45.0 % stolen *");
     assert_string_equal(weft__taken_json(&t, text), "\"stolen\": 0.450000, \"others\": 0.000000, \"throttled\": 0.000000");
     assert_true(weft__taken_above(&t));
     t = two_seconds(0.1, 0.02, 0, 2.88, 2); /* a process had half of one core */
     assert_true(near(t.others_s, 1));
-    assert_string_equal(weft__taken_text(&t, text), "25.5 % others *");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "25.5 % others *");
     t = two_seconds(1, 0, 1, 3, 2); /* the quota left a quarter idle */
     assert_true(near(t.throttled_s, 1) && near(t.others_s, 0));
-    assert_string_equal(weft__taken_text(&t, text), "25.0 % throttled *");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "25.0 % throttled *");
     t = two_seconds(0.1, 0.02, 0, 3.86, 2);
-    assert_string_equal(weft__taken_text(&t, text), "1.0 %");
+    assert_string_equal(weft__taken_text(&t, weft__taken_above(&t), text), "1.0 %");
     assert_false(weft__taken_above(&t));
     t = two_seconds(0.2, 0.03, 0, 1.9, 1); /* of one thread's two seconds: the others fit on the core it leaves free */
     assert_true(near(t.time_s, 2) && near(t.others_s, 0) && near(t.stolen_s, 0.03));
@@ -143,7 +149,8 @@ static void counters_that_go_backwards_stand_still(void **state)
     assert_true(near(t.throttled_s, 4));
     t = two_seconds(0, 0, 0, 9, 2); /* the process's own time has finer ticks */
     assert_true(near(t.others_s, 0));
-    const weft__taken_mark from = {.wall_ns = 5, .n_cpus = 4, .idle_s = 50}, to = {.wall_ns = 2000000005, .n_cpus = 2, .idle_s = 20};
+    const weft__taken_mark from = {.wall_ns = 5, .n_cpus = 4, .idle_s = 50},
+                           to = {.wall_ns = 2000000005, .n_cpus = 2, .idle_s = 20};
     t = weft__taken_between(&from, &to, 2); /* the mask changed: these are other CPUs' counters */
     assert_true(isnan(t.stolen_s) && isnan(t.others_s));
 }
@@ -219,14 +226,10 @@ static void this_machine_can_be_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_of_the_cpus_that_are_ours),
-        cmocka_unit_test(what_cannot_be_read_is_unknown),
-        cmocka_unit_test(shares_of_the_time_that_was_wanted),
-        cmocka_unit_test(counters_that_go_backwards_stand_still),
-        cmocka_unit_test(two_ticks_are_no_evidence),
-        cmocka_unit_test(rounds_are_measured_again_while_that_helps),
-        cmocka_unit_test(throttled_time_of_all_groups),
-        cmocka_unit_test(this_machine_can_be_asked),
+        cmocka_unit_test(counters_of_the_cpus_that_are_ours), cmocka_unit_test(what_cannot_be_read_is_unknown),
+        cmocka_unit_test(shares_of_the_time_that_was_wanted), cmocka_unit_test(counters_that_go_backwards_stand_still),
+        cmocka_unit_test(two_ticks_are_no_evidence),          cmocka_unit_test(rounds_are_measured_again_while_that_helps),
+        cmocka_unit_test(throttled_time_of_all_groups),       cmocka_unit_test(this_machine_can_be_asked),
     };
     return cmocka_run_group_tests(tests, make_machine, remove_machine);
 }

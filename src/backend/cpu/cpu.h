@@ -26,6 +26,7 @@ struct weft_backend {
     const weft__kernels *k;
     int exact;            /* products in f32 from activations as they are */
     weft_buffer *to_read; /* NULL until the limits are measured: measure.c */
+    uint8_t *product;     /* likewise */
 };
 
 enum {

@@ -1,10 +1,13 @@
 /* measure.c: the limits of this machine with the provider's threads: what memory can be read, what the units can multiply.
  * Each figure is the median of several rounds, or one brief one; a round is timed from the common start to the last thread's end. */
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/cpu/cpu.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "mem/mem.h"
 
@@ -12,12 +15,20 @@ enum { ROUNDS = 7, SPIN_MS = 20, BRIEF_SPIN_MS = 4 };
 #define READ_BYTES (512ull << 20)         /* beyond every cache */
 #define READ_BLOCK_LINES ((1 << 20) / 64) /* what a thread takes at a time */
 
+/* Q8_0 matrix times prepared rows; each thread has its own. */
+typedef struct product {
+    const weft__matmul *mm;
+    size_t stride, act_bytes, out_bytes, bytes; /* of a panel; of the rows; of the results; of all three, for one thread */
+    int64_t n;
+} product;
+
 typedef struct job {
     weft_backend *b;
     int n_rounds, spin_ms;
     double (*spin)(int ms);
     uint64_t (*read)(const void *p, size_t n_bytes);
     const uint8_t *data;
+    product product;
     double rate[WEFT__MAX_THREADS];               /* per thread */
     atomic_int_least64_t next[WEFT__MAX_THREADS]; /* line of each thread's part that nobody has taken yet */
     atomic_uint_fast64_t sum;                     /* so that the reads have a use */
@@ -68,18 +79,93 @@ static double median(double *x, int n)
     return x[n / 2];
 }
 
-static double measure_spin(job *j, double (*spin)(int ms))
+/* The sum of the threads' rates, median of the rounds. */
+static double measure_rate(job *j, weft__pool_fn fn)
 {
     double rounds[ROUNDS];
-    if (!spin) return 0;
-    j->spin = spin;
     for (int r = 0; r < j->n_rounds; r++) {
-        weft__pool_run(j->b->pool, spin_job, j);
+        weft__pool_run(j->b->pool, fn, j);
         rounds[r] = 0;
         for (int t = 0; t < j->b->n_threads; t++) rounds[r] += j->rate[t];
     }
     return median(rounds, j->n_rounds);
 }
+
+static double measure_spin(job *j, double (*spin)(int ms))
+{
+    j->spin = spin;
+    return spin ? measure_rate(j, spin_job) : 0;
+}
+
+/* ---- a product in the second-level cache ---- */
+
+enum { PRODUCT_K = 1024, PRODUCT_ROWS = 32 };
+
+static size_t whole_lines(size_t n)
+{
+    return (n + WEFT__CPU_LINE - 1) / WEFT__CPU_LINE * WEFT__CPU_LINE;
+}
+
+/* The matrix takes half of the cache, more than any first-level cache has, so each pass brings all of it from there. AMX is another unit
+ * than the one whose limit stands beside. */
+static product product_of(const weft_backend *b)
+{
+    const weft_dtype_info info = weft_dtype_describe(WEFT_Q8_0);
+    const long told = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    const size_t l2 = told < 256 << 10 ? 256 << 10 : told > 2 << 20 ? 2 << 20 : (size_t)told;
+    product p = {.mm = weft__matmul_find(WEFT_Q8_0, b->tiers & ~(1u << WEFT__TIER_AMX | 1u << WEFT__TIER_AMXBF16))};
+    p.stride = p.mm->panel_bytes ? p.mm->panel_bytes(PRODUCT_K) : PRODUCT_K / info.block_elems * info.block_bytes;
+    p.n = (int64_t)(l2 / 2 / p.stride) * p.mm->panel_rows;
+    p.act_bytes = whole_lines(p.mm->act->bytes(PRODUCT_K, PRODUCT_ROWS));
+    p.out_bytes = whole_lines((size_t)p.n * PRODUCT_ROWS * sizeof(float));
+    p.bytes = whole_lines((size_t)(p.n / p.mm->panel_rows) * p.stride) + p.act_bytes + p.out_bytes;
+    return p;
+}
+
+/* Rows of ones, and a matrix of zeros, which integers multiply as quickly as others. */
+static void fill_product_job(void *arg, int thread, int n_threads)
+{
+    const product *p = &((job *)arg)->product;
+    uint8_t *at = ((job *)arg)->b->product + (size_t)thread * p->bytes;
+    float x[PRODUCT_K];
+    (void)n_threads;
+    memset(at, 0, p->bytes);
+    for (int i = 0; i < PRODUCT_K; i++) x[i] = 1;
+    for (int r = 0; r < PRODUCT_ROWS; r++) weft__act_put_row(p->mm->act, x, PRODUCT_K, r, PRODUCT_ROWS, at);
+}
+
+static void product_job(void *arg, int thread, int n_threads)
+{
+    job *j = arg;
+    const product *p = &j->product;
+    uint8_t *act = j->b->product + (size_t)thread * p->bytes, *out = act + p->act_bytes, *panels = out + p->out_bytes;
+    const uint64_t begin = weft__clock_ns();
+    uint64_t ns;
+    double n = 0;
+    (void)n_threads;
+    do {
+        p->mm->run(panels, p->stride, p->n, PRODUCT_K, act, PRODUCT_ROWS, (float *)out, p->n);
+        n++;
+        ns = weft__clock_ns() - begin;
+    } while (ns < (uint64_t)j->spin_ms * 1000000);
+    j->rate[thread] = 2.0 * PRODUCT_K * PRODUCT_ROWS * (double)p->n * n / (double)ns;
+}
+
+/* Its bytes stay with the provider, as it is measured between steps. */
+static weft_status measure_product(job *j, double *gops, weft_error *err)
+{
+    j->product = product_of(j->b);
+    const size_t bytes = j->product.bytes * (size_t)j->b->n_threads;
+    if (!j->b->product) {
+        if (!(j->b->product = weft__alloc_aligned(WEFT__CPU_LINE, bytes)))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for a product of %zu bytes", bytes);
+        weft__pool_run(j->b->pool, fill_product_job, j);
+    }
+    *gops = measure_rate(j, product_job);
+    return WEFT_OK;
+}
+
+/* ---- memory ---- */
 
 /* What is read stays with the provider: to fill it takes ten times as long as to read it. */
 static weft_status read_buffer(job *j, weft_error *err)
@@ -112,8 +198,8 @@ static weft_status measure_read(job *j, double *gb_s, weft_error *err)
 
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
 {
-    if (out->size < sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, sizeof *out);
+    const size_t least = offsetof(weft_peaks, l2_int8_gops), n = out->size < sizeof *out ? out->size : sizeof *out;
+    if (n < least) return weft_fail(err, WEFT_ABI, "weft_peaks has %u bytes; this provider fills %zu", out->size, least);
     weft__peak_kernels peaks;
     weft__peak_kernels_get(b->tiers, &peaks);
     job j = {.b = b, .n_rounds = out->brief ? 1 : ROUNDS, .spin_ms = out->brief ? BRIEF_SPIN_MS : SPIN_MS, .read = peaks.read};
@@ -123,6 +209,7 @@ weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err)
     p.int8_dot_gops = measure_spin(&j, peaks.int8_dot);
     p.bf16_dot_gflops = measure_spin(&j, peaks.bf16_dot);
     p.f32_fma_gflops = measure_spin(&j, peaks.f32_fma);
-    *out = p;
+    if (n > least && (st = measure_product(&j, &p.l2_int8_gops, err))) return st;
+    memcpy(out, &p, n); /* a caller built against an earlier header has less room */
     return WEFT_OK;
 }

@@ -91,6 +91,7 @@ static void cpu_close(weft_backend **pb)
     *pb = NULL;
     weft__pool_destroy(&b->pool);
     weft_buffer_release(&b->to_read);
+    weft__free(b->product);
     weft__free(b);
 }
 
