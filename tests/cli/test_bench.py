@@ -1,5 +1,7 @@
 """Tests of weft bench beyond its plain rows: --batched, --profile, --trace, --write, the limits, and the scripts of bench/."""
+import argparse
 import contextlib
+import csv
 import importlib.machinery
 import importlib.util
 import io
@@ -20,10 +22,41 @@ N_LAYERS = 2  # of the shape "tiny"
 
 
 def bench(*args, shape="tiny"):
-    p = weft("bench", "--synthetic", shape, *args)
+    p = weft("bench", "--synthetic", shape, "--again", "0", *args)  # on a busy machine all would be measured twice
     if p.returncode:
         raise AssertionError(p.stderr.decode())
     return p.stdout.decode()
+
+
+class Taken(unittest.TestCase):
+    """What others took stands in every form of output; what of it is right, tests/unit/base_taken.c and bench/check-taken say."""
+    ARGS = ("-p", "8", "-n", "2", "-r", "2")
+
+    def check(self, row, n):
+        for part in ("stolen", "others", "throttled"):
+            self.assertTrue(row[part] is None or row[part] >= 0, row)
+        self.assertIn(row["disturbed"], range(n + 1))
+        self.assertEqual(row["left_out"], 0)  # --again 0
+
+    def test_json(self):
+        for form in ((), ("--batched",), ("--profile",)):
+            for row in json.loads(bench(*self.ARGS, *form, "-o", "json")):
+                self.check(row, 2)
+                self.assertEqual(len(row.get("samples_taken", [0, 0])), 2)
+            for line in bench(*self.ARGS, *form, "-o", "jsonl").splitlines():
+                self.check(json.loads(line), 2)
+
+    def test_csv(self):
+        for row in csv.DictReader(io.StringIO(bench(*self.ARGS, "-o", "csv"))):
+            self.check({key: float(row[key]) if row[key] else None for key in ("stolen", "others", "throttled", "disturbed", "left_out")}, 2)
+
+    def test_table_and_mark(self):
+        said = r"(unknown|[\d.]+ %( (stolen|others|throttled))?)( \*)?"
+        for form, n in (((), 2), (("--batched",), 1), (("--profile",), 2)):
+            p = weft("bench", "--synthetic", "tiny", *self.ARGS, *form)
+            rows = [m for m in re.findall(rf"(?:\| +|; taken: ){said}(?: \|)?$", p.stdout.decode(), re.M)]
+            self.assertEqual(len(rows), n, p.stdout)
+            self.assertEqual(b"not figures to judge by" in p.stderr, any(mark for *_, mark in rows), p)
 
 
 class Threads(unittest.TestCase):
@@ -53,7 +86,7 @@ class Batched(unittest.TestCase):
     def test_the_columns_of_llama_batched_bench(self):
         lines = bench(*self.ARGS).splitlines()
         head = [cell.strip() for cell in lines[0].strip("|").split("|")]
-        self.assertEqual(head, ["PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s"])
+        self.assertEqual(head, ["PP", "TG", "B", "N_KV", "T_PP s", "S_PP t/s", "T_TG s", "S_TG t/s", "T s", "S t/s", "taken"])
         cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
         self.assertEqual([row[:4] for row in cells], [["16", "4", "1", "20"], ["16", "4", "3", "60"], ["24", "4", "1", "28"], ["24", "4", "3", "84"]])
 
@@ -244,7 +277,7 @@ else:
 """
 
 # weft bench beside them, of three threads, so many times as quick, but where it measures limits, too; beside a neighbour, which it looks for
-# among its parent's children, it keeps so much of what is left.
+# among its parent's children, it keeps so much of what is left. `stolen`: of its first runs, and of all that follow.
 FAKE_WEFT = """#!{python}
 import glob, json, os, sys
 option = lambda name: int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else 0
@@ -262,11 +295,17 @@ else:
     busy = any("while True" in read(p + "cmdline") for p in mine)
     rate = (1000 if option("-p") else 40 if option("-b") > 1 else 10) * (0.1 if "--roofline" in sys.argv else 1)
     kept = {kept} * ((threads - 0.5) / threads if option("-p") else (threads - 1) / threads) if busy else 1
-    print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads}}]))
+    runs = __file__ + ".runs"
+    if option("-t"):
+        open(runs, "a").write(".")
+    stolen = {stolen}[min(os.path.getsize(runs), len({stolen})) - 1] if option("-t") else 0.0
+    print(json.dumps([{{"share": {share}, "avg_ts": {times} * rate * threads / 3 * kept, "n_threads": threads, "stolen": stolen, "others": None, "throttled": 0,
+                       "disturbed": int(stolen > 0.03)}}]))
 """
 
 # weft bench, of which every row reaches this share of its limit; four sequences and more are so many times as quick as one, and so is depth. Of
-# every three runs of a part with depth, in the second and third memory is twice as fast for that row alone (`uneven`).
+# every three runs of a part with depth, in the second and third memory is twice as fast for that row alone (`uneven`). `stolen` as above, of the
+# first row, and then it reaches a tenth of the share.
 FAKE_BENCH = """#!{python}
 import json, os, sys
 def values(option):
@@ -276,9 +315,15 @@ runs = __file__ + ".runs"
 if {uneven} and 1024 in values("-d"):
     open(runs, "a").write(".")
 fast = {uneven} and os.path.exists(runs) and os.path.getsize(runs) % 3 != 1
-print(json.dumps([{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "median_ts": 100 * (min(b, 4) / 4 * {together} if b > 1 else 1) * ((2 if fast else {at_depth}) if d else 1),
-                   "limit_read_ts": 2000 if d and fast else 1000, "read_bytes": 10, "limit": "read", "limit_ts": 1000, "share": {share}, "weft_version": "0", "cpu_info": "", "n_threads": 2}}
-                  for d in values("-d") for b in values("-b")]))
+count = __file__ + ".count"
+open(count, "a").write(".")
+stolen = {stolen}[min(os.path.getsize(count), len({stolen})) - 1]
+rows = [{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "median_ts": 100 * (min(b, 4) / 4 * {together} if b > 1 else 1) * ((2 if fast else {at_depth}) if d else 1),
+                   "limit_read_ts": 2000 if d and fast else 1000, "read_bytes": 10, "limit": "read", "limit_ts": 1000, "share": {share}, "stolen": 0.0, "others": 0.01, "throttled": None, "disturbed": 0, "weft_version": "0", "cpu_info": "", "n_threads": 2}}
+        for d in values("-d") for b in values("-b")]
+if stolen > 0.03:
+    rows[0].update({{"stolen": stolen, "disturbed": 1, "share": {share} / 10, "median_ts": 10}})
+print(json.dumps(rows))
 """
 
 
@@ -286,7 +331,7 @@ print(json.dumps([{{"n_prompt": p, "n_gen": n, "n_depth": d, "n_parallel": b, "m
 class Scripts(unittest.TestCase):
     def script(self, name, *args, **environment):
         return subprocess.run([sys.executable, os.path.join("bench", name), *args], capture_output=True, text=True, timeout=600,
-                              env={**os.environ, **environment})
+                              env={**os.environ, "WEFT_HOST_ROOT": "/nowhere", **environment})  # this machine is unknown, and so never too busy
 
     def fake(self, folder, name, text, **numbers):
         path = os.path.join(folder, name)
@@ -301,7 +346,7 @@ class Scripts(unittest.TestCase):
             for name in ("llama-bench", "llama-batched-bench"):
                 self.fake(folder, name, FAKE, threads=1)
             p = self.script("peers", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "-p", "32", "-n", "4", "-d", "16", "-b", "3", "-t", "1",
-                            "-r", "1", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
+                            "-r", "1", "--again", "0", "-o", os.path.join(folder, "out"), PATH=folder + ":" + os.environ["PATH"])
             self.assertEqual(p.returncode, 0, p.stderr)
             with open(os.path.join(folder, "out", "peers.json")) as file:
                 rows = json.load(file)["rows"]
@@ -327,7 +372,7 @@ class Scripts(unittest.TestCase):
                     ("ik_llama.cpp", False, 1.6, 0.5, ""), ("ik_llama.cpp", False, 1.5, 0.5, "prompt"), ("ik_llama.cpp", False, 1, 0.9, "prompt generation"),
                     ("avx2", False, 1.3, 0.5, ""), ("avx2", False, 1.2, 0.5, "prompt generation"), ("avx2", False, 1, 0.9, "prompt generation")):
                 with self.subTest((peer, batched, times)):
-                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, cpu={"avx2": "avx2"}.get(peer))
+                    weft = self.fake(folder, "weft", FAKE_WEFT, times=times, share=share, kept=1, cpu={"avx2": "avx2"}.get(peer), stolen=[0.0])
                     of_several = ("--batched", self.fake(folder, "several", FAKE, threads=3)) if batched else ()
                     p = self.script("peers", weft, *of_several, "--types", "q4_0", "-r", "1", "--peer", peer, "--check", "-o", os.path.join(folder, "out"),
                                     PATH=folder + ":" + os.environ["PATH"])
@@ -338,7 +383,7 @@ class Scripts(unittest.TestCase):
 
     def test_peers_leaves_out_the_prompt(self):
         with tempfile.TemporaryDirectory() as folder:
-            weft = self.fake(folder, "weft", FAKE_WEFT, times=1.3, share=0.5, kept=1, cpu="avx2")
+            weft = self.fake(folder, "weft", FAKE_WEFT, times=1.3, share=0.5, kept=1, cpu="avx2", stolen=[0.0])
             self.fake(folder, "llama-bench", FAKE, threads=3)
             p = self.script("peers", weft, "--types", "q4_0", "-p", "0", "-r", "1", "--peer", "avx2", "--check", "-o", os.path.join(folder, "out"),
                             PATH=folder + ":" + os.environ["PATH"])
@@ -367,7 +412,7 @@ class Scripts(unittest.TestCase):
     def test_neighbour_check_fails_where_more_is_lost_than_it_takes(self):
         with tempfile.TemporaryDirectory() as folder:
             for kept, missed in ((0.91, []), (0.89, ["generation"]), (0.84, ["prompt", "generation"])):
-                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, share=1, kept=kept, cpu=None), "-r", "1", "--check")
+                p = self.script("neighbour", self.fake(folder, "weft", FAKE_WEFT, times=1, share=1, kept=kept, cpu=None, stolen=[0.0]), "-r", "1", "--check")
                 self.assertEqual(p.returncode, int(bool(missed)), p.stderr)
                 self.assertEqual(re.findall(f"^missed (\\w+): {100 * kept:.0f} % of what is left", p.stderr, re.M), missed, p.stderr)
                 self.assertEqual([line.split()[-3:] for line in p.stdout.splitlines()[2:]], 2 * [[f"{100 * kept:.0f}", "%", "|"]])
@@ -398,7 +443,7 @@ class Scripts(unittest.TestCase):
 
     @leave_out(SANITIZED, "it measures the machine eight times, which takes minutes under a sanitizer")
     def test_record(self):
-        p = self.script("record", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "--prompts", "q3_k,iq4_xs", "-r", "1", "-o", "-")
+        p = self.script("record", WEFT[-1], "--shape", "tiny", "--types", "q4_0", "--prompts", "q3_k,iq4_xs", "-r", "1", "--again", "0", "-o", "-")
         self.assertEqual(p.returncode, 0, p.stderr)
         record = json.loads(p.stdout)
         self.assertEqual([(r["type"], r["test"]) for r in record["rows"]],
@@ -413,7 +458,7 @@ class Scripts(unittest.TestCase):
                     (0.93, 2.8, 0.88, []), (0.92, 2.8, 0.88, []), (0.87996, 2.8, 0.88, ["tg32"]), (0.93, 2.7996, 1, ["tg16 x4"]), (0.88, 2.8, 0.88, []),
                     (0.87, 2.8, 0.88, ["tg32"]), (0.62, 2.8, 1, ["tg32", "pp512"]), (0.59, 2.8, 1, ["tg32", "pp512", "tg16 x16"]),
                     (0.4, 2.8, 1, ["tg32", "pp512", "tg16 x16"]), (0.9, 2.7, 1, ["tg16 x4"]), (0.9, 2.8, 0.87, ["tg32 @ d1024"])):
-                weft = self.fake(folder, "weft", FAKE_BENCH, share=share, together=together, at_depth=at_depth, uneven=0)
+                weft = self.fake(folder, "weft", FAKE_BENCH, share=share, together=together, at_depth=at_depth, uneven=0, stolen=[0.0])
                 out = os.path.join(folder, "record.json")
                 p = self.script("record", weft, "--types", "q4_0,bf16", "--prompts", "q2_k,q4_k", "-r", "2", "--check", "-o", out)
                 self.assertEqual(p.returncode, 1 if missed or share < 0.93 else 0, p.stderr)
@@ -429,7 +474,7 @@ class Scripts(unittest.TestCase):
 
     def test_record_compares_rows_for_which_memory_was_alike(self):
         with tempfile.TemporaryDirectory() as folder:
-            weft = self.fake(folder, "weft", FAKE_BENCH, share=0.93, together=2.8, at_depth=0.7, uneven=1)
+            weft = self.fake(folder, "weft", FAKE_BENCH, share=0.93, together=2.8, at_depth=0.7, uneven=1, stolen=[0.0])
             p = self.script("record", weft, "--types", "q4_0", "--prompts", "", "-r", "3", "--check", "-o", os.path.join(folder, "record.json"))
             with open(os.path.join(folder, "record.json")) as file:
                 row, = [r for r in json.load(file)["rows"] if r["test"] == "tg32 @ d1024"]
@@ -438,16 +483,99 @@ class Scripts(unittest.TestCase):
 
     def test_record_believes_no_share_far_above_the_limit(self):
         with tempfile.TemporaryDirectory() as folder:
-            weft = self.fake(folder, "weft", FAKE_BENCH, share=1.06, together=2.8, at_depth=0.9, uneven=0)
+            weft = self.fake(folder, "weft", FAKE_BENCH, share=1.06, together=2.8, at_depth=0.9, uneven=0, stolen=[0.0])
             p = self.script("record", weft, "--types", "q4_0", "--prompts", "", "-r", "1", "--check", "-o", os.path.join(folder, "record.json"))
         self.assertEqual(p.returncode, 1)
         self.assertIn("at most 1.05: the limit is wrong", p.stderr)
 
-    def serve(self, *args, **replaced):
-        """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""
+    def judged(self, script, fake, stolen, *args, **numbers):
+        """A script's check, of whose runs so much was stolen: its exit status, stderr, and how many runs there were."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.fake(folder, "llama-bench", FAKE, threads=3)
+            weft = self.fake(folder, "weft", fake, stolen=stolen, **numbers)
+            p = self.script(script, weft, "--types", "q4_0", "--check", *args, PATH=folder + ":" + os.environ["PATH"])
+            return p.returncode, p.stderr, max(os.path.getsize(weft + end) for end in (".runs", ".count") if os.path.exists(weft + end))
+
+    def test_record_judges_no_round_of_which_much_was_taken(self):
+        runs = 2 * 3  # rounds, parts of the grid
+        for stolen, status, bad, n in (([0.0], 0, [], runs), ([0.02], 0, [], runs), ([0.45, 0.0], 0, [], runs + 1), ([0.45, 0.45, 0.0], 0, [], runs + 2),
+                                       ([0.45], 75, ["pp512", "tg32", "tg32 @ d1024", "tg16 x4"], None)):
+            with self.subTest(stolen):
+                rc, err, count = self.judged("record", FAKE_BENCH, stolen, "--prompts", "", "-r", "2", "-o", "/dev/null", share=0.93, together=2.8, at_depth=0.88, uneven=0)
+                self.assertEqual(rc, status, err)
+                self.assertCountEqual(re.findall(r"^not judged: q4_0 (.*): taken 46.0 % stolen; in 2 rounds too much$", err, re.M),
+                                      [name for name in bad if name in ("pp512", "tg32")], err)
+                self.assertCountEqual(re.findall(r"^not judged: q4_0 (.*): taken", err, re.M), bad, err)
+                self.assertEqual("not figures to judge by" in err, bool(bad))
+                self.assertNotIn("missed", err)
+                if n:
+                    self.assertEqual(count, n)
+
+    def test_record_keeps_no_history_of_what_was_not_judged(self):
+        """And a bound that is missed counts, whatever else was not judged."""
+        rc, err, _ = self.judged("record", FAKE_BENCH, [0.45], "--prompts", "", "-r", "1", "-o", "/dev/null", share=0.5, together=2.8, at_depth=0.88, uneven=0)
+        self.assertEqual(rc, 1, err)  # tg16 x16 was quiet
+        self.assertEqual(re.findall(r"^missed q4_0 +(.*?) +0", err, re.M), ["tg16 x16"], err)
+
+    def test_peers_judges_no_round_of_which_much_was_taken(self):
+        for stolen, status, seen in (([0.0], 0, "met    q4_0 generation"), ([0.45, 0.0], 0, "llama.cpp 10.0; taken 22.5 % stolen *, measured again"),
+                                     ([0.45], 75, "not judged: q4_0 generation: taken 45.0 % stolen; in 3 of 3 rounds too much")):
+            with self.subTest(stolen), tempfile.TemporaryDirectory() as out:
+                rc, err, _ = self.judged("peers", FAKE_WEFT, stolen, "-r", "1", "--peer", "ik_llama.cpp", "-o", out, times=1.6, share=0.5, kept=1, cpu=None)
+                self.assertEqual(rc, status, err)
+                self.assertIn(seen, err)
+                self.assertEqual(len(re.findall("^not judged", err, re.M)), 2 if status else 0, err)
+                with open(os.path.join(out, "peers.md")) as file:
+                    table = file.read()
+                self.assertEqual((table.count("45.0 % stolen * |"), "not figures to judge by" in table), (2, True) if status else (0, False), table)
+                with open(os.path.join(out, "peers.json")) as file:
+                    self.assertEqual([row["judged"] for row in json.load(file)["rows"]], [not status] * 2)
+
+    def host(self, root=""):
+        loader = importlib.machinery.SourceFileLoader("bench_host", "bench/host.py")
+        module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_host", loader))
+        with unittest.mock.patch.dict(os.environ, WEFT_HOST_ROOT=root):
+            loader.exec_module(module)
+        return module
+
+    def test_what_others_took(self):
+        host, unknown = self.host(), self.host("/nowhere")
+        text = "cpu  9 9 9 9 9 9 9 9\ncpu0 1 2 3 100 10 6 7 8 0 0\ncpu1 1 2 3 200 20 6 7 30 0 0\ncpu13 1 2 3 400 40 6 7 70\nintr 5\ncpu2 1 1 1 1 1 1 1 1\n"
+        tick = host.TICK_S
+        for cpus, n, idle, stolen in (({0, 13}, 2, 550, 78), ({1, 2}, 1, 220, 30)):
+            said = host.parse_stat(text, cpus)
+            self.assertEqual(said[0], n)
+            self.assertAlmostEqual(said[1] / tick, idle)
+            self.assertAlmostEqual(said[2] / tick, stolen)
+        for short, known in (("", (0, None, None)), ("cpu0 1 2 3", (1, None, None)), ("cpu0 1 2 3 4 5", (1, 9 * tick, None)), ("cpu0 1 2 3 4 5 6 7 x", (1, 9 * tick, None)),
+                             ("cpux 1 2 3 4 5 6 7 8", (0, None, None)), ("intr 1\ncpu0 1 2 3 4 5 6 7 8", (0, None, None))):
+            self.assertEqual(host.parse_stat(short, {0}), known, short)
+        mark = lambda wall, own, idle, stolen, n=2: argparse.Namespace(wall=wall, own=own, idle=idle, stolen=stolen, throttled=None, n_cpus=n, cpus={0, 1})
+        with unittest.mock.patch.object(host, "cores", len):
+            for own, idle, stolen, threads, parts in ((2.2, 0, 1.8, 2, (0.45, 0)), (2.88, 0.1, 0.02, 2, (0.005, 0.25)), (4, -1, -1, 2, (0, 0)), (9, 0, 0, 2, (0, 0)),
+                                                      (1.9, 0.2, 0.03, 1, (0.015, 0)), (1.2, 0.2, 0, 1, (0, 0.3))):
+                taken = host.between(mark(5, 1, 50, 7), mark(7, 1 + own, 50 + idle, 7 + stolen), threads)
+                self.assertAlmostEqual(taken["stolen"], parts[0])
+                self.assertAlmostEqual(taken["others"], parts[1])
+                self.assertIsNone(taken["throttled"])
+                self.assertEqual(host.above(taken), sum(parts) > 0.03)
+            taken = host.between(mark(5, 1, 50, 7, 1), mark(7, 1, 50, 7), 2)
+            self.assertEqual((host.share(taken), host.text(taken, False), host.above(taken)), (None, "unknown", False))
+        nothing = unknown.Mark().taken(2)
+        self.assertEqual([nothing[part] for part in host.PARTS], [None] * 3)
+        self.assertEqual([host.above({"stolen": 0.45, "seconds": ticks * tick}) for ticks in (4, 5)], [False, True])
+        again = host.Again(100)
+        self.assertEqual([again.wanted(d) for d in (True, False, True, True, True, True, True)], [True, False, True, True, True, False, False])
+
+    def serve_module(self):
         loader = importlib.machinery.SourceFileLoader("bench_serve", "bench/serve")
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_serve", loader))
         loader.exec_module(module)
+        return module
+
+    def serve(self, *args, **replaced):
+        """bench/serve, with some of its functions replaced: its exit status, and what stood on stderr."""
+        module = self.serve_module()
         err = io.StringIO()
         load = os.path.join(os.path.dirname(WEFT[-1]), "bench_load")
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(err), \
@@ -505,6 +633,43 @@ class Scripts(unittest.TestCase):
                     status, err = self.serve("--model", "unused", "-t", "2", "-o", folder, *check, measure=lambda o, model: list(rows))
                     self.assertEqual((status, err.count("\n")), (int(bool(check and words)), 5 if check and len(rows) == 0 else int(bool(check and words))), err)
                     self.assertIn(words if check else "", err)
+
+    def test_serve_judges_no_row_of_which_much_was_taken(self):
+        times = dict.fromkeys(("first_ms", "first_p99_ms", "between_ms", "between_p99_ms"), 1)
+        taken = {"stolen": 0.45, "others": None, "throttled": None, "disturbed": 3, "judged": False}
+        rows = [{"program": program, "part": "streams", "clients": n, "rounds": 3, "rate": 10, "of_memory": 0.5, **times, **(taken if program == "llama.cpp" else {})}
+                for n in (1, 4, 16) for program in ("weft", "llama.cpp")]
+        rows += [{"program": "weft", "part": "prefix", "clients": 0, "rounds": 3, "cold_ms": 500, "warm_ms": 50, "times": 10, **taken},
+                 {"program": "weft", "part": "cost", "clients": 0, "rounds": 3, "http": 9, "bench": 10, "cost": 0.1, "outside": 0.5, **taken}]
+        with tempfile.TemporaryDirectory() as folder:
+            status, err = self.serve("--model", "unused", "-t", "2", "-o", folder, "--check", measure=lambda o, model: list(rows))
+            self.assertEqual((status, err.count("serve: not judged: "), err.count("\n")), (75, 5, 5), err)
+            self.assertIn("1 streams: taken 45.0 % stolen\n", err)
+            _, table, _ = self.serve_results(folder)
+            self.assertEqual(table.count("45.0 % stolen *"), 5, table)
+            quiet = {**rows[-1], "judged": True, "disturbed": 0}
+            status, err = self.serve("--model", "unused", "-t", "2", "-o", folder, "--check", measure=lambda o, model: rows[:-1] + [quiet])
+            self.assertEqual((status, err.count("serve: not judged: ")), (1, 4), err)
+            self.assertIn("serve: cost: 0.5;", err)
+
+    def test_serve_takes_medians_of_undisturbed_rounds(self):
+        module = self.serve_module()
+        sample = lambda rate, stolen: {"rate": rate, "stolen": stolen, "others": None, "throttled": 0, "disturbed": stolen > 0.03}
+        row = module.median_of([sample(5, 0.45), sample(10, 0.0), sample(12, 0.02)])
+        self.assertEqual(row, {"rate": 11, "stolen": 0.01, "others": None, "throttled": 0, "disturbed": 1, "judged": True})
+        row = module.median_of([sample(5, 0.45), sample(7, 0.5), sample(12, 0.0)])
+        self.assertEqual((row["rate"], row["disturbed"], row["judged"]), (7, 2, False))
+
+    def test_serve_measures_again_what_was_disturbed(self):
+        module, n = self.serve_module(), []
+        o = argparse.Namespace(threads=2, others=0.03, until=float("inf"))
+        for shares, times in (([0.0], 1), ([0.45, 0.0], 2), ([0.45], 4)):
+            mark = unittest.mock.Mock(wall=0)
+            mark.taken.side_effect = lambda *_: {"seconds": 4, "stolen": shares[min(len(n), len(shares)) - 1], "others": None, "throttled": None}
+            n.clear()
+            with unittest.mock.patch.object(module.host, "Mark", lambda own: mark):
+                result, taken = module.undisturbed(o, argparse.Namespace(cpu_s=None), lambda: n.append(1) or len(n))
+            self.assertEqual((result, taken["disturbed"]), (times, shares[-1] > 0.03))
 
 
 if __name__ == "__main__":
