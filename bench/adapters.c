@@ -4,8 +4,9 @@
  * adapters and with them alternate; what is printed are medians, and the median and the quarters of how much longer a step with them takes
  * than the mean of its two neighbours without: what a machine gives wanders, from step to step. Beside it: the bound, and by how much
  * more bytes are read, which is the least that a step can cost where memory is the limit. At the end, how far the outputs of 8- and 4-bit
- * adapters are from those in BF16 (8 bits: NMSE 1e-4 at most). One line of JSON per case with --json. --check: exit status 1 where a bound
- * was missed. */
+ * adapters are from those in BF16 (8 bits: NMSE 1e-4 at most). One line of JSON per case with --json. A case of which others took more than
+ * 3 % of the time is measured again while that helps, and then marked and not judged. --check: exit status 1 where a bound was missed; 75
+ * where none was, but one could not be judged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,13 @@
 #include "backend/registry.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/taken.h"
 #include "graph/graph.h"
 #include "model/build.h"
 #include "model/synthetic.h"
 #include "random_adapter.h"
 
-enum { MAX_STREAMS = 16, PREFILL = 512, PAGE_ROOM = PREFILL + 256 };
+enum { MAX_STREAMS = 16, PREFILL = 512, PAGE_ROOM = PREFILL + 256, AGAIN = 3, NOT_JUDGED = 75 /* EX_TEMPFAIL */ };
 
 typedef struct bench {
     weft__synthetic *model;
@@ -29,7 +31,7 @@ typedef struct bench {
     int32_t n_pages;
     int32_t *pages; /* [MAX_STREAMS][n_pages] */
     float *logits, *hidden;
-    int32_t depth, rounds, json, missed;
+    int32_t depth, rounds, json, missed, not_judged, threads;
     int64_t n_vocab;
 } bench;
 
@@ -77,7 +79,10 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
     weft__synthetic_source(b->model, &src);
     if (weft__model_build(&src, 0, &hp, &build, &b->graph, &err)) die("graph", &err);
     b->n_vocab = hp.n_vocab;
+    weft_backend_info info = {.size = sizeof info};
     if (weft__provider_open("cpu", options, &b->provider, &err)) die("provider", &err);
+    if (b->provider->api->describe(b->provider->backend, &info, &err)) die("provider", &err);
+    b->threads = info.n_units;
     weft__plan_options o = {.max_rows = PREFILL, .max_wanted = MAX_STREAMS, .providers = &b->provider, .n_providers = 1};
     if (weft__plan_create(b->graph, &o, &b->plan, &err)) die("plan", &err);
     const weft_kv_group *g = &b->graph->kv_groups[0];
@@ -214,32 +219,62 @@ static void alternate(bench *b, const bench_case *c, weft_adapter *const *a, int
     }
 }
 
+/* alternate, again while that helps; what was taken of the time that counts. */
+static weft__taken alternate_undisturbed(bench *b, const bench_case *c, weft_adapter *const *a, int rounds, double *t,
+                                         double *with, double *more)
+{
+    weft__taken_again again = {.left = AGAIN};
+    weft__taken taken;
+    do {
+        weft__taken_mark from, to;
+        weft__taken_now(&from);
+        alternate(b, c, a, rounds, t, with, more);
+        weft__taken_now(&to);
+        taken = weft__taken_between(&from, &to, b->threads);
+    } while (weft__taken_again_wanted(&again, &taken));
+    return taken;
+}
+
+/* Holds the cost against the case's limit, unless too much was taken of the time. */
+static void judge(bench *b, const bench_case *c, double cost, const weft__taken *taken)
+{
+    char text[WEFT__TAKEN_ROOM];
+    if (c->limit <= 0) return;
+    if (weft__taken_above(taken)) {
+        fprintf(stderr, "bench_adapters: %s: not judged: taken %s\n", c->name, weft__taken_text(taken, 0, text));
+        b->not_judged++;
+    } else if (cost > c->limit) {
+        fprintf(stderr, "bench_adapters: %s: %.2f %%, at most %.0f are wanted\n", c->name, cost, c->limit);
+        b->missed++;
+    }
+}
+
 static void run_case(bench *b, const bench_case *c)
 {
     weft_adapter *a[MAX_STREAMS];
-    char limit[32] = "";
+    char limit[32] = "", text[WEFT__TAKEN_ROOM];
     double *t = need(weft__alloc_array(3 * (size_t)b->rounds + 6, sizeof *t)), *with = t + b->rounds + 2,
            *more = with + b->rounds + 2, pack = 0;
     int rounds = c->streams ? b->rounds : b->rounds / 10 + 2;
     for (int i = 0; i < c->adapters; i++) a[i] = adapter_new(b, c->rank, c->all, c->dtype, 2, &pack);
-    alternate(b, c, a, rounds, t, with, more);
+    const weft__taken taken = alternate_undisturbed(b, c, a, rounds, t, with, more);
     double mb = (double)weft__plan_adapter_bytes(a[0]) * 1e-6, bytes = 100 * c->adapters * mb * 1e6 / base_bytes(b),
            cost = median(more, rounds);
     double without_ms = 1e3 * median(t, rounds), with_ms = 1e3 * median(with, rounds), low = more[rounds / 4],
            high = more[rounds - 1 - rounds / 4];
-    if (c->limit > 0 && cost > c->limit) {
-        fprintf(stderr, "bench_adapters: %s: %.2f %%, at most %.0f are wanted\n", c->name, cost, c->limit);
-        b->missed++;
-    }
+    judge(b, c, cost, &taken);
     if (c->limit > 0) snprintf(limit, sizeof limit, ", at most %.0f", c->limit);
     if (b->json)
         printf(
             "{\"case\":\"%s\",\"without_ms\":%.4f,\"with_ms\":%.4f,\"cost_percent\":%.2f,\"quarters_percent\":[%.2f,%.2f],\"limit_percent\":%.0f,"
-            "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f}\n",
-            c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack);
+            "\"bytes_percent\":%.2f,\"adapter_mb\":%.2f,\"pack_ms\":%.1f,%s,\"disturbed\":%d}\n",
+            c->name, without_ms, with_ms, cost, low, high, c->limit, bytes, mb, 1e3 * pack, weft__taken_json(&taken, text),
+            weft__taken_above(&taken));
     else
-        printf("%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms\n", c->name,
-               without_ms, with_ms, cost, low, high, limit, bytes, mb, 1e3 * pack);
+        printf(
+            "%-50s %7.2f ms %7.2f ms %+5.1f %% (%+.1f to %+.1f)%s; bytes %+.1f %%; %.1f MB each, packed in %.0f ms; taken %s\n",
+            c->name, without_ms, with_ms, cost, low, high, limit, bytes, mb, 1e3 * pack,
+            weft__taken_text(&taken, weft__taken_above(&taken), text));
     fflush(stdout);
     for (int i = 0; i < c->adapters; i++) weft__plan_adapter_free(&a[i]);
     weft__free(t);
@@ -308,5 +343,5 @@ int main(int argc, char **argv)
         if (strstr(cases[i].name, only)) run_case(&b, &cases[i]);
     if (strstr("NMSE", only)) quality(&b);
     bench_close(&b);
-    return check && b.missed > 0;
+    return !check ? 0 : b.missed ? 1 : b.not_judged ? NOT_JUDGED : 0;
 }
