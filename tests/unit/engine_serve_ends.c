@@ -52,6 +52,34 @@ static void a_request_ends_with_the_step_that_it_is_cancelled_in(void **state)
     weft_model_close(&model);
 }
 
+/* Whoever cancels too late, when the record is another request's, harms nobody. */
+static void a_late_cancel_is_not_for_who_came_since(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    weft_engine *e = open_engine(model, &p);
+    ask q;
+    answer before = {0}, since = {0};
+    simple(&q, 20, 8);
+    q.p.ignore_end = 1;
+    q.p.event = slowly;
+    /* A record is free some time after its request's end. */
+    for (int i = 0; i < 100 && (!i || (uint32_t)since.id != (uint32_t)before.id); i++) {
+        wait_all();
+        usleep(1000);
+        before = since;
+        assert_int_equal(submit(e, &q, &since, NULL), WEFT_OK);
+    }
+    assert_true((uint32_t)since.id == (uint32_t)before.id && since.id != before.id);
+    weft_engine_cancel(e, before.id);
+    wait_all();
+    assert_int_equal(since.finish, WEFT_FINISH_LENGTH);
+    assert_int_equal(since.n, 8);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 /* Threads that submit and cancel as they like; every request ends once. */
 typedef struct crowd {
     weft_engine *e;
@@ -350,6 +378,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_ends_with_the_step_that_it_is_cancelled_in),
+        cmocka_unit_test(a_late_cancel_is_not_for_who_came_since),
         cmocka_unit_test(a_crowd_of_threads_loses_nothing),
         cmocka_unit_test(a_late_request_fails_and_says_so),
         cmocka_unit_test(who_goes_is_told_before_who_comes),
