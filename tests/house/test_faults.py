@@ -11,7 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RUN = os.path.join("tests", "faults", "run")
 
 SOURCE = "int sum(int a, int b);\nint sum(int a, int b)\n{\n    return a + b;\n}\n"
-MAIN = "int sum(int a, int b);\nint main(void)\n{\n    int s = sum(2, 2);\n    return s == 4 ? 0 : s == 5 ? 77 : 1;\n}\n"
+MAIN = "int sum(int a, int b);\nstatic int idle;\nint main(void)\n{\n    int s = sum(2, 2);\n    return s == 4 ? 0 : s == 5 ? 77 : 1;\n}\n"
+# (`idle` is a warning without a fault: it is no fault's.)
 CMAKE = """cmake_minimum_required(VERSION 3.25)
 project(small LANGUAGES C)
 enable_testing()
