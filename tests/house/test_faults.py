@@ -23,6 +23,8 @@ add_test(NAME "sum again" COMMAND test_sum)
 set_tests_properties(sum PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME broken COMMAND test_sum)
 set_tests_properties(broken PROPERTIES WILL_FAIL TRUE)
+add_test(NAME sweep COMMAND test_sum)
+set_tests_properties(sweep PROPERTIES LABELS "large;long")
 """
 PRESETS = """{"version": 6,
 "configurePresets": [{"name": "release", "generator": "Ninja", "binaryDir": "${sourceDir}/build"}],
@@ -40,6 +42,7 @@ FAULTS = {
     "07-base-broken": ("a - b", "broken", "missed   07-base-broken: without it, broken is failed"),
     "08-base-half": ("a - b", "sum broken", "missed   08-base-half: without it, broken is failed"),
     "09-text-other-room": ("a - b", "sum", "missed   09-text-other-room: it is not a change of files of src/text/ alone"),
+    "11-base-long": ("a - b", "sweep", "missed   11-base-long: without it, sweep is none that make test runs"),
     "10-base-after": ("a - b - 1", "sum", "found    10-base-after: release sum"),  # those before it were taken back
 }
 
@@ -76,12 +79,12 @@ class Faults(unittest.TestCase):
     def test_found_is_passed_without_and_failed_with_it(self):
         for name, (what, finders, _) in FAULTS.items():
             self.write(f"tests/faults/{name}.patch", patch(what, finders))
-        self.write("tests/faults/11-base-stale.patch", patch("a - b", "sum", "    return b + a;"))
+        self.write("tests/faults/12-base-stale.patch", patch("a - b", "sum", "    return b + a;"))
         status, output = self.run_faults()
         for _, _, says in FAULTS.values():
             self.assertIn(says, output)
-        self.assertIn("missed   11-base-stale: it no longer applies", output)
-        self.assertEqual(output.splitlines()[-1], "2 found, 9 missed", output)
+        self.assertIn("missed   12-base-stale: it no longer applies", output)
+        self.assertEqual(output.splitlines()[-1], "2 found, 10 missed", output)
         self.assertEqual(status, 1)
         status, output = self.run_faults("01", "10-base")
         self.assertEqual((status, output.splitlines()[-1]), (0, "2 found, 0 missed"), output)
