@@ -20,6 +20,7 @@ SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 FAKE = EMULATOR + [PROGRAM]
+SWEEPS = os.environ.get("WEFT_SWEEPS") == "1"  # make test-all: claims are repeated as often as there is something to repeat them on
 
 
 def user(text):

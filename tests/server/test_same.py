@@ -11,10 +11,10 @@ import tempfile
 import unittest
 
 import real
-from servers import LLAMA, SANITIZED, SLOWER, TEXT
+from servers import LLAMA, SANITIZED, SLOWER, SWEEPS, TEXT
 
-N = 40 if SANITIZED else 200
-N_LONG = 12 if SANITIZED else 20  # answers so long that requests give way to each other where pages are few
+N = 200 if SWEEPS else 40 if SANITIZED else 80
+N_LONG = 20 if SWEEPS else 12  # answers so long that requests give way to each other where pages are few
 OF_OPENINGS = (1, 5, 7)  # requests that begin with one, under two adapters and none
 WORDS = "once upon a time there was little girl named lily who liked to play in the park with her mom and big red ball".split()
 

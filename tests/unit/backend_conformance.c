@@ -9,7 +9,7 @@
 
 #include "claims.h"
 
-enum { N_GRAPHS = CLAIMS_REPEATED(3, 2, 1) };
+#define N_GRAPHS CLAIMS_REPEATED(CLAIMS_SWEPT(2, 3), 2, 1)
 enum { N_CTX = 56, MAX_ROWS = 3 * N_CTX, VOCAB = 97 };
 
 static const uint32_t float_types[] = {WEFT_F32, WEFT_F16};
@@ -414,7 +414,7 @@ static void check_graph(uint64_t seed, const recipe *kind, double bound)
 
 static void check_all(const recipe *kind, double bound)
 {
-    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) check_graph(seed, kind, bound);
+    for (uint64_t seed = 1; seed <= (uint64_t)N_GRAPHS; seed++) check_graph(seed, kind, bound);
 }
 
 static void test_float(void **state)
@@ -504,7 +504,7 @@ static void check_adapters(uint64_t seed, const recipe *kind, uint32_t dtype, do
 static void test_adapters_float(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= N_GRAPHS; seed++) check_adapters(seed, &(recipe){.exact = 1}, WEFT_F32, 1e-9);
+    for (uint64_t seed = 1; seed <= (uint64_t)N_GRAPHS; seed++) check_adapters(seed, &(recipe){.exact = 1}, WEFT_F32, 1e-9);
 }
 
 static void test_adapters_packed(void **state)

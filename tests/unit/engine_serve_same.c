@@ -6,16 +6,17 @@
 #include "engine/serve.h"
 #include "format/gguf_write.h"
 
-#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(80, 200), 60, 12)
-#define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(80, 200), 60, 8)  /* of models with windows */
-#define MANY_PREEMPTED CLAIMS_REPEATED(CLAIMS_SWEPT(1, 4), 1, 0) /* so few requests may never meet */
-#define MANY_PUT_OFF CLAIMS_REPEATED(CLAIMS_SWEPT(80, 200), 60, 0) /* grammars among so few may never be put off (in_turn has some that are) */
+#define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 12)
+#define N_WINDOWS CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 8) /* of models with windows */
+#define MANY_PREEMPTED CLAIMS_REPEATED(CLAIMS_SWEPT(2, 4), 1, 0) /* so few requests may never meet */
+#define MANY_PUT_OFF                                                                                                             \
+    CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 0) /* grammars among so few may never be put off (in_turn has some that are) */
 
 enum {
     MUCH_LONGER = CLAIMS_REPEATED(100, 100, 20), /* tokens; where nobody need give way, enough for another page */
     N_CHUNKS = CLAIMS_REPEATED(3, 2, 1),
-    SHARED_STEP = CLAIMS_REPEATED(50, 50, 34),  /* tokens of a beginning in common are a multiple of it */
-    OWN_MOST = CLAIMS_REPEATED(60, 60, 16),     /* tokens that follow it */
+    SHARED_STEP = CLAIMS_REPEATED(50, 50, 34), /* tokens of a beginning in common are a multiple of it */
+    OWN_MOST = CLAIMS_REPEATED(60, 60, 16),    /* tokens that follow it */
     RACE_TOKENS = CLAIMS_REPEATED(60, 60, 40)
 };
 

@@ -319,8 +319,8 @@ static void masks_are_what_a_naive_recognizer_says(void **state)
     int n_sound = 0, n_refused = 0;
     long compared = 0;
     vocab_make(&v, 3, 80);
-    for (uint64_t i = 0; i < (uint64_t)N_TREES; i++) {
-        const uint64_t seed = claims_seed() + i;
+    for (uint64_t tried = 0; tried < (uint64_t)N_TREES; tried++) {
+        const uint64_t seed = claims_seed() + tried;
         weft__text source = {0};
         weft__automaton *a = NULL;
         weft_error err = {0};
@@ -416,8 +416,8 @@ static void masks_near_the_limit_of_depth_are_what_accept_takes(void **state)
     weft__rng_seed(&rng, 1);
     for (size_t i = 0; i < sizeof both / sizeof *both; i++)
         for (int k = 0; k < CLAIMS_REPEATED(20, 5, 2); k++) n_left_out += compare_depths(both[i], &v, 8, &rng);
-    for (uint64_t i = 0; i < (uint64_t)N_TREES; i++) {
-        const uint64_t seed = claims_seed() + i;
+    for (uint64_t tried = 0; tried < (uint64_t)N_TREES; tried++) {
+        const uint64_t seed = claims_seed() + tried;
         weft__text source = {0};
         weft__rng_seed(&rng, seed);
         random_tree(&t, &rng);
