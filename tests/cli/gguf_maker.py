@@ -30,6 +30,17 @@ def value(kind, v):
     return struct.pack(PACK[kind], v)
 
 
+def file(meta, tensors):
+    """The bytes of a file as it should be: meta is {key: (type, value)}, tensors [(name, dims, type, bytes)], the dims fastest first."""
+    head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(meta)), b""
+    for key, (kind, v) in meta.items():
+        head += string(key) + struct.pack("<I", kind) + value(kind, v)
+    for name, dims, kind, raw in tensors:
+        head += string(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, len(data))
+        data += raw + b"\0" * (-len(raw) % 32)
+    return head + b"\0" * (-len(head) % 32) + data
+
+
 class Tensor:
     def __init__(self, name, dims, kind=TYPE_F32):
         self.name, self.dims, self.kind, self.offset = name, list(dims), kind, None

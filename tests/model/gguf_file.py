@@ -1,4 +1,4 @@
-"""Reads GGUF files independently of the engine: metadata of scalar and string type, and F32 tensors. NumPy only."""
+"""Reads GGUF files independently of the engine: metadata, tensors as bytes, and those of F32 as arrays. NumPy only."""
 import struct
 
 import numpy as np
@@ -30,25 +30,30 @@ class Cursor:
         return self.take(SCALARS[kind])
 
 
-def read(path):
-    """(metadata, {name: array}); an array's shape is the file's, slowest dimension first."""
-    with open(path, "rb") as f:
-        c = Cursor(f.read())
+def parse(data):
+    """(metadata, {key: type}, [(name, shape, type, first byte)]); a shape's slowest dimension is its first."""
+    c = Cursor(data)
     assert c.data[:4] == b"GGUF"
     c.at = 4
     version, n_tensors, n_meta = c.take("I"), c.take("Q"), c.take("Q")
     assert version in (2, 3)
-    meta = {}
+    meta, kinds, places = {}, {}, []
     for _ in range(n_meta):
         key = c.string()
-        meta[key] = c.value(c.take("I"))
-    places = []
+        kinds[key] = c.take("I")
+        meta[key] = c.value(kinds[key])
     for _ in range(n_tensors):
         name = c.string()
         shape = [c.take("Q") for _ in range(c.take("I"))]
-        kind, offset = c.take("I"), c.take("Q")
-        if kind == F32:
-            places.append((name, shape[::-1], offset))
+        places.append((name, shape[::-1], c.take("I"), c.take("Q")))
     align = meta.get("general.alignment", 32)
     begin = (c.at + align - 1) // align * align
-    return meta, {name: np.frombuffer(c.data, "<f4", int(np.prod(shape)), begin + offset).reshape(shape) for name, shape, offset in places}
+    return meta, kinds, [(name, shape, kind, begin + offset) for name, shape, kind, offset in places]
+
+
+def read(path):
+    """(metadata, {name: array}) of what is F32; an array's shape is the file's, slowest dimension first."""
+    with open(path, "rb") as f:
+        data = f.read()
+    meta, _, places = parse(data)
+    return meta, {name: np.frombuffer(data, "<f4", int(np.prod(shape)), at).reshape(shape) for name, shape, kind, at in places if kind == F32}

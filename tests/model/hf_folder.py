@@ -1,7 +1,7 @@
 """Small random Hugging Face folders, one per architecture, and a plain forward pass over them in double precision.
 
 NumPy only: safetensors, config.json and the tokenizer files are written here, independently of the engine. The forward pass follows
-transformers' modelling files; it is slow and has no caches."""
+transformers' modelling files; it is slow, and keeps keys and values only for who asks for them."""
 import json
 import os
 import struct
@@ -266,10 +266,10 @@ def rms_norm(x, w, eps, plus_one):
     return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + eps) * (w + 1 if plus_one else w)
 
 
-def rotate(x, inv, factor):
-    """x [T, heads, head_dim]: the first 2 * len(inv) elements of each head, in halves."""
+def rotate(x, inv, factor, first):
+    """x [T, heads, head_dim] from position `first` on: the first 2 * len(inv) elements of each head, in halves."""
     n = len(inv)
-    angle = np.arange(x.shape[0])[:, None] * inv[None]
+    angle = np.arange(first, first + x.shape[0])[:, None] * inv[None]
     cos, sin = (np.cos(angle) * factor)[:, None], (np.sin(angle) * factor)[:, None]
     a, b = x[..., :n], x[..., n:2 * n]
     return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., 2 * n:]], -1)
@@ -292,7 +292,7 @@ def window_of(c, layer):
     return window if kind in ("mistral", "mixtral", "phi3") else None
 
 
-def attention(c, w, l, h, length, seen):
+def attention(c, w, l, h, length, seen, past):
     hd, nq, nk, t = c["head_dim"], c["num_attention_heads"], c["num_key_value_heads"], len(h)
     p = f"model.layers.{l}.self_attn."
     gemma = c["model_type"] in GEMMAS
@@ -308,18 +308,22 @@ def attention(c, w, l, h, length, seen):
         k = rms_norm(k, w[p + "k_norm.weight"], c["rms_norm_eps"], gemma)
     window = window_of(c, l)
     inv, factor = inverse_frequencies(c, c["model_type"] == "gemma3_text" and window, length)
-    q, k = rotate(q, inv, factor), rotate(k, inv, factor)
+    first = len(past[l][0]) if l in past else 0
+    q, k = rotate(q, inv, factor, first), rotate(k, inv, factor, first)
+    if first:
+        k, v = (np.concatenate(pair) for pair in zip(past[l], (k, v)))
+    past[l] = k, v
     k, v = np.repeat(k, nq // nk, 1), np.repeat(v, nq // nk, 1)
-    scores = np.einsum("ihd,jhd->hij", q, k) * (c["query_pre_attn_scalar"] if gemma else hd) ** -0.5
+    scores = q.swapaxes(0, 1) @ k.transpose(1, 2, 0) * (c["query_pre_attn_scalar"] if gemma else hd) ** -0.5
     cap = c.get("attn_logit_softcapping")
     if cap:
         scores = np.tanh(scores / cap) * cap
-    i, j = np.arange(t)[:, None], np.arange(t)[None]
+    i, j = np.arange(first, first + t)[:, None], np.arange(first + t)[None]
     visible = (j <= i) if not window else (j <= i) & (j > i - window)
     scores = np.where(visible, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)
-    out = np.einsum("hij,jhd->ihd", weights, v).reshape(t, nq * hd)
+    out = (weights @ v.swapaxes(0, 1)).swapaxes(0, 1).reshape(t, nq * hd)
     seen(p + "o_proj", out)
     return out @ w[p + "o_proj.weight"].T + w.get(p + "o_proj.bias", 0)
 
@@ -357,9 +361,10 @@ def feed_forward(c, w, l, h, seen):
     return hidden @ w[p + "mlp.down_proj.weight"].T
 
 
-def forward(c, w, tokens, length=None, seen=lambda name, rows: None):
+def forward(c, w, tokens, length=None, seen=lambda name, rows: None, past=None):
     """Logits [T, V]. `length` chooses LongRoPE's factors; the whole context by default. seen(name, x [n, k]): what matrix `name`
-    of a layer is multiplied with."""
+    of a layer is multiplied with. past {layer: (keys, values)}: of the tokens before these, which stand first; these are added to it."""
+    past = {} if past is None else past
     gemma, eps = c["model_type"] in GEMMAS, c["rms_norm_eps"]
     length = length or c["max_position_embeddings"]
     x = w["model.embed_tokens.weight"][tokens]
@@ -371,7 +376,7 @@ def forward(c, w, tokens, length=None, seen=lambda name, rows: None):
         def norm(x, name):
             return rms_norm(x, w[p + name + ".weight"], eps, gemma)
 
-        a = attention(c, w, l, norm(x, "input_layernorm"), length, seen)
+        a = attention(c, w, l, norm(x, "input_layernorm"), length, seen, past)
         if gemma:
             x = x + norm(a, "post_attention_layernorm")
             x = x + norm(feed_forward(c, w, l, norm(x, "pre_feedforward_layernorm"), seen), "post_feedforward_layernorm")
