@@ -19,6 +19,11 @@ static int claims_skipped;
         skip();                                                                                                                  \
     } while (0)
 
+/* What no material of our own stands for; `scripts/test` knows these words. */
+#define skip_reference(...) skip_claim("needs the reference material: " __VA_ARGS__)
+/* Models and goldens, which tests/material/make makes. */
+#define skip_material(name) skip_claim("no %s; run tests/material/make, or set WEFT_SHARED", name)
+
 /* The program's exit status. */
 static inline int claims_status(int n_failed)
 {

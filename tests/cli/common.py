@@ -10,8 +10,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "material"))
+from where import NEEDS_REFERENCE, NO_MODELS, shared  # noqa: E402
+
 WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
-SHARED = os.environ.get("WEFT_SHARED") or "../shared"
 EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
 THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
 SANITIZED = THREADS_WATCHED or "ASAN_OPTIONS" in os.environ
@@ -27,10 +29,6 @@ def skip_emulated(why):
     if EMULATED:
         print(f"SKIP: not run emulated: {why}")
         sys.exit(77)
-
-
-def shared(*parts):
-    return os.path.join(SHARED, *parts)
 
 
 STORIES = shared("models", "stories260K.gguf")
@@ -63,7 +61,7 @@ def needs(present, what):
     return mark
 
 
-needs_models = needs(HAVE_MODELS, "no reference models; set WEFT_SHARED")
+needs_models = needs(HAVE_MODELS, NO_MODELS)
 
 
 def leave_out(condition, why):
@@ -116,7 +114,7 @@ def main():
     program = unittest.main(exit=False, testLoader=Loader(material))
     result = program.result
     for test, why in result.skipped:
-        print(f"SKIP: {test}: {why}")
+        print(f"SKIP: {why}" if why.startswith(NEEDS_REFERENCE) else f"SKIP: {test}: {why}")
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(77 if result.skipped else 0 if result.testsRun else "there are no such tests")

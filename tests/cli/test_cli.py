@@ -11,9 +11,7 @@ import tempfile
 import unittest
 
 from gguf_maker import Model
-from common import EMULATED, STORIES, WEFT, check_report, leave_out, main, needs, needs_models, repeated, shared, weft
-
-LLAMA_SPM = shared("tokenizers", "ggml-vocab-llama-spm.gguf")
+from common import EMULATED, STORIES, WEFT, check_report, leave_out, main, needs_models, repeated, shared, weft
 
 
 class Usage(unittest.TestCase):
@@ -113,6 +111,27 @@ class Usage(unittest.TestCase):
         self.assertEqual((p.returncode, p.stderr), (0, b""))
         for thing in (b"attention", b"blk.1.ffn_down", b"bytes"):
             self.assertIn(thing, p.stdout)
+
+    def test_vocabulary_only_file(self):
+        model = Model()
+        model.tensors = []
+        texts, scores, types = (model.meta["tokenizer.ggml." + key][1][1] for key in ("tokens", "scores", "token_type"))
+        for text in ("He", "\u2581He", "ll", "llo", "\u2581Hello", "wo", "\u2581wo", "rld", "ld", "\u2581world", "H", "w"):
+            texts.append(text)
+            scores.append(len(text) - 20.0)
+            types.append(1)
+        hello, world = (str(texts.index(text)) for text in ("\u2581Hello", "\u2581world"))
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "vocabulary.gguf")
+            with open(path, "wb") as f:
+                f.write(bytes(model))
+            self.assertEqual(weft("tokenize", path, "Hello world").stdout.decode(), f"1 {hello} {world}\n")
+            self.assertEqual(weft("tokenize", path, "--no-bos", stdin=b"Hello world").stdout.decode(), f"{hello} {world}\n")
+            pieces = weft("tokenize", path, "Hello world", "--pieces").stdout.decode()
+            self.assertIn(f"{hello}  \u2581Hello", pieces)
+            p = weft("run", path, "Hello")
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"missing", p.stderr)
 
     def test_an_empty_name_is_named(self):
         for command in ("run", "info", "tokenize"):
@@ -232,16 +251,6 @@ class Run(unittest.TestCase):
         text = weft("info", STORIES).stdout
         self.assertIn(b"token_embd.weight", text)
         self.assertIn(b"64 x 512", text)
-
-    @needs(os.path.exists(LLAMA_SPM), "no tokenizer files; set WEFT_SHARED")
-    def test_vocabulary_only_file(self):
-        self.assertEqual(weft("tokenize", LLAMA_SPM, "Hello world").stdout, b"1 15043 3186\n")
-        self.assertEqual(weft("tokenize", LLAMA_SPM, "--no-bos", stdin=b"Hello world").stdout, b"15043 3186\n")
-        pieces = weft("tokenize", LLAMA_SPM, "Hello world", "--pieces").stdout.decode()
-        self.assertIn("15043  \u2581Hello", pieces)
-        p = weft("run", LLAMA_SPM, "Hello")
-        self.assertEqual(p.returncode, 1)
-        self.assertIn(b"missing", p.stderr)
 
 
 class Bench(unittest.TestCase):

@@ -8,7 +8,7 @@ import struct
 import tempfile
 import unittest
 
-from common import HAVE_MODELS, STORIES, TINY_LLAMA, main, needs, needs_models, repeated, shared, skip_emulated, weft
+from common import HAVE_MODELS, NO_MODELS, STORIES, TINY_LLAMA, main, needs, needs_models, repeated, shared, skip_emulated, weft
 
 TEXT = shared("golden", "stories.txt")
 BASE = shared("golden", "stories260K.klbase")
@@ -39,7 +39,7 @@ def figures(text):
     return {re.sub(r"\s+", " ", name): float(value) for name, value in found}
 
 
-@needs(HAVE_MODELS and os.path.exists(SUMMARY), "no reference models; set WEFT_SHARED")
+@needs(HAVE_MODELS and os.path.exists(SUMMARY), NO_MODELS)
 class Perplexity(unittest.TestCase):
     def test_final_estimate_agrees_to_four_digits(self):
         p = weft("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256")

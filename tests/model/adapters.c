@@ -583,7 +583,7 @@ static void compare_golden(const char *name)
     weft_error err = {0};
     const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", name);
     double error = 0, power = 0, bound = weft__cpu_tiers() == 1u << WEFT__TIER_REF ? 1e-8 : 1e-3;
-    if (!base || !path || !golden_read(name, &g)) skip_claim("%s: no golden; set WEFT_SHARED", name);
+    if (!base || !path || !golden_read(name, &g)) skip_material(name);
     float *logits = malloc((size_t)g.n_prompt * GOLDEN_VOCAB * sizeof *logits);
     weft_model_params_default(&params);
     weft_session_params_default(&sp);
@@ -623,7 +623,7 @@ static void rank_16_on_all_seven(void **state)
 
 static void neighbours_of_experts_change_no_bit(void **state)
 {
-    if (!model) skip_claim("%s is not there; set WEFT_SHARED", (const char *)*state);
+    if (!model) skip_material((const char *)*state);
     neighbours_change_no_bit(NULL);
 }
 

@@ -61,7 +61,7 @@ static weft_model *open_model(const void *name, int threads)
 
 static void read_golden(const char *name, struct golden *g)
 {
-    if (!golden_read(name, g)) skip_claim("%s: no golden; set WEFT_SHARED", name);
+    if (!golden_read(name, g)) skip_material(name);
 }
 
 static void compare_logits(const struct claim *c, const struct golden *g, const float *logits)
@@ -133,7 +133,7 @@ static void same_bits_over_pages(void **state)
     static const char *const names[] = {"tiny-gemma3.f16", "stories260K",       "tiny-phi3.f16",
                                         "tiny-gemma2.f16", "tiny-qwen3moe.f16", "tiny-llama.Q4_K_S"};
     for (size_t i = 0; i < (tier_is_slow() ? CLAIMS_REPEATED(2, 2, 1) : sizeof names / sizeof *names); i++) {
-        if (!shared_path("models/%s.gguf", names[i])) skip_claim("no %s; set WEFT_SHARED", names[i]);
+        if (!shared_path("models/%s.gguf", names[i])) skip_material(names[i]);
         same_bits_of_a_long_text(names[i], open_model, names[i]);
     }
 }

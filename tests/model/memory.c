@@ -70,7 +70,7 @@ static void model_file(void **state)
 {
     (void)state;
     const char *path = shared_path("models/%s.gguf", "stories260K");
-    if (!path) skip_claim("no stories260K; set WEFT_SHARED");
+    if (!path) skip_material("stories260K");
     char copy[512];
     snprintf(copy, sizeof copy, "%s", path);
     sweep(load_and_generate, copy);

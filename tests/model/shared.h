@@ -1,4 +1,4 @@
-/* shared.h: finding and reading the reference material (WEFT_SHARED, default ../shared) for tests. */
+/* shared.h: finding and reading models and goldens for tests: the reference material, or what tests/material/make makes in its place. */
 #ifndef WEFT_TESTS_SHARED_H
 #define WEFT_TESTS_SHARED_H
 
@@ -6,6 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* WEFT_SHARED, else ../shared, and where that is absent build/material (the same as in tests/material/where.py). */
+static inline const char *shared_dir(void)
+{
+    static const char usual[] = "../shared";
+    const char *given = getenv("WEFT_SHARED");
+    if (given && given[0] && strcmp(given, usual)) return given;
+    return access("../shared/models", R_OK) ? "build/material" : usual;
+}
 
 /* "DIR/sub/name" in one of a few static buffers, or NULL where there is no such file. */
 static inline const char *shared_path(const char *format, const char *name)
@@ -13,9 +23,8 @@ static inline const char *shared_path(const char *format, const char *name)
     static char paths[8][512];
     static int next;
     char *path = paths[next++ % 8], rest[256];
-    const char *dir = getenv("WEFT_SHARED");
     snprintf(rest, sizeof rest, format, name);
-    snprintf(path, sizeof paths[0], "%s/%s", dir && dir[0] ? dir : "../shared", rest);
+    snprintf(path, sizeof paths[0], "%s/%s", shared_dir(), rest);
     FILE *f = fopen(path, "rb");
     if (!f) return NULL;
     fclose(f);

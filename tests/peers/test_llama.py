@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from common import HAVE_MODELS, TINY_LLAMA, shared, weft  # noqa: E402
+from common import HAVE_MODELS, NO_MODELS, TINY_LLAMA, shared, weft  # noqa: E402
 
 PACKAGE = os.environ.get("WEFT_NODE_LLAMA", "")
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "probabilities.mjs")
@@ -61,7 +61,7 @@ def nmse(a, b):
     return error / power
 
 
-@unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
+@unittest.skipUnless(HAVE_MODELS, NO_MODELS)
 @unittest.skipUnless(PACKAGE and shutil.which("node"), "node-llama-cpp is not installed; set WEFT_NODE_LLAMA to its folder")
 class Llama(unittest.TestCase):
     def compare(self, model, bound, name):

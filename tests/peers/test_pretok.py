@@ -14,7 +14,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cli"))
-from common import shared, weft  # noqa: E402
+from common import NEEDS_REFERENCE, shared, weft  # noqa: E402
 
 PACKAGE = os.environ.get("WEFT_NODE_LLAMA", "")
 VOCAB = shared("tokenizers", "ggml-vocab-gpt-2.gguf")
@@ -48,7 +48,7 @@ def renamed(name, path):
         f.write(data[:at] + struct.pack("<Q", len(name)) + name.encode() + data[at + 8 + n:])
 
 
-@unittest.skipUnless(os.path.exists(VOCAB), "no tokenizer files; set WEFT_SHARED")
+@unittest.skipUnless(os.path.exists(VOCAB), NEEDS_REFERENCE + "the vocabulary of GPT-2")
 @unittest.skipUnless(PACKAGE and shutil.which("node"), "node-llama-cpp is not installed; set WEFT_NODE_LLAMA to its folder")
 class Pretok(unittest.TestCase):
     def check(self, name):

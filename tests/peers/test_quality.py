@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "cli"), os.path.join(HERE, "..", "model")]
 import gguf_file  # noqa: E402
 import numpy as np  # noqa: E402
-from common import HAVE_MODELS, STORIES, shared, weft  # noqa: E402
+from common import HAVE_MODELS, NO_MODELS, STORIES, shared, weft  # noqa: E402
 
 TOOLS = os.environ.get("WEFT_LLAMA_TOOLS", "")
 TEXT = shared("golden", "stories.txt")
@@ -45,7 +45,7 @@ def figures(text):
     return {re.sub(r"\s+", " ", name): float(value) for name, value in found}
 
 
-@unittest.skipUnless(HAVE_MODELS, "no reference models; set WEFT_SHARED")
+@unittest.skipUnless(HAVE_MODELS, NO_MODELS)
 @unittest.skipUnless(HAVE_TOOLS, "llama-perplexity and llama-imatrix are not there; set WEFT_LLAMA_TOOLS to their folder")
 class Quality(unittest.TestCase):
     def setUp(self):

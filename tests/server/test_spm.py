@@ -1,6 +1,6 @@
-"""What the real server says of a model whose vocabulary is SentencePiece's: the reference model, with a template.
+"""What the real server says of a model whose vocabulary is SentencePiece's: a trained one, with a template.
 
-usage: test_spm.py build/weft     skipped (77) where there is no reference material"""
+usage: test_spm.py build/weft     skipped (77) where there is no such model"""
 import json
 import os
 import sys
@@ -10,10 +10,13 @@ import unittest
 import real
 from servers import CHAT, LLAMA, TEXT, user
 
-MODEL = os.path.join(os.environ.get("WEFT_SHARED") or "../shared", "models", "stories260K.gguf")
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "material"))
+from where import NO_MODELS, shared  # noqa: E402
+
+MODEL = shared("models", "stories260K.gguf")
 EOS, BYTES = 2, 3  # the token of a byte b is 3 + b
 if not os.path.exists(MODEL):
-    print("skipped: no reference models; set WEFT_SHARED")
+    print("SKIP: " + NO_MODELS)
     sys.exit(77)
 
 

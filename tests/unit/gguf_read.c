@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "claims.h"
 #include "gguf_build.h"
+#include "model/shared.h"
 
 static void expect_text(const weft_error *err, const char *part)
 {
@@ -213,54 +214,28 @@ static void tensors(void **state)
     free(s.b.p);
 }
 
-/* Names, entries, tensors and bytes as an independent reader lists them. */
+/* Names, entries, tensors and bytes as an independent reader lists them; vocabularies alone are listed in text_golden.c. */
 static const struct {
     const char *path;
     size_t n_meta, n_tensors, n_vocabulary;
     const char *architecture;
 } models[] = {
-    {"models/stories260K.gguf", 19, 48, 512, "llama"},
-    {"models/tiny-gemma2.f16.gguf", 25, 35, 512, "gemma2"},
-    {"models/tiny-gemma3.f16.gguf", 23, 41, 512, "gemma3"},
-    {"models/tiny-llama.BF16.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.IQ4_NL.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.IQ4_XS.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q2_K.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q3_K_S.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q4_0.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q4_1.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q4_K_S.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q5_0.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q5_1.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q5_K_S.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q6_K.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.Q8_0.gguf", 23, 30, 512, "llama"},
-    {"models/tiny-llama.f16.gguf", 22, 30, 512, "llama"},
-    {"models/tiny-llama.lora-a.gguf", 5, 12, 0, "llama"},
-    {"models/tiny-llama.lora-b.gguf", 5, 42, 0, "llama"},
-    {"models/tiny-llama3.f16.gguf", 22, 31, 512, "llama"},
-    {"models/tiny-mixtral.f16.gguf", 24, 33, 512, "llama"},
-    {"models/tiny-phi3.f16.gguf", 23, 21, 512, "phi3"},
-    {"models/tiny-qwen2.f16.gguf", 22, 39, 512, "qwen2"},
-    {"models/tiny-qwen3.f16.gguf", 22, 36, 512, "qwen3"},
+    {"models/stories260K.gguf", 19, 48, 512, "llama"},          {"models/tiny-gemma2.f16.gguf", 25, 35, 512, "gemma2"},
+    {"models/tiny-gemma3.f16.gguf", 23, 41, 512, "gemma3"},     {"models/tiny-llama.BF16.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.IQ4_NL.gguf", 23, 30, 512, "llama"},    {"models/tiny-llama.IQ4_XS.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.Q2_K.gguf", 23, 30, 512, "llama"},      {"models/tiny-llama.Q3_K_S.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.Q4_0.gguf", 23, 30, 512, "llama"},      {"models/tiny-llama.Q4_1.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.Q4_K_S.gguf", 23, 30, 512, "llama"},    {"models/tiny-llama.Q5_0.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.Q5_1.gguf", 23, 30, 512, "llama"},      {"models/tiny-llama.Q5_K_S.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.Q6_K.gguf", 23, 30, 512, "llama"},      {"models/tiny-llama.Q8_0.gguf", 23, 30, 512, "llama"},
+    {"models/tiny-llama.f16.gguf", 22, 30, 512, "llama"},       {"models/tiny-llama.lora-a.gguf", 5, 12, 0, "llama"},
+    {"models/tiny-llama.lora-b.gguf", 5, 42, 0, "llama"},       {"models/tiny-llama3.f16.gguf", 22, 31, 512, "llama"},
+    {"models/tiny-mixtral.f16.gguf", 24, 33, 512, "llama"},     {"models/tiny-phi3.f16.gguf", 23, 21, 512, "phi3"},
+    {"models/tiny-qwen2.f16.gguf", 22, 39, 512, "qwen2"},       {"models/tiny-qwen3.f16.gguf", 22, 36, 512, "qwen3"},
     {"models/tiny-qwen3moe.f16.gguf", 25, 39, 512, "qwen3moe"},
-    {"tokenizers/ggml-vocab-bert-bge.gguf", 20, 0, 30522, "bert"},
-    {"tokenizers/ggml-vocab-deepseek-coder.gguf", 25, 0, 32256, "llama"},
-    {"tokenizers/ggml-vocab-deepseek-llm.gguf", 23, 0, 102400, "llama"},
-    {"tokenizers/ggml-vocab-falcon.gguf", 18, 0, 65024, "falcon"},
-    {"tokenizers/ggml-vocab-gpt-2.gguf", 16, 0, 50257, "gpt2"},
-    {"tokenizers/ggml-vocab-llama-spm.gguf", 22, 0, 32000, "llama"},
-    {"tokenizers/ggml-vocab-phi-3.gguf", 26, 0, 32064, "phi3"},
-    {"tokenizers/ggml-vocab-starcoder.gguf", 19, 0, 49152, "starcoder2"},
 };
 
 #define N_MODELS (sizeof models / sizeof *models)
-
-static const char *shared_folder(void)
-{
-    const char *shared = getenv("WEFT_SHARED");
-    return shared ? shared : "../shared";
-}
 
 static void check_model(const weft__gguf *g, size_t m)
 {
@@ -290,15 +265,13 @@ static void check_model(const weft__gguf *g, size_t m)
 static void reference_files(void **state)
 {
     (void)state;
-    char path[4096];
-    if (access(shared_folder(), R_OK) != 0) {
-        skip_claim("no reference files at %s; set WEFT_SHARED", shared_folder());
-    }
+    if (!shared_path("%s", models[0].path)) skip_material(models[0].path);
     size_t live = weft__alloc_live();
     for (size_t m = 0; m < N_MODELS; m++) {
         weft__gguf *g;
         weft_error err = {0};
-        snprintf(path, sizeof path, "%s/%s", shared_folder(), models[m].path);
+        const char *path = shared_path("%s", models[m].path);
+        if (!path) fail_msg("there is no %s", models[m].path);
         if (weft__gguf_open(path, &g, &err) != WEFT_OK) fail_msg("%s", err.message);
         check_model(g, m);
         weft__gguf_close(&g);
@@ -310,12 +283,9 @@ static void reference_files(void **state)
 static void reference_values(void **state)
 {
     (void)state;
-    char path[4096];
+    const char *path = shared_path("models/%s.gguf", "tiny-llama.Q2_K");
     weft__gguf *g;
-    snprintf(path, sizeof path, "%s/models/tiny-llama.Q2_K.gguf", shared_folder());
-    if (access(path, R_OK) != 0) {
-        skip_claim("no %s; set WEFT_SHARED", path);
-    }
+    if (!path) skip_material("tiny-llama.Q2_K");
     assert_int_equal(weft__gguf_open(path, &g, NULL), WEFT_OK);
     uint32_t u = 0;
     float f = 0;
@@ -332,7 +302,10 @@ static void reference_values(void **state)
     assert_int_equal(t->d[0], 256);
     assert_int_equal(t->d[1], 512);
     assert_int_equal(t->n_bytes, 512 * 84);
-    assert_int_equal(t->offset, 13248 + 630784); /* the header of 13228 bytes, padded to 32 */
+    /* The last one; 630784 bytes of others stand before it, and before those the header, padded to 32. */
+    assert_int_equal(t->offset + t->n_bytes, weft__gguf_part(g, 0)->n_bytes);
+    assert_int_equal(weft__gguf_tensors(g)->items[0].offset + 630784, t->offset);
+    assert_int_equal((t->offset - 630784) % 32, 0);
     weft__gguf_close(&g);
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""jinja_oracle.py language|templates DRIVER: compares the interpreter with Debian's python3-jinja2, set up as Hugging Face does.
+"""jinja_oracle.py language|templates|templates_own DRIVER: compares the interpreter with Debian's python3-jinja2, set up as Hugging Face does.
 
-`language` runs the snippets of jinja_snippets.py. `templates` runs every shared chat template over the conversations below, each
-with and without a generation prompt. Both sides must print the same bytes or both must refuse; where the template itself refuses
+`language` runs the snippets of jinja_snippets.py. `templates` runs every chat template of the reference material over the conversations of
+jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. Both sides must print the same bytes or both must refuse; where the template itself refuses
 through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime
 import json
@@ -198,9 +198,13 @@ def main():
         differences = run_language(driver)
         driver.close()
         return 1 if differences else 0
-    folder = os.path.join(os.environ.get("WEFT_SHARED", "../shared"), "templates")
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(os.path.join(here, "..", "material"))
+    from where import NEEDS_REFERENCE, shared
+
+    folder = shared("templates") if what == "templates" else os.path.join(here, "templates")
     if not os.path.isdir(folder):
-        print("SKIP: no templates at %s; set WEFT_SHARED" % folder)
+        print("SKIP: " + NEEDS_REFERENCE + "chat templates of real models (templates/)")
         return 77
     differences = run_templates(driver, folder)
     driver.close()

@@ -1,14 +1,14 @@
-/* quant_models.c: reference files of one model in every format: what they decode to is close to the f16 weights, and our encoding
- * of the same weights is at least as close, tensor by tensor. */
+/* quant_models.c: files of one model in every format: what they decode to is close to the f16 weights, and our encoding
+ * of the same weights is at least as close, tensor by tensor. The files are another encoder's. */
 #include "unit/fixture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "format/gguf.h"
 #include "claims.h"
+#include "model/shared.h"
 #include "quant/encode.h"
 
 /* `bound`: relative RMS error that rows of about normal weights may have in the format. */
@@ -26,12 +26,10 @@ enum { N_FILES = sizeof FILES / sizeof *FILES, EVERY = CLAIMS_REPEATED(1, 1, 7) 
 
 static weft__gguf *open_model(const char *type)
 {
-    const char *shared = getenv("WEFT_SHARED");
-    char path[512];
+    const char *path = shared_path("models/tiny-llama.%s.gguf", type);
     weft__gguf *g;
     weft_error err;
-    snprintf(path, sizeof path, "%s/models/tiny-llama.%s.gguf", shared ? shared : "../shared", type);
-    if (access(path, R_OK)) skip_claim("no %s; set WEFT_SHARED", path);
+    if (!path) skip_material(type);
     if (weft__gguf_open(path, &g, &err)) fail_msg("%s", err.message);
     return g;
 }

@@ -148,7 +148,7 @@ static inline weft_model *open_model(const char *path)
 static inline weft_model *from_shared(const char *name)
 {
     const char *path = shared_path("models/%s.gguf", name);
-    if (!path) skip_claim("no %s; set WEFT_SHARED", name);
+    if (!path) skip_material(name);
     return open_model(path);
 }
 

@@ -1,4 +1,4 @@
-/* train_golden.c: the forward pass that training differentiates, against the reference logits of whole models (../shared): every dense
+/* train_golden.c: the forward pass that training differentiates, against the golden logits of whole models: every dense
  * architecture, every format, LoRA; and experts, which are refused. */
 #include <math.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static void models(void **state)
         const char *path = shared_path("models/%s.gguf", NAMES[i]);
         struct golden g;
         weft__gguf *file;
-        if (!path || !golden_read(NAMES[i], &g)) skip_claim("no %s", NAMES[i]);
+        if (!path || !golden_read(NAMES[i], &g)) skip_material(NAMES[i]);
         weft__trainer *t = open_trainer(path, 4, 4, NULL, &file, WEFT_OK);
         compare(t, NAMES[i], &g);
         weft__trainer_destroy(&t);
@@ -88,7 +88,7 @@ static void adapters(void **state)
         const char *base = shared_path("models/%s.gguf", "tiny-llama.f16"), *path = shared_path("models/%s.gguf", all[i].name);
         struct golden g;
         weft__gguf *file, *adapter;
-        if (!base || !path || !golden_read(all[i].name, &g)) skip_claim("no %s", all[i].name);
+        if (!base || !path || !golden_read(all[i].name, &g)) skip_material(all[i].name);
         weft__trainer *t = open_trainer(base, all[i].rank, 16, all[i].targets, &file, WEFT_OK);
         assert_int_equal(weft__gguf_open(path, &adapter, NULL), WEFT_OK);
         assert_int_equal(weft__trainer_n_params(t), weft__gguf_tensors(adapter)->n);
@@ -111,7 +111,7 @@ static void experts(void **state)
     const char *path = shared_path("models/%s.gguf", "tiny-mixtral.f16");
     weft__gguf *file;
     (void)state;
-    if (!path) skip_claim("no tiny-mixtral.f16");
+    if (!path) skip_material("tiny-mixtral.f16");
     assert_null(open_trainer(path, 4, 4, NULL, &file, WEFT_UNSUPPORTED));
     weft__gguf_close(&file);
 }
