@@ -163,8 +163,8 @@ def fit_line(x, top, lowest=None):
     low, high = x.min(-1, keepdims=True), x.max(-1, keepdims=True)
     best, error = (np.zeros_like(low), low), np.full_like(low, np.inf)
     mid = (low + high) / 2
-    for a in (1.0, 0.9, 0.8):
-        for b in (1.0, 0.9, 0.8):
+    for a in (1.0, 0.9):
+        for b in (1.0, 0.9):
             m, h = mid + (low - mid) * a, mid + (high - mid) * b
             if lowest is not None:
                 m = np.minimum(m, lowest)
