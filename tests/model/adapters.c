@@ -642,12 +642,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_request_keeps_its_version),  cmocka_unit_test(a_lease_keeps_what_was_chosen),
         cmocka_unit_test(requests_are_refused_by_name),
     };
+    const struct CMUnitTest goldens[] = {cmocka_unit_test(rank_8_on_q_and_v), cmocka_unit_test(rank_16_on_all_seven)};
     const struct CMUnitTest material[] = {
         cmocka_unit_test(rank_8_on_q_and_v),
         cmocka_unit_test(rank_16_on_all_seven),
         cmocka_unit_test_setup_teardown(neighbours_of_experts_change_no_bit, open_experts, close_world),
     };
     if (!tier_is_here()) return 77;
+    if (argc > 1 && !strcmp(argv[1], "goldens")) return claims_status(cmocka_run_group_tests(goldens, NULL, NULL));
     int failed = claims_material(argc, argv) ? cmocka_run_group_tests(material, NULL, NULL)
                                              : cmocka_run_group_tests(tests, open_world, close_world);
     return claims_status(failed);
