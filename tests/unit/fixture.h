@@ -29,18 +29,18 @@ static inline int fail_at_gate(void *arg, size_t n_bytes)
     return f->seen++ != f->refuse;
 }
 
+enum { FIRST_REFUSED = 12 }; /* each of them, whatever is left out behind them */
+
 /* How many allocations behind the one numbered i the next is refused. */
 static inline size_t refuse_stride(size_t i)
 {
-    return i < 12 ? 1 : CLAIMS_REPEATED(1, 1, 7);
+    return i < FIRST_REFUSED ? 1 : CLAIMS_REPEATED(1, 1, 7);
 }
 
-/* Runs body(arg) with the first, then the second ... allocation refused. `body` returns 1 when it succeeded and 0 when it
- * reported a failure; it must do the former only when nothing was refused (or when it could do without). Returns how many
- * allocations there are. Fails the test when a block stays behind. */
-static inline size_t fail_each(int (*body)(void *arg), void *arg)
+/* As fail_each below, but behind the first allocations only one of `stride` is refused: for work of which hundreds are alike. */
+static inline size_t fail_some(int (*body)(void *arg), void *arg, size_t stride)
 {
-    for (size_t i = 0;; i += refuse_stride(i)) {
+    for (size_t i = 0;; i += i < FIRST_REFUSED ? 1 : stride) {
         fail_at f = {0, i};
         size_t before = weft__alloc_live();
         weft__alloc_set_gate(fail_at_gate, &f);
@@ -52,6 +52,14 @@ static inline size_t fail_each(int (*body)(void *arg), void *arg)
             return f.seen;
         }
     }
+}
+
+/* Runs body(arg) with the first, then the second ... allocation refused. `body` returns 1 when it succeeded and 0 when it
+ * reported a failure; it must do the former only when nothing was refused (or when it could do without). Returns how many
+ * allocations there are. Fails the test when a block stays behind. */
+static inline size_t fail_each(int (*body)(void *arg), void *arg)
+{
+    return fail_some(body, arg, CLAIMS_REPEATED(1, 1, 7));
 }
 
 #endif

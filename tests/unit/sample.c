@@ -9,10 +9,9 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/random.h"
 #include "sample/candidates.h"
-#include "claims.h"
+#include "unit/sampling.h"
 #include "weft/weft.h"
 
 static weft_sampler_params plain(void)
@@ -230,43 +229,31 @@ static void infinities_and_nothing_else(void **state)
     assert_int_equal(weft__candidates_draw(&c, 1, 0.51), 4);
 }
 
-#if CLAIMS_OF_SPEED
-/* Logits as models have them: a wide bulk, and a few dozen that stand out. A pick takes less than 1 ms; the least of several, as
- * neighbours disturb. */
-static void a_large_vocabulary_takes_less_than_a_millisecond(void **state)
+/* ---- large vocabularies ---- */
+
+static void check_growth(const char *what, float *logits, float *copy)
+{
+    for (int kind = 0; kind < SAMPLING_KINDS; kind++) {
+        weft_sampler_params p;
+        const char *name = sampling_kind(kind, &p);
+        double times = growth_of(sampling_pick, &(sampling_job){logits, copy, &p}, SAMPLING_VOCAB);
+        if (times > GROWTH_MOST) fail_msg("%s, %s: %.1f times as long for %d times the tokens", what, name, times, GROWTH_SIZES);
+    }
+}
+
+/* A pick costs what reading the vocabulary costs, or sorting it, where nearly all tokens are as likely and the filters keep most. */
+static void a_pick_grows_with_the_vocabulary_and_no_faster(void **state)
 {
     (void)state;
-    enum { V = 128256 };
-    float *logits = weft__alloc_array(V, sizeof *logits), *copy = weft__alloc_array(V, sizeof *copy);
-    weft__rng rng;
-    weft__rng_seed(&rng, 3);
-    for (int i = 0; i < V; i++) logits[i] = (float)(2.5 * weft__rng_normal(&rng) + (weft__rng_below(&rng, 4000) == 0 ? 14 : 0));
-    for (int kind = 0; kind < 4; kind++) {
-        static const char *const names[] = {"greedy", "top-k 40, top-p, min-p, penalties", "top-p", "nothing"};
-        weft_sampler_params p = plain();
-        weft_sampler *s;
-        uint64_t least = UINT64_MAX;
-        if (kind == 0) p.temperature = 0;
-        if (kind == 1) p.top_k = 40, p.top_p = 0.95f, p.min_p = 0.05f, p.repeat_penalty = 1.1f;
-        if (kind == 2) p.top_p = 0.95f;
-        assert_int_equal(weft_sampler_new(V, &p, &s, NULL), WEFT_OK);
-        for (int i = 0; i < 30; i++) {
-            int32_t token;
-            memcpy(copy, logits, V * sizeof *copy);
-            uint64_t begin = weft__clock_ns();
-            assert_int_equal(weft_sampler_pick(s, copy, &token, NULL), WEFT_OK);
-            uint64_t t = weft__clock_ns() - begin;
-            if (t < least) least = t;
-            assert_int_equal(weft_sampler_accept(s, token, NULL), WEFT_OK);
-        }
-        print_message("  %s: %.3f ms\n", names[kind], (double)least / 1e6);
-        assert_true(least < 1000000);
-        weft_sampler_free(&s);
-    }
+    float *logits = weft__alloc_array(SAMPLING_VOCAB, sizeof *logits), *copy = weft__alloc_array(SAMPLING_VOCAB, sizeof *copy);
+    assert_true(logits && copy);
+    sampling_logits(logits);
+    check_growth("as of a model", logits, copy);
+    for (int i = 0; i < SAMPLING_VOCAB; i++) logits[i] = (float)(i * 7919 % 4001) / 4001.0f;
+    check_growth("flat", logits, copy);
     weft__free(logits);
     weft__free(copy);
 }
-#endif
 
 static int fail_nth(void *arg, size_t n_bytes)
 {
@@ -305,9 +292,7 @@ int main(void)
         cmocka_unit_test(refuses_what_makes_no_sense),
         cmocka_unit_test(every_failing_allocation_is_an_error),
         cmocka_unit_test(infinities_and_nothing_else),
-#if CLAIMS_OF_SPEED
-        cmocka_unit_test(a_large_vocabulary_takes_less_than_a_millisecond),
-#endif
+        cmocka_unit_test(a_pick_grows_with_the_vocabulary_and_no_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
