@@ -395,15 +395,12 @@ static void *give_back(void *arg)
 static void room_is_waited_for(void **state)
 {
     (void)state;
-    enum { LONG_MS = 60000 };
     weft__adapt_store *s = new_store(1500);
     weft__adapt_store_stats stats;
     pthread_t thread;
     add(s, "a", write_adapter("a", 3, 4, 8, 0), 0);
     add(s, "b", write_adapter("b", 5, 4, 8, 0), WEFT__ADAPT_LAZY);
-    uint64_t first = weft__clock_ns();
-    assert_true(weft__adapt_store_wait(s, LONG_MS)); /* nobody was refused */
-    assert_true(weft__clock_ns() - first < LONG_MS * 1000000ull / 2);
+    assert_true(weft__adapt_store_wait(s, PATIENCE_MS)); /* nobody was refused */
     for (int round = 0; round < 2; round++) {
         holder h = {s, lease(s, "a", 1)};
         weft__adapt_store_get_stats(s, &stats);
@@ -415,8 +412,7 @@ static void room_is_waited_for(void **state)
         assert_false(weft__adapt_store_wait(s, 20));
         assert_true(weft__clock_ns() - began >= 20000000);
         assert_int_equal(pthread_create(&thread, NULL, give_back, &h), 0);
-        assert_true(weft__adapt_store_wait(s, LONG_MS));
-        assert_true(weft__clock_ns() - began < LONG_MS * 1000000ull / 2);
+        assert_true(weft__adapt_store_wait(s, PATIENCE_MS)); /* woken: it would say if the time had passed */
         weft__adapt_lease *l = lease(s, "b", 1);
         weft__adapt_store_release(s, &l);
         pthread_join(thread, NULL);
