@@ -15,6 +15,8 @@ from where import NEEDS_REFERENCE, NO_MODELS, shared  # noqa: E402
 
 WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.pop(1))]
 EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
+# Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon.
+PATIENCE = float(os.environ.get("WEFT_PATIENCE") or 600)
 THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
 SANITIZED = THREADS_WATCHED or "ASAN_OPTIONS" in os.environ
 
@@ -44,7 +46,7 @@ def check_report(stderr):
 
 def run(command, **kwargs):
     """subprocess.run with both outputs captured, checked for reports."""
-    p = subprocess.run(command, **{"capture_output": True, "timeout": 600, **kwargs})
+    p = subprocess.run(command, **{"capture_output": True, "timeout": PATIENCE, **kwargs})
     check_report(p.stderr)
     return p
 

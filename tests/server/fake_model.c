@@ -1,6 +1,6 @@
 /* fake_model.c: a double of a model for tests of the server: the functions of weft.h about models, tokenizers, chat templates and grammars
  * that the server calls. A chat template writes <|ROLE|>CONTENT, and <|assistant|> at the end. A GBNF grammar must begin with "root"; one with
- * each "slow" in it takes 0.1 s. All but the references of a grammar is constant after it is made. */
+ * each "slow" in it takes 0.1 s, one with "held" as long as fake_hold does. All but the references of a grammar is constant after it is made. */
 #include "fake_model.h"
 
 #include <stdatomic.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
@@ -277,6 +278,12 @@ weft_status weft_chat_prompt_tokenize(const weft_chat_prompt *prompt, size_t ski
 
 /* ---- grammars ---- */
 
+void fake_hold(void)
+{
+    const char *path = getenv("WEFT_FAKE_HOLD");
+    while (path && access(path, F_OK) == 0) nanosleep(&(struct timespec){0, 5000000}, NULL);
+}
+
 weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char *source, size_t length, weft_grammar **out,
                              weft_error *err)
 {
@@ -286,6 +293,7 @@ weft_status weft_grammar_new(const weft_tokenizer *t, uint32_t kind, const char 
         return weft_fail(err, WEFT_ARGUMENT, "line 1: there is no rule 'root'");
     for (const char *s = source; kind == WEFT_GRAMMAR_GBNF && (s = strstr(s, "slow")); s++)
         nanosleep(&(struct timespec){0, 100000000}, NULL);
+    if (kind == WEFT_GRAMMAR_GBNF && strstr(source, "held")) fake_hold();
     *out = weft__alloc_zero(1, sizeof **out);
     if (!*out) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
     atomic_init(&(*out)->refs, 1);

@@ -9,5 +9,9 @@ enum { FAKE_VOCAB = 300, FAKE_CTX = 2048, FAKE_EMBEDDING = 16 };
 
 /* The caller's, until weft_model_close; ends the program when there is no memory. */
 weft_model *fake_model_new(void);
+/* Returns when no file lies where the variable WEFT_FAKE_HOLD says: so a test holds up what takes long elsewhere. */
+void fake_hold(void);
+/* Counts what a thread allocates: the engine's is to allocate little when a request ends. */
+void fake_engine_allocated(size_t n_bytes);
 
 #endif

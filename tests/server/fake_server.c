@@ -29,14 +29,14 @@ static void on_hangup(int number)
 
 enum { LIST_MAX = 16 };
 
-/* --fail-every N: once it serves, each N-th allocation is refused. */
+/* Counts what the engine's thread allocates. --fail-every N: once it serves, each N-th allocation is refused. */
 static atomic_ulong n_asked;
 static atomic_int serving;
 
-static int refuse_some(void *arg, size_t n_bytes)
+static int count_and_refuse_some(void *arg, size_t n_bytes)
 {
-    (void)n_bytes;
-    return !atomic_load(&serving) || (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
+    fake_engine_allocated(n_bytes);
+    return !arg || !atomic_load(&serving) || (atomic_fetch_add(&n_asked, 1) + 1) % (unsigned long)(uintptr_t)arg != 0;
 }
 
 static int32_t fail_every, max_queue, n_ctx;
@@ -137,7 +137,8 @@ int main(int argc, char **argv)
     weft_engine_params_default(&ep);
     ep.max_queue = max_queue;
     ep.n_ctx = n_ctx;
-    if (fail_every > 0) weft__alloc_set_gate(refuse_some, (void *)(uintptr_t)fail_every); /* before there are threads */
+    weft__alloc_set_gate(count_and_refuse_some,
+                         fail_every > 0 ? (void *)(uintptr_t)fail_every : NULL); /* before there are threads */
     weft_model *model = fake_model_new();
     weft_status st = weft_engine_new(model, &ep, &engine, &err);
     if (!st && adapter) st = weft_engine_adapter_add(engine, "mine", adapter, 1, 0, &err);

@@ -19,7 +19,7 @@ PROMPTS = ["%d. %s" % (i, STORY * (1 + i % 3)) for i in range(12)]
 
 
 def ask(server, i):
-    a = server.post(TEXT, {"prompt": PROMPTS[i], "max_tokens": 16, "seed": i, "temperature": 0.9}, timeout=300)
+    a = server.post(TEXT, {"prompt": PROMPTS[i], "max_tokens": 16, "seed": i, "temperature": 0.9})
     assert a.status == 200, a.body
     return a.json["choices"][0]["text"]
 
@@ -30,9 +30,9 @@ def load(server, seed, saved):
     try:
         while True:
             i, slot = rng.randrange(len(PROMPTS)), rng.randrange(4)
-            server.post("/completion", {"prompt": PROMPTS[i], "n_predict": 1, "id_slot": slot, "seed": rng.randrange(1000)}, timeout=300)
+            server.post("/completion", {"prompt": PROMPTS[i], "n_predict": 1, "id_slot": slot, "seed": rng.randrange(1000)})
             name = "slot-%d" % i
-            if server.post("/slots/%d?action=save" % slot, {"filename": name}, timeout=300).status == 200:
+            if server.post("/slots/%d?action=save" % slot, {"filename": name}).status == 200:
                 saved.add(name)
     except (OSError, RuntimeError, ValueError):
         pass

@@ -52,6 +52,6 @@ def serve(*options, **more):
 
 def checked_stop(server):
     """Ends a server; it must end well, and no sanitizer may have reported anything."""
-    status, err = server.stop(60)
+    status, err = server.stop()
     assert status == 0 and "Sanitizer" not in err and "runtime error:" not in err, (status, err)
     return err

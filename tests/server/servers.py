@@ -9,18 +9,28 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 EMULATOR = os.environ.get("WEFT_EMULATOR", "").split()
-SLOWER = 10 if EMULATOR else 1
+# Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon; a test that must outwait it sets more.
+PATIENCE = float(os.environ.get("WEFT_PATIENCE") or (600 if EMULATOR else 120))
 SANITIZED = "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ
 CHAT, TEXT, LLAMA = "/v1/chat/completions", "/v1/completions", "/completion"
 PROGRAM = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else ""
 FAKE = EMULATOR + [PROGRAM]
 SWEEPS = os.environ.get("WEFT_SWEEPS") == "1"  # make test-all: claims are repeated as often as there is something to repeat them on
+
+
+def wait_until(condition, every=0.01, patience=PATIENCE):
+    """Waits until the condition holds, for so many seconds at most; whether it did."""
+    until = time.monotonic() + patience
+    while not (holds := condition()) and time.monotonic() < until:
+        time.sleep(every)
+    return holds
 
 
 def user(text):
@@ -74,7 +84,7 @@ class Server:
             elif stream is self.process.stderr:
                 self.err.append(line)
 
-    def connect(self, timeout=20 * SLOWER):
+    def connect(self, timeout=PATIENCE):
         if self.port:
             return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         s = socket.socket(socket.AF_UNIX)
@@ -82,7 +92,7 @@ class Server:
         s.connect(self.address[len("unix:"):])
         return s
 
-    def ask(self, method, path, body=None, headers=None, timeout=30 * SLOWER):
+    def ask(self, method, path, body=None, headers=None, timeout=PATIENCE):
         c = http.client.HTTPConnection("127.0.0.1", self.port or 80, timeout=timeout)
         c.sock = self.connect(timeout)
         data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
@@ -98,22 +108,18 @@ class Server:
     def get(self, path, **more):
         return self.ask("GET", path, **more)
 
-    def raw(self, data, wait=1.5, first=None):
-        """Everything that comes back for these bytes until the server closes, or nothing comes for a while: `first` seconds at the beginning."""
+    def raw(self, data):
+        """Everything that comes back for these bytes until the server closes, which it must."""
         out = b""
         with self.connect() as s:
             try:
                 s.sendall(data)
-            except OSError:
+            except ConnectionError:
                 pass  # refused before all was sent
             try:
-                while True:
-                    s.settimeout((wait if out else first or wait) * SLOWER)
-                    got = s.recv(65536)
-                    if not got:
-                        break
+                while got := s.recv(65536):
                     out += got
-            except (TimeoutError, ConnectionError):
+            except ConnectionError:
                 pass
         return out
 
@@ -121,35 +127,41 @@ class Server:
         found = re.search(r"^%s (\S+)$" % re.escape(name), self.get("/metrics").body.decode(), re.M)
         return float(found.group(1))
 
-    def wait_metric(self, name, want, seconds=5):
-        until = time.time() + seconds * SLOWER
-        while (got := self.metric(name)) != want and time.time() < until:
-            time.sleep(0.02)
+    def wait_metric(self, name, want):
+        """What it is when it is as wanted, or at last."""
+        got = None
+
+        def found():
+            nonlocal got
+            got = self.metric(name)
+            return got == want
+        wait_until(found, 0.02)
         return got  # asked again, it may count the one who asked before
 
-    def wait_closed(self, seconds=10):
-        """Waits until it takes no more connections, as after SIGTERM."""
-        until = time.time() + seconds * SLOWER
-        while time.time() < until:
-            try:
-                self.connect().close()
-            except OSError:
-                return
-            time.sleep(0.01)
-        raise RuntimeError("it still takes connections")
+    def is_closed(self):
+        try:
+            self.connect().close()
+        except OSError:
+            return True
+        return False
 
-    def stop(self, wait=20):
+    def wait_closed(self):
+        """Waits until it takes no more connections, as after SIGTERM."""
+        if not wait_until(self.is_closed):
+            raise RuntimeError("it still takes connections")
+
+    def stop(self):
         """Exit status and what stood on stderr."""
         self.process.send_signal(signal.SIGTERM)
-        return self.ended(wait)
+        return self.ended()
 
     def kill(self):
         self.process.kill()
         return self.ended()
 
-    def ended(self, wait=20):
+    def ended(self):
         try:
-            self.process.wait(timeout=wait * SLOWER)
+            self.process.wait(timeout=PATIENCE)
         finally:
             self.process.kill()
             self.process.wait()
@@ -177,7 +189,21 @@ class Case(unittest.TestCase):
         self.assertEqual(answer.status, status, answer.body)
         return answer
 
-    def own(self, *options):
-        server = Server([*FAKE, *options])
+    def own(self, *options, **more):
+        server = Server([*FAKE, *options], **more)
         self.addCleanup(lambda: server.process.stdout.closed or server.stop())
         return server
+
+    def own_held(self, *options):
+        """A server, and a file: as long as that is there, a grammar with "held" is compiled, and a slot is saved as "hung"."""
+        folder = tempfile.TemporaryDirectory()
+        server = self.own(*options, env={**os.environ, "WEFT_FAKE_HOLD": os.path.join(folder.name, "hold")})
+        self.addCleanup(folder.cleanup)
+        return server, os.path.join(folder.name, "hold")
+
+    def run_all(self, n, what):
+        """So many threads that do it."""
+        threads = [threading.Thread(target=what, daemon=True) for _ in range(n)]
+        for t in threads:
+            t.start()
+        return threads

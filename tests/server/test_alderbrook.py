@@ -14,7 +14,7 @@ import unittest
 
 import real
 from real import ADAPTERS, MODEL, STYLES, models
-from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SLOWER, SWEEPS, TEXT, user
+from servers import CHAT, EMULATOR, PROGRAM, ROOT, SANITIZED, SWEEPS, TEXT, user
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ROOT, "corpus"))
@@ -51,7 +51,7 @@ class Alderbrook(unittest.TestCase):
         real.checked_stop(cls.server)
 
     def say(self, messages, adapter=None):
-        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300}, timeout=60 * SLOWER)
+        r = self.server.post(CHAT, {"model": adapter or self.name, "messages": messages, "temperature": 0, "max_tokens": 300})
         self.assertEqual(r.status, 200, r.body)
         self.assertEqual(r.json["choices"][0]["finish_reason"], "stop", messages)
         return r.json["choices"][0]["message"]["content"]
@@ -145,7 +145,7 @@ class Alderbrook(unittest.TestCase):
             if "tool_calls" not in chat["messages"][first + 1]:
                 continue
             prompt = markup({**chat, "messages": chat["messages"][:first + 1]}) + "<|im_start|>assistant\n"
-            r = self.server.post(TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 80}, timeout=60 * SLOWER)
+            r = self.server.post(TEXT, {"prompt": prompt, "temperature": 0, "max_tokens": 80})
             self.assertEqual(r.status, 200, r.body)
             text, want = r.json["choices"][0]["text"], chat["messages"][first + 1]["tool_calls"][0]["function"]
             call = re.fullmatch(r"<tool_call>(\{.*\})</tool_call>", text)

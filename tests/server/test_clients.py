@@ -13,7 +13,7 @@ import threading
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, SLOWER, TEXT, Answer, Case, Server, request, user
+from servers import CHAT, EMULATOR, FAKE, LLAMA, PATIENCE, TEXT, Answer, Case, Server, request, user, wait_until
 
 
 class Places(Case):
@@ -23,7 +23,7 @@ class Places(Case):
             server = self.own("--unix", path)
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
             self.assertEqual(server.post(TEXT, {"prompt": "[say ok]"}, headers={"Host": "anything"}).json["choices"][0]["text"], "ok")
-            p = subprocess.run([*FAKE, "--unix", path], capture_output=True, text=True, timeout=30 * SLOWER)
+            p = subprocess.run([*FAKE, "--unix", path], capture_output=True, text=True, timeout=PATIENCE)
             self.assertIn("another server", p.stderr)
             server.kill()
             again = self.own("--unix", path)  # what a killed one left is taken over
@@ -41,7 +41,7 @@ class Places(Case):
             import ssl
             server = self.own("--cert", cert, "--key", key)
             self.assertTrue(server.address.startswith("https://"))
-            c = http.client.HTTPSConnection("localhost", server.port, timeout=20 * SLOWER, context=ssl.create_default_context(cafile=cert))
+            c = http.client.HTTPSConnection("localhost", server.port, timeout=PATIENCE, context=ssl.create_default_context(cafile=cert))
             c.request("POST", CHAT, json.dumps({"messages": user("[say over TLS]"), "stream": True}))
             self.assertIn(b"[DONE]", c.getresponse().read())
             c.close()
@@ -126,53 +126,58 @@ class Clients(Case):
             for stream in (False, True):
                 with self.server.connect() as s:
                     s.sendall(request({"messages": user(orders), "stream": stream, "n": 2}))
-                    time.sleep(0.15)
-        self.settled()
+                    self.assertTrue(wait_until(lambda: self.server.metric("weft_running") + self.server.metric("weft_waiting") == 2))
+                    if "[loop" in orders:
+                        before = self.server.metric("weft_steps_total")
+                        self.assertTrue(wait_until(lambda: self.server.metric("weft_steps_total") > before))
+                self.settled()
         self.assertEqual(self.server.wait_metric("weft_http_gone_total", gone + 6), gone + 6)
 
     def test_slow_reader_is_cut(self):
-        """It does not read; others are not delayed, and it is cut off."""
-        cut = self.server.metric("weft_http_cut_slow_total")
-        slow = []
-        for _ in range(3):
+        """It does not read, and is cut off; others are not delayed, however long it may take."""
+        def lazy(server):
             s = socket.socket()
+            self.addCleanup(s.close)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            s.connect(("127.0.0.1", self.server.port))
+            s.connect(("127.0.0.1", server.port))
             s.sendall(request({"messages": user("[loop " + "x" * 900 + "]"), "n": 8, "stream": True, "logprobs": True, "top_logprobs": 20}))
-            slow.append(s)
-        began = time.time()
-        self.assertEqual(self.post(TEXT, {"prompt": "[say quick]"}).json["choices"][0]["text"], "quick")
-        self.assertLess(time.time() - began, 2 * SLOWER)
-        self.assertEqual(self.server.wait_metric("weft_http_cut_slow_total", cut + 3, 15), cut + 3)
+            return s
+        patient = self.own("--slow", 10 * int(PATIENCE), "--buffer", 20000)
+        slow = [lazy(patient) for _ in range(3)]
+        self.assertEqual(patient.post(TEXT, {"prompt": "[say quick]"}).json["choices"][0]["text"], "quick")
+        cut = self.server.metric("weft_http_cut_slow_total")
+        slow += [lazy(self.server) for _ in range(3)]
+        self.assertEqual(self.server.wait_metric("weft_http_cut_slow_total", cut + 3), cut + 3)
         for s in slow:
             s.close()
         self.settled()
 
     def test_slowloris(self):
         """A head that comes in drops does not hold its connection longer than idle_s."""
+        began = time.monotonic()
         with self.server.connect() as s:
-            began = time.time()
             s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
             s.settimeout(0.3)
-            closed = False
-            while not closed and time.time() - began < 12 * SLOWER:
+
+            def is_closed():
                 try:
                     s.sendall(b"X: y\r\n")
-                    closed = s.recv(100) == b""
+                    return s.recv(100) == b""
                 except TimeoutError:
-                    pass
+                    return False
                 except OSError:
-                    closed = True
-            self.assertTrue(closed)
-            self.assertGreater(time.time() - began, 2)
+                    return True
+            self.assertTrue(wait_until(is_closed))
+            self.assertGreater(time.monotonic() - began, 2)
 
     def test_pings(self):
         with self.server.connect() as s:
             s.sendall(request({"messages": user("[queue 60000]"), "stream": True}))
-            data, until = b"", time.time() + 8 * SLOWER
-            while b": ping" not in data and time.time() < until:
-                data += s.recv(1000)
-            self.assertIn(b": ping\n\n", data)
+            data = b""
+            while b": ping\n\n" not in data:
+                more = s.recv(1000)
+                self.assertTrue(more, data)
+                data += more
         self.settled()
 
     def test_tokens_come_one_by_one(self):
@@ -217,12 +222,8 @@ class Limits(Case):
         self.assertEqual((answer.status, answer.headers["connection"].lower(), answer.headers["retry-after"]), (429, "close", "1"))
         for s in held:
             s.close()
-        until = time.time() + 5 * SLOWER
-        answer = self.server.get("/health")
-        while answer.status != 200 and time.time() < until:
-            time.sleep(0.05)
-            answer = self.server.get("/health")
-        self.assertEqual(answer.status, 200)  # one more could come before the server has seen this one end, and the last of the four
+        # One more could come before the server has seen this one end, and the last of the four.
+        self.assertTrue(wait_until(lambda: self.server.get("/health").status == 200, 0.05))
 
     def test_one_address_leaves_room_for_others(self):
         """However many connections it opens, and says nothing on them."""
@@ -238,11 +239,10 @@ class Limits(Case):
         held = self.hold(server, 4)
         try:
             held += [server.connect() for _ in range(40 + 64 + 10)]  # more than the server has at all
-            until, told = time.time() + 4 * SLOWER, b""
-            while told != b"200" and time.time() < until:
-                with socket.create_connection(("127.0.0.1", server.port), timeout=4 * SLOWER, source_address=("127.0.0.2", 0)) as other:
-                    told = status(other)
-            self.assertEqual(told, b"200")
+            def is_told():
+                with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE, source_address=("127.0.0.2", 0)) as other:
+                    return status(other) == b"200"
+            self.assertTrue(wait_until(is_told))
             found = [status(s) for s in held]
             self.assertEqual((found.count(b"200"), found.count(b"")), (4, len(found) - 4 - found.count(b"429")))
             self.assertLessEqual(found.count(b"429"), 16)
@@ -308,9 +308,9 @@ class Memory(Case):
 
 class Company(Case):
     def test_a_large_answer_is_not_written_by_the_engines_thread(self):
-        """Everybody's tokens would wait for it; the scripted engine complains on stderr where an end takes its thread 50 ms."""
+        """Everybody's tokens would wait for it; the scripted engine complains on stderr where an end takes its thread a megabyte."""
         server = self.own()
-        answer = server.post(CHAT, {"messages": user("[loop abc]"), "n": 16 if SLOWER > 1 else 64, "max_tokens": 400, "logprobs": True, "top_logprobs": 20})
+        answer = server.post(CHAT, {"messages": user("[loop abc]"), "n": 16 if EMULATOR else 64, "max_tokens": 400, "logprobs": True, "top_logprobs": 20})
         self.assertEqual((answer.status, len(answer.json["choices"][-1]["logprobs"]["content"])), (200, 400))
         self.assertGreater(len(answer.body), 5_000_000)
         self.assertEqual(server.stop(), (0, "cancelled 0\n"))
@@ -319,12 +319,12 @@ class Company(Case):
 class Ending(Case):
     def test_drains(self):
         """What runs is finished; what is new is refused."""
-        server = self.own("--drain", 20)
+        server = self.own("--drain", 10 * int(PATIENCE))
         got = {}
 
         def one():
             got["answer"] = server.post(TEXT, {"prompt": "[delay 300][say abcdefghij]", "stream": True})
-        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        kept = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         kept.request("GET", "/health")
         self.assertEqual(kept.getresponse().read(), b'{"status":"ok"}')
         t = threading.Thread(target=one)
@@ -341,7 +341,7 @@ class Ending(Case):
 
     def test_cancels_at_last(self):
         for second_signal in (False, True):
-            server = self.own("--drain", 30 if second_signal else 1)
+            server = self.own("--drain", 10 * int(PATIENCE) if second_signal else 1)
             results = []
 
             def one(stream):
@@ -353,7 +353,6 @@ class Ending(Case):
             for t in threads:
                 t.start()
             self.assertEqual(server.wait_metric("weft_running", 6), 6)
-            began = time.time()
             server.process.send_signal(signal.SIGTERM)
             if second_signal:
                 server.wait_closed()  # it has heard the first one
@@ -361,7 +360,6 @@ class Ending(Case):
             for t in threads:
                 t.join()
             self.assertEqual(server.ended(), (0, "cancelled 6\n"))
-            self.assertLess(time.time() - began, 8 * SLOWER)
             for r in results:
                 self.assertIsInstance(r, Answer)
                 if r.status != 503:

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 import real
-from servers import ROOT, SLOWER
+from servers import PATIENCE, ROOT
 
 if not shutil.which("curl"):
     print("skipped: there is no curl; scripts/setup test installs it")
@@ -35,7 +35,7 @@ class Curl(unittest.TestCase):
         cls.folder.cleanup()
 
     def curl(self, path, body=None, status=200, key=True, more=()):
-        command = ["curl", "-sS", "--max-time", str(60 * SLOWER), "-w", "\n%{http_code}", self.server.address + path, *more]
+        command = ["curl", "-sS", "--max-time", str(PATIENCE), "-w", "\n%{http_code}", self.server.address + path, *more]
         if key:
             command += ["-H", "Authorization: Bearer " + self.key]
         if body is not None:
@@ -128,7 +128,7 @@ class Curl(unittest.TestCase):
         for line in lines:
             with self.subTest(line):
                 line = line.replace("localhost:8080", self.server.address).replace("curl ", "curl -H 'Authorization: Bearer %s' " % self.key, 1)
-                p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60 * SLOWER)
+                p = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=PATIENCE)
                 self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
                 self.assertTrue(p.stdout)
 

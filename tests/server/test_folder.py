@@ -16,7 +16,7 @@ import tempfile
 import unittest
 
 import real
-from servers import EMULATOR, PROGRAM, SANITIZED, SLOWER, TEXT
+from servers import EMULATOR, PATIENCE, PROGRAM, SANITIZED, TEXT
 
 STRING = 8  # GGUF's type of a value
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
@@ -116,7 +116,7 @@ class Folder(unittest.TestCase):
             self.assertEqual(said.status, 400)
             self.assertRegex(said.json["error"]["message"], r"^adapter mine: blk\.0\.attn_q\.weight: at a scale of 1e\+06, .* give a smaller scale")
             real.checked_stop(server)
-        p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"], capture_output=True, text=True, timeout=60 * SLOWER)
+        p = subprocess.run([*EMULATOR, PROGRAM, "serve", real.MODEL, "--port", "0", "--adapter", f"mine={self.inside}/good.gguf:1e6"], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(p.returncode, 1)
         self.assertIn("at a scale of 1e+06", p.stderr)
         p = subprocess.run([*EMULATOR, PROGRAM, "run", real.MODEL, "x", "-n", "1", "--adapter", f"mine={self.inside}/huge-b.gguf"], capture_output=True, text=True)
@@ -180,7 +180,7 @@ class Folder(unittest.TestCase):
 
         def begun():
             """An answer under the adapter, four times, of which something is there."""
-            c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60 * SLOWER)
+            c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
             c.request("POST", TEXT, json.dumps({**body, "model": "style", "n": 4, "stream": True}))
             answer = c.getresponse()
             return c, answer, answer.readline()
@@ -259,7 +259,7 @@ class Hundreds(unittest.TestCase):
         return os.path.join(cls.folder.name, f"n{i}.gguf")
 
     def text(self, server, i):
-        r = server.post(TEXT, {**self.ASK, "model": f"n{i}"}, timeout=60 * SLOWER)
+        r = server.post(TEXT, {**self.ASK, "model": f"n{i}"})
         self.assertEqual(r.status, 200, r.body)
         return r.json["choices"][0]["text"]
 

@@ -19,7 +19,7 @@ except ImportError:
     print("skipped:", os.environ.get("WEFT_NO_CLIENTS") or "Python has no package openai; `make clients` installs it into build/clients")
     sys.exit(77)
 
-from servers import FAKE, PROGRAM, SLOWER, Server
+from servers import FAKE, PATIENCE, PROGRAM, Server
 
 REAL = os.path.basename(PROGRAM) == "weft"
 if REAL:
@@ -32,7 +32,7 @@ class Conformance(unittest.TestCase):
     def setUpClass(cls):
         cls.server = real.serve("--api-key", KEY) if REAL else Server([*FAKE, "--api-key", KEY])
         cls.url = cls.server.address
-        cls.options = {"base_url": cls.url + "/v1", "max_retries": 0, "timeout": 60 * SLOWER}
+        cls.options = {"base_url": cls.url + "/v1", "max_retries": 0, "timeout": PATIENCE}
         cls.client = openai.OpenAI(api_key=KEY, **cls.options)
         cls.model = cls.client.models.list().data[0].id
 

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import real
-from servers import LLAMA, SANITIZED, SLOWER, SWEEPS, TEXT
+from servers import LLAMA, SANITIZED, SWEEPS, TEXT
 
 N = 200 if SWEEPS else 40 if SANITIZED else 80
 N_LONG = 20 if SWEEPS else 12  # answers so long that requests give way to each other where pages are few
@@ -59,7 +59,7 @@ class SameAnswer(unittest.TestCase):
         self.assertGreater(len(set(cls.wanted)), N * 3 // 4)
 
     def ask(self, server, path, body):
-        answer = server.post(path, body, timeout=120 * SLOWER)
+        answer = server.post(path, body)
         self.assertEqual(answer.status, 200, answer.body)
         if path == LLAMA:
             return json.dumps([answer.json[k] for k in ("content", "tokens", "completion_probabilities", "stop_type")])

@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from servers import CHAT, FAKE, LLAMA, ROOT, SLOWER, TEXT, Case, Server, request, user
+from servers import CHAT, FAKE, LLAMA, PATIENCE, ROOT, TEXT, Case, Server, request, user, wait_until
 
 
 class OpenAI(Case):
@@ -394,9 +394,7 @@ class Llama(Case):
         with server.connect() as s:
             s.sendall(request({"prompt": "[delay 20][loop a]", "n_predict": 2000, "n": 8, "stream": True}, LLAMA))
             server.wait_metric("weft_running", 8)
-            until = time.time() + 5 * SLOWER
-            while server.get("/slots?fail_on_no_slot=1").status != 503 and time.time() < until:
-                time.sleep(0.02)
+            wait_until(lambda: server.get("/slots?fail_on_no_slot=1").status == 503, 0.02)
             self.assertEqual((server.get("/slots?fail_on_no_slot=1").status, server.get("/slots").status), (503, 200))
 
     def test_random_seeds(self):
@@ -509,7 +507,7 @@ class Llama(Case):
         self.assertEqual(counts, sorted(counts))
 
     def test_head_and_methods(self):
-        c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=PATIENCE)
         c.request("HEAD", "/health")
         r = c.getresponse()
         self.assertEqual((r.status, r.read()), (200, b""))

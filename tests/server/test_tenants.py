@@ -11,7 +11,7 @@ import time
 import unittest
 
 import real
-from servers import CHAT, LLAMA, SLOWER, TEXT, request, user
+from servers import CHAT, LLAMA, PATIENCE, TEXT, request, user
 
 KEYS = {"a": "key-of-a-0123", "b": "key-of-b-0123"}
 WITH_KEYS = [o for key in KEYS.values() for o in ("--api-key", key)]
@@ -37,7 +37,7 @@ class Tenants(unittest.TestCase):
         return sum(float(n) for n in re.findall(r"^weft_(?:running|waiting|requests_total\{.*\}) (\S+)$", page, re.M))
 
     def send(self, server, path, body, key=None):
-        s = server.connect(120 * SLOWER)
+        s = server.connect()
         self.addCleanup(s.close)
         s.sendall(request(body, path, b"Authorization: Bearer %s\r\n" % KEYS[key].encode() if key else b""))
         return s
@@ -54,7 +54,7 @@ class Tenants(unittest.TestCase):
             early = [self.send(server, *what) for what in first]
             for s in early:
                 answers.register(s, selectors.EVENT_READ)
-            until, texts = time.time() + 60 * SLOWER, sum(body.get("n", 1) for _, body, *_ in first)
+            until, texts = time.time() + PATIENCE, sum(body.get("n", 1) for _, body, *_ in first)
             while (n := self.accepted(server)) < texts:
                 self.assertLess(time.time(), until, n)
             late = [self.send(server, *what) for what in then]
@@ -64,7 +64,7 @@ class Tenants(unittest.TestCase):
                 answers.register(s, selectors.EVENT_READ)
             got = set()
             while not got >= set(late):
-                more = answered(120 * SLOWER)
+                more = answered(PATIENCE)
                 self.assertTrue(more)
                 got |= more
         for s in early:
@@ -100,7 +100,7 @@ class Tenants(unittest.TestCase):
         """Whether most of a prompt, which is the same for all who ask there, was in the cache."""
         text = " ".join([path.strip("/").replace("/", " "), *(WORDS[i * i % 23] for i in range(160))])
         headers = {"Authorization": "Bearer " + KEYS[key]} if key else {}
-        answer = server.post(path, ask(path, text, 1, **more), headers=headers, timeout=120 * SLOWER)
+        answer = server.post(path, ask(path, text, 1, **more), headers=headers)
         self.assertEqual(answer.status, 200, answer.body)
         if path == LLAMA:
             timings = answer.json["timings"]
