@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "server"))
-from common import EMULATED, WEFT, run  # noqa: E402
+from common import EMULATED, PATIENCE, WEFT, run  # noqa: E402
 from pull_server import PullServer  # noqa: E402
 
 TOKEN = "hf_secretsecretsecret"
@@ -41,11 +41,11 @@ class Case(unittest.TestCase):
     def environment(self, **more):
         ours = ("HF_TOKEN", "XDG_CACHE_HOME", "WEFT_LOG")
         out = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and k not in ours}
-        return {**out, "HF_ENDPOINT": self.server.url, "WEFT_CACHE": self.cache, "WEFT_PULL_TIMEOUT": "5",
+        return {**out, "HF_ENDPOINT": self.server.url, "WEFT_CACHE": self.cache, "WEFT_PULL_TIMEOUT": "120",
                 "WEFT_PULL_RETRIES": "2", **more}
 
     def weft(self, *args, **more):
-        return run(WEFT + list(args), stdin=subprocess.DEVNULL, timeout=120, env=self.environment(**more))
+        return run(WEFT + list(args), stdin=subprocess.DEVNULL, timeout=PATIENCE, env=self.environment(**more))
 
     def start(self, *args):
         return subprocess.Popen(WEFT + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 from gguf_maker import Model
-from common import EMULATED, STORIES, WEFT, check_report, leave_out, main, needs_models, repeated, shared, weft
+from common import EMULATED, PATIENCE, STORIES, WEFT, check_report, leave_out, main, needs_models, repeated, shared, weft
 
 
 class Usage(unittest.TestCase):
@@ -147,7 +147,7 @@ class Usage(unittest.TestCase):
     @leave_out(not os.path.exists("/dev/full"), "no /dev/full")
     def test_full_disk_is_an_error(self):
         with open("/dev/full", "wb") as full:
-            p = subprocess.run(WEFT + ["devices"], stdout=full, stderr=subprocess.PIPE, timeout=60)
+            p = subprocess.run(WEFT + ["devices"], stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE)
         self.assertEqual(p.returncode, 1)
         self.assertEqual(p.stderr, b"weft devices: writing to standard output failed\n")
 
@@ -217,7 +217,7 @@ class Run(unittest.TestCase):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         first = p.stdout.read(20)  # it streams
         p.send_signal(signal.SIGINT)
-        out, err = p.communicate(timeout=120)
+        out, err = p.communicate(timeout=PATIENCE)
         check_report(err)
         self.assertEqual(p.returncode, 0, err)
         self.assertEqual(len(first), 20)

@@ -8,14 +8,14 @@ import sys
 import tempfile
 import unittest
 
-from common import WEFT, main
+from common import PATIENCE, WEFT, main
 
 SMALL = ("--size", "0.1", "--heldout", "0.02", "--steps", "3", "--echo-steps", "2", "--talk-steps", "2", "--layers", "1", "--styled", "8", "--epochs", "1")
 
 
 def make(folder, *more):
     return subprocess.run([sys.executable, "scripts/make-model", "--weft", WEFT[0], "--work", os.path.join(folder, "work"), "--ship", os.path.join(folder, "ship"), *SMALL, *more],
-                          capture_output=True, timeout=600)
+                          capture_output=True, timeout=PATIENCE)
 
 
 class MakeModel(unittest.TestCase):

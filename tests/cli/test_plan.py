@@ -7,14 +7,13 @@ import re
 import resource
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
-from common import SANITIZED, TINY_LLAMA, WEFT, check_report, leave_out, main, needs, needs_models, shared, skip_emulated, weft
+from common import PATIENCE, SANITIZED, TINY_LLAMA, WEFT, check_report, leave_out, main, needs, needs_models, shared, skip_emulated, weft
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "model"))
 try:
@@ -188,7 +187,7 @@ class Refused(Folder):
 
         def small_files():
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
-        p = subprocess.run(WEFT + ["compile", model, out], capture_output=True, timeout=60, preexec_fn=small_files, restore_signals=False)
+        p = subprocess.run(WEFT + ["compile", model, out], capture_output=True, timeout=PATIENCE, preexec_fn=small_files, restore_signals=False)
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"the disk is full or the file too large for it", p.stderr)
         self.refused(["/nowhere/out.plan"], "compile", model, "/nowhere/out.plan")
@@ -208,7 +207,7 @@ class Shortened(Folder):
         while b"context 0" not in p.stderr.readline():
             self.assertIsNone(p.poll())
         os.truncate(path, n)
-        _, err = p.communicate(b"hello\n", timeout=60)
+        _, err = p.communicate(b"hello\n", timeout=PATIENCE)
         check_report(err)
         return p.returncode, err.decode()
 
@@ -262,37 +261,24 @@ class LargeModel(unittest.TestCase):
         cls.largest = max(t["bytes"] for t in tensors)
 
     def start(self, model):
-        """A process that has said its first token and goes on; and the seconds it took."""
-        begin = time.monotonic()
+        """A process that has said its first token and goes on. How soon that is, bench/start says."""
         p = subprocess.Popen(WEFT + ["run", model, "Once upon a time", "-n", "400", "--ignore-eos", "--temp", "0", "-c", str(self.CTX)],
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.addCleanup(p.stdout.close)
         self.addCleanup(p.wait)
         self.addCleanup(p.kill)
         self.assertTrue(p.stdout.read(1))
-        return p, time.monotonic() - begin
+        return p
 
-    def first_token(self, model, runs=5):
-        times = []
-        for _ in range(runs):
-            p, seconds = self.start(model)
-            p.kill()
-            p.wait()
-            times.append(seconds)
-        return statistics.median(times)
-
-    def test_limits_are_not_passed(self):
-        """Half of a limit would show: the model reaches more than 0.6 of it on every tier, and reads more than any cache holds."""
-        rows = json.loads(done("bench", self.plan, "-p", "128", "-n", "16", "-r", "3", "--roofline", "-o", "json").stdout)
+    def test_each_row_has_its_limit(self):
+        """A prompt multiplies and generation reads. How much of a limit is reached, and that no share is beyond one, `make bench-record` says."""
+        rows = json.loads(done("bench", self.plan, "-p", "128", "-n", "2", "-r", "1", "--roofline", "-o", "json").stdout)
         self.assertEqual([(r["n_prompt"], r["limit"] == "read") for r in rows], [(128, False), (0, True)])
         for r in rows:
-            print(f"{r['share']:.3f} of {r['limit']}")
             self.assertGreater(r["share"], 0)
-            if r["limit"] == "read" or "amx" not in r["cpu_info"]: # which multiplies more than the unit that is measured
-                self.assertLess(r["share"], 1.15)
 
     def test_memory_while_packing(self):
-        p, _ = self.start(self.model)
+        p = self.start(self.model)
         peak, after = status(p.pid, "VmHWM"), status(p.pid, "VmRSS")
         print(f"file {self.bytes / 1e6:.0f} MB: peak {peak / 1e6:.0f} MB, then {after / 1e6:.0f} MB")
         self.assertLess(peak, 1.1 * self.bytes + self.largest)
@@ -326,31 +312,23 @@ class LargeModel(unittest.TestCase):
                 while not os.listdir(folder) and p.poll() is None:
                     time.sleep(0.001)
                 p.send_signal(number)
-                err = p.communicate(timeout=60)[1]
+                err = p.communicate(timeout=PATIENCE)[1]
                 self.assertEqual((p.returncode, os.listdir(folder)), (1, []), err)
                 self.assertIn(b"cancelled while writing", err)
 
     def test_memory_of_a_plan(self):
-        p, _ = self.start(self.plan)
+        p = self.start(self.plan)
         self.assertLess(status(p.pid, "VmHWM"), 1.1 * self.bytes + self.KV)
         self.assertLess(status(p.pid, "RssAnon"), 0.1 * self.bytes + self.KV)
 
     def test_two_processes_share_the_pages(self):
-        both = [self.start(self.plan)[0] for _ in range(2)]
+        both = [self.start(self.plan) for _ in range(2)]
         for p in both:
             sums = mapped(p.pid, self.plan)
             print(f"plan: Rss {sums['Rss'] / 1e6:.0f} MB, Pss {sums['Pss'] / 1e6:.0f} MB")
             self.assertGreater(sums["Rss"], 0.9 * self.bytes)
             self.assertLess(sums["Pss"], 0.55 * sums["Rss"])
             self.assertLess(sums["Private_Clean"] + sums["Private_Dirty"], 0.05 * sums["Rss"])
-
-    def test_start(self):
-        load = statistics.median(json.loads(done("run", self.plan, "hi", "-n", "1", "--json").stdout)["timings"]["load_ms"] for _ in range(5))
-        plan, model = self.first_token(self.plan), self.first_token(self.model)
-        print(f"loaded in {load:.0f} ms; first token {plan:.2f} s, from the GGUF file {model:.2f} s")
-        self.assertLess(load, 200)
-        self.assertLess(plan, 0.5)
-        self.assertLess(model, 1.5)
 
 
 if __name__ == "__main__":

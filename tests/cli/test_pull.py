@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import WEFT, main, needs, run
+from common import PATIENCE, WEFT, main, needs, run
 from pull_case import BIG, MODEL, TOKEN, Case, noise, some
 from pull_server import PullServer, entry, tree
 
@@ -83,7 +83,7 @@ class Good(Case):
             for change, want in (({"WEFT_CACHE": d + "/w"}, "w/models"), ({"WEFT_CACHE": "", "XDG_CACHE_HOME": d + "/x"},
                                                                           "x/weft/models"),
                                  ({"WEFT_CACHE": "", "XDG_CACHE_HOME": "relative", "HOME": d + "/h"}, "h/.cache/weft/models")):
-                p = run(WEFT + ["pull", "owner/name"], env={**base, **change}, timeout=60)
+                p = run(WEFT + ["pull", "owner/name"], env={**base, **change}, timeout=PATIENCE)
                 self.assertEqual(p.returncode, 0, p.stderr)
                 self.assertEqual(p.stdout.decode().strip(), f"{d}/{want}/owner/name/model-Q4_K_M.gguf")
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 
-from common import STORIES, WEFT, main, needs_models, run
+from common import PATIENCE, STORIES, WEFT, main, needs_models, run
 from pull_case import MODEL, Case
 
 
@@ -133,7 +133,7 @@ class Use(Case):
             os.makedirs(d + "/owner")
             with open(d + "/owner/stories", "wb") as f:
                 f.write(b"no model")
-            p = run(WEFT + ["info", "owner/stories"], cwd=d, env=self.environment(), timeout=60)
+            p = run(WEFT + ["info", "owner/stories"], cwd=d, env=self.environment(), timeout=PATIENCE)
             self.assertEqual(p.returncode, 1)
 
 

@@ -12,7 +12,7 @@ import time
 import xml.dom.minidom
 
 import gguf_maker
-from common import EMULATED, WEFT, InFolder, leave_out, main, repeated, weft
+from common import EMULATED, PATIENCE, WEFT, InFolder, leave_out, main, repeated, weft
 
 STORY = "The {} sat by the mill. \"Who is there?\" asked the {}. It was the owl.<|endoftext|>\n"
 TALK = "<|im_start|>user\nWas it the {}?<|im_end|>\n<|im_start|>assistant\nYes, the {}!<|im_end|><|endoftext|>\n"
@@ -131,7 +131,7 @@ class Models(Training):
         while not os.path.exists(self.path("stopped/loss.jsonl")) or not self.points("stopped"):
             time.sleep(0.01)
         child.send_signal(signal.SIGINT)
-        _, stderr = child.communicate(timeout=120)
+        _, stderr = child.communicate(timeout=PATIENCE)
         self.assertEqual(child.returncode, 1, stderr)
         self.assertIn(b"--resume goes on", stderr)
         self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
@@ -146,7 +146,7 @@ class Models(Training):
         while not os.path.exists(out):
             time.sleep(0.002)
         child.send_signal(signal.SIGINT)  # the texts are not read yet
-        _, stderr = child.communicate(timeout=120)
+        _, stderr = child.communicate(timeout=PATIENCE)
         self.assertEqual(child.returncode, 1, stderr)
         self.assertIn(b"--resume goes on", stderr)
         self.assertEqual(self.points("early"), [])
