@@ -17,9 +17,6 @@ set(weft_of_one_thread
     graph_build graph_plan model_hf kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
     server_stop server_peer server_fields)
 
-# Programs that claim a time, where programs are not slow: nobody runs beside them then.
-set(weft_of_time sample text_speed text_grammar_limits plan_cli_material)
-
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and
 # builds no others for it (processor_tests); `make test-all` runs all.
 set(weft_of_processor
