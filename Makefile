@@ -13,7 +13,8 @@ export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT JOBS
 PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all help test demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels bench-kernels bench-adapters bench-train bench-check bench-record bench-peers bench-neighbour bench-serve soak peers clients kill-store \
+.PHONY: all setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels \
+	bench-kernels bench-adapters bench-train bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
@@ -28,18 +29,23 @@ ready:
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
 	@echo 'make demo            a short story from a small model, and its adapters (MODEL=FILE, PROMPT=TEXT)'
-	@echo 'make test            everything below but the benchmarks, debug and emulated; ends with one line of counts'
+	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo and make test do'
+	@echo 'make check           while working: the release alone, first the tests of what the working tree changes'
+	@echo 'make test            before a change is handed in: release, sanitizers, AArch64, fuzz targets; ends with one line of counts'
+	@echo 'make test-all        all of it in full: every tier, long sweeps and fuzzing from a new seed, faults on purpose, a soak'
 	@echo 'make debug           build-debug/weft, no optimization, and its tests'
 	@echo 'make asan | tsan     the whole suite under address and undefined-behaviour, or thread, sanitizers'
-	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 15 in make test)'
-	@echo 'make aarch64         cross build; the suite under qemu'
+	@echo 'make fuzz            each fuzz target for FUZZ_SECONDS (60; 3 in make test)'
+	@echo 'make aarch64         cross build; the whole suite under qemu'
 	@echo 'make emulated        the kernels of AVX-512 and AMX on a processor with AVX2 alone: what they compute, not how fast'
+	@echo 'make faults          faults put into the code on purpose, each of which a test must find (ARGS=NAME; tests/faults/run --help)'
 	@echo 'make check-layers    the includes against layers.txt'
 	@echo 'make check-headers   each header compiles alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
 	@echo 'make bench-train     tokens per second of training, and whether it reaches 40 % of the multipliers, on a 1.1B shape'
+	@echo 'make bench-text      text to tokens, grammars that attack, picks from a large vocabulary, against bounds for a machine that is idle'
 	@echo 'make bench-check     instructions of fixed work against bench/history/instructions.json'
 	@echo 'make bench-record    shares of the machine'"'"'s limits to bench/history/VERSION.json'
 	@echo 'make bench-peers     beside llama.cpp, where llama-bench is on the PATH; ARGS=... go to bench/peers'
@@ -74,15 +80,18 @@ check-layers:
 check-headers:
 	@scripts/check-headers
 
-check-kernels bench-kernels bench-adapters bench-train:
+check-kernels bench-kernels bench-adapters bench-train bench-text:
 	@scripts/build $@
 
 bench-check:
 	@scripts/build bench_instructions
 	@bench/check build/bench_instructions $(ARGS) || [ $$? = 77 ]
 
-bench-record bench-peers bench-neighbour: all
-	@bench/$(@:bench-%=%) build/weft $(ARGS) || [ $$? = 77 ]
+faults:
+	@tests/faults/run $(ARGS)
+
+bench-record bench-peers bench-neighbour bench-start bench-taken: all
+	@bench/$(patsubst taken,check-taken,$(@:bench-%=%)) build/weft $(ARGS) || [ $$? = 77 ]
 
 soak bench-serve:
 	@scripts/build weft bench_load
