@@ -511,6 +511,14 @@ class Scripts(unittest.TestCase):
                 if n:
                     self.assertEqual(count, n)
 
+    def test_record_takes_medians_of_undisturbed_rounds(self):
+        rc, err, _ = self.judged("record", FAKE_BENCH, 3 * [0.45] + [0.0], "--prompts", "", "-r", "2", "--again", "0", "-o", "/dev/null", share=0.93, together=2.8,
+                                 at_depth=0.88, uneven=0)
+        self.assertEqual((rc, len(re.findall("^met", err, re.M))), (0, 5), err)
+        rc, err, _ = self.judged("record", FAKE_BENCH, [0.45], "--prompts", "", "-r", "1", "-o", "/dev/null", share=10.6, together=2.8, at_depth=0.88, uneven=0)
+        self.assertEqual(re.findall(r"^missed q4_0 +(.*?) +10.600 of .*: the limit is wrong", err, re.M), ["tg32 @ d1024", "tg16 x4", "tg16 x16"], err)
+        self.assertNotIn(" 1.060 ", err)
+
     def test_record_keeps_no_history_of_what_was_not_judged(self):
         """And a bound that is missed counts, whatever else was not judged."""
         rc, err, _ = self.judged("record", FAKE_BENCH, [0.45], "--prompts", "", "-r", "1", "-o", "/dev/null", share=0.5, together=2.8, at_depth=0.88, uneven=0)
