@@ -20,7 +20,7 @@ static inline weft__gguf *open_vocabulary(const char *name)
     const char *path = strchr(name, '/') ? name : shared_path("tokenizers/ggml-vocab-%s.gguf", name);
     weft__gguf *g;
     weft_error err = {0};
-    if (!path) skip_reference("real vocabularies (tokenizers/)");
+    if (!path) skip_claim("needs the reference material: real vocabularies (tokenizers/)");
     if (weft__gguf_open(path, &g, &err)) fail_msg("%s", err.message);
     return g;
 }
