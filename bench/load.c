@@ -9,7 +9,7 @@
  *   read    reads the answer; one connection for all that keep it open
  *   cancel  leaves after ARG events (0: when all was sent)
  *   slow    reads a byte per second, and leaves after ARG seconds
- *   raw     sends what may be no request; reads until the server closes, ARG milliseconds at most
+ *   raw     sends what may be no request; reads until the server closes, ARG milliseconds at most, or has answered and kept silent
  * -s: clients begin their lists again and again; after SECONDS they begin no request, and slow ones leave. -t: an answer may take
  * SECONDS (600).
  *
@@ -35,7 +35,7 @@
 enum mode { READ, CANCEL, SLOW, RAW, N_MODES };
 static const char *const mode_names[] = {"read", "cancel", "slow", "raw"};
 
-enum { SECOND_US = 1000000, READ_BYTES = 1 << 16 };
+enum { SECOND_US = 1000000, SILENCE_US = 200000, READ_BYTES = 1 << 16 };
 
 struct request {
     int client, mode, next; /* next of the same client, or -1 */
@@ -325,6 +325,7 @@ static void read_some(struct client *c, size_t most)
     if (r->mode == RAW) {
         weft__text_put(&c->a.body, bytes, c->a.body.len < 300 ? (size_t)n : 0);
         if (c->a.body.data && !c->a.status && sscanf(c->a.body.data, "HTTP/1.%*d %d", &c->a.status) != 1) c->a.status = 0;
+        c->due_us = now + SILENCE_US;
         return;
     }
     take_bytes(&c->a, bytes, (size_t)n, now);
@@ -351,6 +352,7 @@ static uint64_t look(struct client *c, uint64_t now)
                                      : r->mode == RAW ? (uint64_t)r->arg * 1000
                                                       : patience_us);
     if (r->mode == SLOW && until_us && over > until_us) over = until_us;
+    if (r->mode == RAW && c->a.status && over > c->due_us) over = c->due_us;
     if (over <= now) {
         finish(c, r->mode == READ || r->mode == CANCEL ? "timed out" : NULL);
         return now;
