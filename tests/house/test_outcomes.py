@@ -81,9 +81,9 @@ class Runner(unittest.TestCase):
     def test_tests_that_were_not_built_are_failures(self):
         whole = "CMOCKA_FOUND:INTERNAL=1\nPYTHON3:FILEPATH=/usr/bin/python3\n"
         for cache, failures in ((whole, 0), (whole.replace("=1", "="), 1), ("PYTHON3:FILEPATH=PYTHON3-NOTFOUND\n", 2)):
-            with tempfile.TemporaryDirectory() as self.runner.ROOT:
-                os.mkdir(self.runner.folder("asan"))
-                with open(os.path.join(self.runner.folder("asan"), "CMakeCache.txt"), "w") as f:
+            with tempfile.TemporaryDirectory() as self.runner.record.ROOT:
+                os.mkdir(self.runner.record.folder("asan"))
+                with open(os.path.join(self.runner.record.folder("asan"), "CMakeCache.txt"), "w") as f:
                     f.write(cache)
                 self.runner.counts["failed"] = 0
                 self.runner.check_complete("asan")
