@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static int claims_skipped;
 
@@ -28,7 +29,16 @@ static inline int claims_status(int n_failed)
     return n_failed ? 1 : claims_skipped ? 77 : 0;
 }
 
-/* 1 where a time that was measured says something: no sanitizer, no emulation, optimized. */
+/* What ends a hang, in milliseconds: what is waited for comes much sooner, but on a slow machine not soon. */
+enum { PATIENCE_MS = 120000 };
+
+/* Waits until the condition holds, looking every millisecond, or for PATIENCE_MS. */
+#define wait_until(condition)                                                                                                    \
+    do {                                                                                                                         \
+        for (int waited = 0; waited < PATIENCE_MS && !(condition); waited++) nanosleep(&(struct timespec){0, 1000000}, NULL);    \
+    } while (0)
+
+/* 1 where programs run as fast as they can: no sanitizer, no emulation, optimized. For sizes; no test claims a time (growth.h). */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(WEFT_EMULATED) || !defined(NDEBUG)
 #define CLAIMS_OF_SPEED 0
 #else

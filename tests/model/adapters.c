@@ -500,11 +500,7 @@ static void a_request_keeps_its_version(void **state)
     weft_engine_adapter listed;
     assert_int_equal(weft_engine_adapters(w->engine, 0, &listed, 1), 0);
     weft_engine_stats stats = {.size = sizeof stats};
-    for (int tries = 0; tries < 200; tries++) { /* the last record may still be given back */
-        weft_engine_get_stats(w->engine, &stats);
-        if (!stats.n_adapters_ready) break;
-        usleep(5000);
-    }
+    wait_until((weft_engine_get_stats(w->engine, &stats), !stats.n_adapters_ready)); /* the last record may still be given back */
     assert_true(stats.n_adapters_ready == 0 && stats.adapter_bytes == 0);
     weft_engine_free(&w->engine);
     weft_engine_free(&w->plain);

@@ -11,21 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "base/alloc.h"
 #include "claims.h"
-
-/* What ends a hang, in milliseconds: what is waited for comes much sooner, but on a slow machine not soon. */
-enum { PATIENCE_MS = 120000 };
-
-/* Waits until the condition holds, looking every millisecond, or for PATIENCE_MS. */
-#define wait_until(condition)                                                                                                    \
-    do {                                                                                                                         \
-        for (int waited = 0; waited < PATIENCE_MS && !(condition); waited++) nanosleep(&(struct timespec){0, 1000000}, NULL);    \
-    } while (0)
 
 /* A gate that refuses the allocation numbered `refuse` (from 0), and only that one. */
 typedef struct fail_at {

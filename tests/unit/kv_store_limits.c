@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -400,6 +401,7 @@ static void a_kill_while_writing_leaves_nothing_wrong(void **state)
             write_for_ever(next);
         }
         close(fds[1]);
+        if (k % 2) poll(&(struct pollfd){.fd = fds[0], .events = POLLIN}, 1, PATIENCE_MS); /* it has written something */
         nanosleep(&(struct timespec){0, 1000000 + (long)weft__rng_below(&rng, 30000000)}, NULL);
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, NULL, 0), child);

@@ -459,7 +459,7 @@ static void killed(void **state)
         assert_true(child >= 0);
         if (child == 0) save_for_ever();
         struct stat there;
-        for (int wait = 0; wait < 2000 && stat(path, &there); wait++) usleep(10000); /* the first checkpoint */
+        wait_until(!stat(path, &there)); /* the first checkpoint */
         usleep((useconds_t)weft__rng_below(&rng, 30000));
         kill(child, SIGKILL);
         int status;
