@@ -11,6 +11,7 @@ import unittest
 import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PATIENCE = 600  # seconds that end a hang
 CLI = os.path.join(ROOT, "tests", "cli")
 PROGRAM = """
 import sys, unittest
@@ -39,7 +40,7 @@ class Outcomes(unittest.TestCase):
             os.chmod(fake, 0o755)
             with open(program, "w") as f:
                 f.write(PROGRAM % (CLI, present, holds))
-            p = subprocess.run([sys.executable, program, fake, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+            p = subprocess.run([sys.executable, program, fake, *args], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=PATIENCE,
                                text=True, env={k: v for k, v in os.environ.items() if k != "WEFT_EMULATOR"})
         return p.returncode, p.stdout
 
@@ -95,7 +96,7 @@ class Runner(unittest.TestCase):
                 self.runner.run = lambda command, limit: (status, output)
                 self.runner.clients()
                 self.assertEqual(os.environ.get("WEFT_NO_CLIENTS"), why)
-                p = subprocess.run([sys.executable, "-S", os.path.join(ROOT, "tests", "server", "test_openai.py")], capture_output=True, text=True, timeout=60,
+                p = subprocess.run([sys.executable, "-S", os.path.join(ROOT, "tests", "server", "test_openai.py")], capture_output=True, text=True, timeout=PATIENCE,
                                    env={**os.environ, "WEFT_CLIENTS": "1"})
                 self.assertEqual((p.returncode, (why or "make clients") in p.stdout), (77, True), p.stdout + p.stderr)
 
@@ -139,7 +140,7 @@ esac
             os.chmod(os.path.join(d, "python3"), 0o755)
 
             def run(*args, **more):
-                p = subprocess.run([os.path.join(d, "scripts", "clients"), *args], capture_output=True, text=True, timeout=60,
+                p = subprocess.run([os.path.join(d, "scripts", "clients"), *args], capture_output=True, text=True, timeout=PATIENCE,
                                    env={**os.environ, "PATH": d + ":" + os.environ["PATH"], **more})
                 return p.returncode, p.stdout.strip().split(" (")[0]
             for args in ((), ("--make",)):
@@ -155,9 +156,9 @@ esac
 
 class Makefile(unittest.TestCase):
     def test_a_prompt_may_hold_quotes(self):
-        commands = subprocess.run(["make", "-n", "demo", "PROMPT=It's a \"day\"", "MODEL=a b"], cwd=ROOT, capture_output=True, timeout=60)
+        commands = subprocess.run(["make", "-n", "demo", "PROMPT=It's a \"day\"", "MODEL=a b"], cwd=ROOT, capture_output=True, timeout=PATIENCE)
         self.assertEqual(commands.returncode, 0, commands.stderr)
-        shell = subprocess.run(["sh", "-n"], input=commands.stdout, capture_output=True, timeout=60)
+        shell = subprocess.run(["sh", "-n"], input=commands.stdout, capture_output=True, timeout=PATIENCE)
         self.assertEqual((shell.returncode, shell.stderr), (0, b""))
 
 
