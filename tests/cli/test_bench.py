@@ -265,7 +265,7 @@ class Write(unittest.TestCase):
 
 
 # Stands for llama-bench and llama-batched-bench: what bench/peers reads of their output, with constant rates.
-FAKE = """#!{python}
+FAKE = """#!{python} -SE
 import json, sys
 option = lambda name: sys.argv[sys.argv.index(name) + 1]
 assert open(option("-m"), "rb").read(4) == b"GGUF" and int(option("-t")) == {threads}
@@ -278,7 +278,7 @@ else:
 
 # weft bench beside them, of three threads, so many times as quick, but where it measures limits, too; beside a neighbour, which it looks for
 # among its parent's children, it keeps so much of what is left. `stolen`: of its first runs, and of all that follow.
-FAKE_WEFT = """#!{python}
+FAKE_WEFT = """#!{python} -SE
 import glob, json, os, sys
 option = lambda name: int(sys.argv[sys.argv.index(name) + 1]) if name in sys.argv else 0
 def read(path):
@@ -306,7 +306,7 @@ else:
 # weft bench, of which every row reaches this share of its limit; four sequences and more are so many times as quick as one, and so is depth. Of
 # every three runs of a part with depth, in the second and third memory is twice as fast for that row alone (`uneven`). `stolen` as above, of the
 # first row, and then it reaches a tenth of the share.
-FAKE_BENCH = """#!{python}
+FAKE_BENCH = """#!{python} -SE
 import json, os, sys
 def values(option):
     return [int(v) for v in sys.argv[sys.argv.index(option) + 1].split(",")] if option in sys.argv else [0 if option == "-d" else 1]
