@@ -1,6 +1,6 @@
 # The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
 WEFT_SHARED ?= ../shared
-# Our own model, where `make model` has made it; else the reference material's.
+# The reference material's place, for MODEL alone: tests look for theirs (docs/howto/material.md). Our own model, where `make model` has made it; else the reference material's.
 OWN = models/alderbrook.gguf
 MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time
@@ -8,7 +8,7 @@ ASKED = Tell me about Mira.
 WEFT = build/weft
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
-export WEFT_SHARED FUZZ_SECONDS MODEL PROMPT JOBS
+export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
