@@ -1,6 +1,6 @@
 # The front door; CMake does the work (CMakePresets.json), scripts/ the rest. `make help` lists the targets.
 WEFT_SHARED ?= ../shared
-# The reference material's place, for MODEL alone: tests look for theirs (docs/howto/material.md). Our own model, where `make model` has made it; else the reference material's.
+# Our own model, where `make model` has made it; else the reference material's (tests look for theirs: docs/howto/material.md).
 OWN = models/alderbrook.gguf
 MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time

@@ -1,12 +1,15 @@
 """Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
 tested is no pass. And about scripts/clients and the Makefile's quoting. usage: test_outcomes.py"""
+import contextlib
 import importlib.machinery
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import unittest.mock
 
@@ -120,6 +123,58 @@ class Runner(unittest.TestCase):
             self.assertIn("exitcode=99", value.split(":"))
 
 
+class Record(unittest.TestCase):
+    """scripts/suite.py: what the table says, and what exceeds it."""
+    def setUp(self):
+        Runner.setUp(self)
+        self.record = self.runner.record
+
+    def exceeding(self, seconds, tests, **more):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump({"parts": {}, "tests": tests, **more}, f)
+            f.flush()
+            with unittest.mock.patch.object(self.record, "RECORD", f.name):
+                return self.record.exceeding(seconds)
+
+    def test_what_takes_longer_than_the_table_is_named(self):
+        table = {"release/a": 10, "release/b": 20, "release/c": 5, "release/quick": 0.01}
+        for seconds, names in (({"release/a": 11, "release/b": 21}, []), ({"release/a": 11, "release/b": 21, "release/c": 12}, ["release/c"]),
+                               ({"release/quick": 1.9}, []), ({"release/quick": 2.2}, ["release/quick"]), ({"release/new": 0.1}, ["release/new"])):
+            lines, _ = self.exceeding(seconds, table)
+            self.assertEqual([line.split(": ")[1].split(",")[0] for line in lines], names, seconds)
+        self.assertEqual(self.exceeding({"asan/d": 30}, table, all={"asan/d": 30})[0], [])
+
+    def test_a_machine_that_is_slower_is_no_excess(self):
+        table = {f"release/{i}": 4 for i in range(9)}
+        lines, slower = self.exceeding({**{name: 12 for name in table}, "release/0": 40}, table)
+        self.assertEqual((slower, [line.split(",")[0] for line in lines]), (3, ["longer than in the table: release/0"]))
+
+    def test_the_budget_is_one_of_the_exit_status(self):
+        for total, excess, budget, status in ((1, [], True, 0), (1, ["longer"], False, 0), (1, ["longer"], True, 1), (1e4, [], False, 0), (1e4, [], True, 1)):
+            self.runner.counts.update(passed=1, failed=0, skipped=0)
+            self.runner.say = lambda text: None
+            with unittest.mock.patch.object(self.record, "exceeding", lambda seconds: (excess, 1.0)):
+                self.assertEqual(self.runner.sum_up(time.time() - total, None, False, budget), status, (total, excess, budget))
+
+    def test_what_a_change_touches(self):
+        tests = {"kv": {"room": "kv", "source": "tests/unit/kv.c"}, "cli": {"room": "cli", "source": "tests/cli/test_cli.py"},
+                 "text": {"room": "text", "source": "tests/unit/text.c"}}
+        for paths, names in ((["src/kv/pool.c"], ["kv"]), (["cli/main.c"], ["cli"]), (["tests/unit/text.c"], ["text"]), (["README.md"], []),
+                             (["src/text/regex.c", "tests/cli/common.py"], ["cli", "text"])):
+            self.assertEqual(self.runner.touched(tests, paths), names)
+
+    def test_a_claim_is_the_first_sentence_of_a_file(self):
+        for text, claim in (("kv.c: pages are counted. Not more.", "Pages are counted"), ("Claims about X: it is y, v1.5 too.\n\nusage: z", "Claims about X: it is y, v1.5 too"),
+                            ("a.py: one; two", "One")):
+            self.assertEqual(self.record.sentence(text), claim)
+
+    def test_what_only_lacks_the_reference_material_is_said_once(self):
+        self.runner.counts.update(passed=0, failed=0, skipped=0)
+        for name in ("release/a", "asan/a"):
+            self.runner.count("skipped", name, "needs the reference material: templates")
+        self.assertEqual((self.runner.lacking, self.runner.remarks), ({"templates": ["release/a", "asan/a"]}, []))
+
+
 class Clients(unittest.TestCase):
     """scripts/clients with a python3 whose venv and pip do what the test says."""
     PYTHON = """#!/bin/sh
@@ -156,6 +211,25 @@ esac
 
 
 class Makefile(unittest.TestCase):
+    def test_only_what_says_so_installs(self):
+        with tempfile.TemporaryDirectory() as d:
+            for name, does in (("dpkg-query", ""), ("apt-get", "echo $* >>" + os.path.join(d, "installed")), ("sudo", '"$@"'), ("cmake", "")):
+                with open(os.path.join(d, name), "w") as f:
+                    f.write(f"#!/bin/sh\n{does}\n")
+                os.chmod(os.path.join(d, name), 0o755)
+
+            def make(target):
+                p = subprocess.run(["make", "-s", target], cwd=ROOT, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": d + ":" + os.environ["PATH"]})
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(os.path.join(d, "installed"), os.path.join(d, "before"))
+                    return p, True
+                return p, False
+            p, installed = make("all")
+            self.assertFalse(installed)
+            self.assertRegex(p.stderr, "missing:.* libpcre2-dev(.|\n)*`make setup` installs")
+            for target in ("setup", "ready"):  # ready is what make demo asks for
+                self.assertEqual((make(target)[0].returncode, make(target)[1]), (0, True), target)
+
     def test_a_prompt_may_hold_quotes(self):
         commands = subprocess.run(["make", "-n", "demo", "PROMPT=It's a \"day\"", "MODEL=a b"], cwd=ROOT, capture_output=True, timeout=PATIENCE)
         self.assertEqual(commands.returncode, 0, commands.stderr)
