@@ -35,6 +35,9 @@ set(weft_long
     golden-avx512vnni same-avx512vnni plan-avx512vnni model_adapters_material-avx512vnni
     golden-avx512bf16 same-avx512bf16 plan-avx512bf16 model_adapters_material-avx512bf16
     make_model)
+if(NOT WEFT_SANITIZE) # whole models with AVX2 run where the address sanitizer looks into it
+    list(APPEND weft_long golden-avx2 same-avx2 plan-avx2)
+endif()
 
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
