@@ -39,6 +39,9 @@ if(NOT WEFT_SANITIZE) # whole models with AVX2 run where the address sanitizer l
     list(APPEND weft_long golden-avx2 same-avx2 plan-avx2)
 endif()
 
+# What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.
+set(weft_heavy bench_scripts engine_serve_same_material serve_alderbrook quality serve_faults)
+
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
     get_property(tests DIRECTORY PROPERTY TESTS)
@@ -53,6 +56,9 @@ function(weft_costs)
         set_tests_properties(${test} PROPERTIES COST ${seconds} TIMEOUT ${limit})
         if(test IN_LIST weft_long)
             set_property(TEST ${test} APPEND PROPERTY LABELS long)
+        endif()
+        if(test IN_LIST weft_heavy)
+            set_property(TEST ${test} APPEND PROPERTY LABELS heavy)
         endif()
         if(WEFT_SANITIZE STREQUAL thread AND test IN_LIST weft_of_one_thread)
             set_property(TEST ${test} APPEND PROPERTY LABELS "one thread")

@@ -39,7 +39,7 @@ class Conformance(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
-        status, err = cls.server.stop(60)
+        status, err = cls.server.stop()
         assert status == 0, err
 
     def chat(self, **more):
