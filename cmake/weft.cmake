@@ -23,7 +23,7 @@ find_package(PkgConfig REQUIRED)
 if(WEFT_TESTS)
     pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
     if(NOT CMOCKA_FOUND)
-        message(STATUS "cmocka not found: unit tests are not built (scripts/setup test installs it)")
+        message(STATUS "cmocka not found: unit tests are not built (make setup installs it)")
     endif()
 endif()
 

@@ -12,6 +12,7 @@ RECORD = os.path.join(ROOT, "bench", "history", "suite.json")
 TABLE = os.path.join(ROOT, "docs", "howto", "test.md")
 # Seconds that everything of `make test` may take, by whether the compiler cache was warm.
 LIMIT = {"warm": 900, "cold": 1200}
+CHECK_LIMIT = 240  # and of `make check`
 # A test exceeds its record when it takes this many times as long, and as many seconds more.
 TIMES, MORE = 1.5, 2
 
@@ -83,6 +84,11 @@ def tests_of(preset):
     return tests
 
 
+def labelled(preset, label):
+    """Names of the tests with that label."""
+    return [name for name, test in tests_of(preset).items() if label in test["labels"]]
+
+
 # ---- what parts take ----
 
 def compiled(preset, since):
@@ -149,7 +155,7 @@ def write_record(parts, seconds, rooms, total, cache, whole):
     """Keeps what a run took. A run of everything (whole: test-all) adds what `make test` does not have."""
     record = read_record()
     if whole:
-        record["all"] = {name: round(took, 1) for name, took in sorted(seconds.items()) if name not in record["tests"]}
+        record["all"] = {name: round(took, 1) for name, took in sorted(seconds.items())}
     else:
         record.update({"date": datetime.date.today().isoformat(), "cpu": cpu(), "cores": len(os.sched_getaffinity(0)), "cache": cache,
                        "total": round(total), "parts": {k: {n: round(s, 1) for n, s in v.items()} for k, v in parts.items()},
@@ -160,9 +166,13 @@ def write_record(parts, seconds, rooms, total, cache, whole):
     return record
 
 
-def exceeding(seconds):
-    """What takes longer than the record allows on a machine that is as quick as this one, in lines; and how much slower this one is."""
-    known = {**read_record().get("all", {}), **read_record()["tests"]}
+def exceeding(seconds, whole=False):
+    """What takes longer than the record of such a run (whole: test-all) allows on a machine that is as quick as this one, in lines; and how
+    much slower this one is. Of a configuration that the record lacks nothing is said."""
+    record = read_record()
+    known = {**record["tests"], **record.get("all", {})} if whole else record["tests"]
+    recorded = {name.split("/")[0] for name in (record.get("all", {}) if whole else known)}
+    seconds = {name: took for name, took in seconds.items() if name.split("/")[0] in recorded}
     ratios = [took / known[name] for name, took in seconds.items() if known.get(name, 0) >= 1]
     slower = max(1.0, statistics.median(ratios)) if ratios else 1.0
     lines = []

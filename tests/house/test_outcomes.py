@@ -134,7 +134,7 @@ class Record(unittest.TestCase):
             json.dump({"parts": {}, "tests": tests, **more}, f)
             f.flush()
             with unittest.mock.patch.object(self.record, "RECORD", f.name):
-                return self.record.exceeding(seconds)
+                return self.record.exceeding(seconds, bool(more))
 
     def test_what_takes_longer_than_the_table_is_named(self):
         table = {"release/a": 10, "release/b": 20, "release/c": 5, "release/quick": 0.01}
@@ -153,7 +153,7 @@ class Record(unittest.TestCase):
         for total, excess, budget, status in ((1, [], True, 0), (1, ["longer"], False, 0), (1, ["longer"], True, 1), (1e4, [], False, 0), (1e4, [], True, 1)):
             self.runner.counts.update(passed=1, failed=0, skipped=0)
             self.runner.say = lambda text: None
-            with unittest.mock.patch.object(self.record, "exceeding", lambda seconds: (excess, 1.0)):
+            with unittest.mock.patch.object(self.record, "exceeding", lambda seconds, whole: (excess, 1.0)):
                 self.assertEqual(self.runner.sum_up(time.time() - total, None, False, budget), status, (total, excess, budget))
 
     def test_what_a_change_touches(self):

@@ -2,7 +2,8 @@
  * somebody made up: with real vocabularies, or with the argument "own" with those of the tree. How long it is, bench_text.c says. */
 #include "unit/real_texts.h"
 
-enum { N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20, N_HOSTILE = CLAIMS_REPEATED(80000, 40000, 8000) };
+enum { N_ENGLISH = CLAIMS_REPEATED(4, 1, 1) << 20 };
+#define N_HOSTILE CLAIMS_REPEATED(CLAIMS_SWEPT(80000, 200000), 40000, 8000)
 
 static void check_growth(const weft__tokenizer *tok, const char *name, const char *what, const char *text, size_t n)
 {

@@ -33,7 +33,7 @@ static void time_is_linear(void **state)
                                         "中", "😀", "e\xCC\x81", "\xCC\x81", "1",         "1a",   "'s",      "A",
                                         "Aa", "!", "\t ",       " \n",      "\xFF",      SPACE,  "<|bos|>", "\xC3"};
     enum { KINDS = CLAIMS_REPEATED(4, 2, 1) };
-    const size_t n = 80000;
+    const size_t n = CLAIMS_SWEPT(80000, 200000);
     char *text = weft__alloc(n);
     assert_non_null(text);
     for (int kind = 0; kind < KINDS; kind++) {
