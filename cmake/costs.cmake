@@ -40,7 +40,9 @@ if(NOT WEFT_SANITIZE) # whole models with AVX2 run where the address sanitizer l
 endif()
 
 # What takes longest: `make check` runs it only where the change touches it (label "heavy"), `make test` always.
-set(weft_heavy bench_scripts engine_serve_same_material serve_alderbrook quality serve_faults)
+set(weft_heavy
+    engine_serve_same_material serve_alderbrook quality serve_faults backend_conformance serve_telemetry plan_cli_material server_hostile
+    pull_transfer hf_reference server_clients same train_gradient serve_same bench_scripts)
 
 # Gives the current folder's tests their costs, labels, and a limit with room for a machine that does other things too; deferred to its end.
 function(weft_costs)
