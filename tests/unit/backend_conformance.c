@@ -9,7 +9,7 @@
 
 #include "claims.h"
 
-#define N_GRAPHS CLAIMS_REPEATED(CLAIMS_SWEPT(2, 3), 2, 1)
+#define N_GRAPHS CLAIMS_REPEATED(CLAIMS_SWEPT(2, 3), CLAIMS_SWEPT(1, 2), 1)
 enum { N_CTX = 56, MAX_ROWS = 3 * N_CTX, VOCAB = 97 };
 
 static const uint32_t float_types[] = {WEFT_F32, WEFT_F16};

@@ -140,7 +140,7 @@ static void alone(pair *p)
 static void compare_types(int threads, const char *more, int n_handed)
 {
     static const uint32_t types[] = {WEFT_Q4_0, WEFT_Q8_0, WEFT_BF16, WEFT_F16, WEFT_F32};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i += CLAIMS_REPEATED(1, 2, 2)) { /* one of each form */
+    for (size_t i = 0; i < sizeof types / sizeof *types; i += CLAIMS_REPEATED(1, CLAIMS_SWEPT(4, 2), 2)) { /* some of each form */
         char options[48];
         pair p = {0};
         snprintf(options, sizeof options, "threads=%d%s", threads, more);
