@@ -68,7 +68,8 @@ def tests_of(preset):
     graph = listing["backtraceGraph"]
     for test in listing["tests"]:
         command = test.get("command") or []
-        paths = [os.path.relpath(word, ROOT) for word in command if word.startswith(ROOT + os.sep) and not word.startswith(folder(preset))]
+        paths = [os.path.relpath(word, ROOT) for word in command if os.path.isfile(word) and word.startswith(ROOT + os.sep)
+                 and not os.path.relpath(word, ROOT).startswith("build")]
         program = next((os.path.basename(word) for word in command if os.path.dirname(word) == folder(preset)), None)
         path = paths[0] if paths else programs.get(program, "")
         properties = {p["name"]: p["value"] for p in test.get("properties", ())}
