@@ -85,11 +85,6 @@ def tests_of(preset):
     return tests
 
 
-def labelled(preset, label):
-    """Names of the tests with that label."""
-    return [name for name, test in tests_of(preset).items() if label in test["labels"]]
-
-
 # ---- what parts take ----
 
 def compiled(preset, since):
