@@ -1,5 +1,6 @@
 /* base_cpu.c: the tier mask, thread counts, and control group limits on machines laid out in a temporary directory. */
 #include "unit/fixture.h"
+#include "unit/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,38 +82,6 @@ static void threads_follow_the_environment(void **state)
     }
     unsetenv("WEFT_THREADS");
     assert_true(weft__cpu_memory_bytes() > 1u << 20);
-}
-
-/* A machine in a temporary directory. */
-static char machine[] = "/tmp/weft-cgroup-XXXXXX";
-
-static int make_machine(void **state)
-{
-    (void)state;
-    return mkdtemp(machine) ? 0 : -1;
-}
-
-static int remove_machine(void **state)
-{
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", machine);
-    return system(command);
-}
-
-static void put_file(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s%s", machine, name);
-    for (char *p = path + strlen(machine) + 1; (p = strchr(p, '/')); p++) {
-        *p = 0;
-        mkdir(path, 0700);
-        *p = '/';
-    }
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
 }
 
 static void assert_limits(double cpus, uint64_t memory)

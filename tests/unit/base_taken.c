@@ -1,45 +1,13 @@
 /* base_taken.c: what others took of the time, out of counters laid out in a temporary directory; when a round is measured again. */
 #include "unit/fixture.h"
+#include "unit/machine.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cgroup.h"
 #include "base/taken.h"
-
-static char machine[] = "/tmp/weft-taken-XXXXXX";
-
-static int make_machine(void **state)
-{
-    (void)state;
-    return mkdtemp(machine) ? 0 : -1;
-}
-
-static int remove_machine(void **state)
-{
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", machine);
-    return system(command);
-}
-
-static void put_file(const char *name, const char *text)
-{
-    char path[512];
-    snprintf(path, sizeof path, "%s%s", machine, name);
-    for (char *p = path + strlen(machine) + 1; (p = strchr(p, '/')); p++) {
-        *p = 0;
-        mkdir(path, 0700);
-        *p = '/';
-    }
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
 
 /* The counters of a text as /proc/stat, for the CPUs of a mask. */
 static weft__taken_mark read_stat(const char *text, uint64_t cpus)
