@@ -36,8 +36,9 @@ def claim_of(path):
     """What a test's source says in its first comment."""
     with open(os.path.join(ROOT, path), errors="replace") as f:
         head = f.read(4000)
-    patterns = {".c": r"/\*(.*?)\*/", ".py": r'"""(.*?)"""', ".sh": r"^#(?!!)(.*(?:\n#.*)*)"}
-    found = re.search(patterns.get(os.path.splitext(path)[1], r'"""(.*?)"""'), head, re.S if not path.endswith(".sh") else re.M)
+    shell = path.endswith(".sh") or re.match(r"#!.*\b(ba|da)?sh\b", head)
+    pattern = r"^#(?!!)(.*(?:\n#.*)*)" if shell else r"/\*(.*?)\*/" if path.endswith(".c") else r'"""(.*?)"""'
+    found = re.search(pattern, head, re.M if shell else re.S)
     return sentence(re.sub(r"^ *[*#]", " ", found.group(1), flags=re.M)) if found else ""
 
 
@@ -182,6 +183,9 @@ def exceeding(seconds, whole=False):
 
 # ---- the table ----
 
+# What is no test of CTest's: by the name of the stage (scripts/test), its source, and whether `make test` has it.
+PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
+            "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 
 Made by `scripts/test --table` from the first comment of each test and from `bench/history/suite.json`; edit those. `test` is `make test`,
@@ -211,4 +215,23 @@ def table(tests, record):
             took = usual.get(f"{first}/{name}", long.get(f"{first}/{name}", ""))
             claim = tests[name]["claim"].replace("|", "\\|")
             lines.append(f"| {name} | {claim} | {', '.join(where[0])} | {', '.join(where[1])} | {took} |\n")
+    return "".join(lines + [fuzz_table(), programs_table(record["parts"])])
+
+
+def fuzz_table():
+    """The fuzz targets: each runs for as long as the run gives all of them."""
+    lines = ["\n## fuzz\n\nEach target gets 3 seconds in `make test`, 60 in `make test-all`; FUZZ_SECONDS says otherwise.\n\n| target | claims |\n| --- | --- |\n"]
+    folder_of_targets = os.path.join("tests", "fuzz")
+    for name in sorted(name for name in os.listdir(os.path.join(ROOT, folder_of_targets)) if name.endswith(".c")):
+        claim = claim_of(os.path.join(folder_of_targets, name)).replace("|", "\\|")
+        lines.append(f"| {name[:-2]} | {claim} |\n")
+    return "".join(lines)
+
+
+def programs_table(parts):
+    """The checks that are programs of their own."""
+    lines = ["\n## checks\n\n| check | claims | test | all | s |\n| --- | --- | --- | --- | ---: |\n"]
+    for name, (source, usual) in PROGRAMS.items():
+        claim, took = claim_of(source).replace("|", "\\|"), parts.get(name, {}).get("tests", "")
+        lines.append(f"| {name} | {claim} | {'yes' if usual else ''} | yes | {took} |\n")
     return "".join(lines)

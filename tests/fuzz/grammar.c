@@ -1,5 +1,5 @@
-/* grammar.c: fuzz target of the grammar compiler and matcher. The input is GBNF up to a byte 0xFF and a text behind it (without
- * one: JSON, and the text). A mask says before each byte what accept then does. */
+/* grammar.c: any bytes as a grammar and a text: a mask says before each byte what accept then does. The input is GBNF up to a byte 0xFF and
+ * the text behind it (without one: JSON, and the text). */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

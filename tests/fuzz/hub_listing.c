@@ -1,5 +1,5 @@
-/* hub_listing.c: any bytes as the server's listing, and a choice from what came through. The first line is what was asked for.
- * Whatever is chosen has a path that stays in its folder, and the parts of a set are all there. */
+/* hub_listing.c: any bytes as the server's listing: whatever is chosen of what comes through has a path that stays in its folder, and the
+ * parts of a set are all there. The first line is what was asked for. */
 #include <stdlib.h>
 #include <string.h>
 

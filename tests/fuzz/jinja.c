@@ -1,5 +1,5 @@
-/* jinja.c: fuzz target of the Jinja interpreter. The input is a template, rendered with a small conversation under tight limits;
- * the first byte chooses whether it may change lists and dicts. Segments must cover the output. */
+/* jinja.c: any bytes as a template, rendered with a small conversation under tight limits: it ends in text that segments cover, or is refused.
+ * The first byte chooses whether it may change lists and dicts. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

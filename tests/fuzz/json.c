@@ -1,4 +1,4 @@
-/* json.c: any bytes through the JSON façade. What parses must be written as text that parses to the same text again. */
+/* json.c: any bytes through the JSON façade: what parses is written as text that parses to the same text again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* request_json.c: any bytes as the body of each kind of request; the first byte chooses. What comes through is within its ranges, and
- * a refusal has a status, a message, and leaves nothing behind. */
+/* request_json.c: any bytes as the body of each kind of request: what comes through is within its ranges, and a refusal has a status, a
+ * message, and leaves nothing behind. The first byte chooses the kind. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

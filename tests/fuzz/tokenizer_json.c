@@ -1,5 +1,5 @@
-/* tokenizer_json.c: any bytes as tokenizer.json; what loads must encode some text without harm, and decode it as UTF-8. The text
- * is what follows the first NUL, or the file itself. */
+/* tokenizer_json.c: any bytes as tokenizer.json: what loads encodes some text without harm, and decodes it as UTF-8. The text is what follows
+ * the first NUL, or the file itself. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* train_data.c: any bytes as training data. The first byte chooses the form and the kind of training; what is read must give batches whose
- * rows are in range, and a position must give its batch again. */
+/* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives its batch again. The
+ * first byte chooses the form and the kind of training. */
 #include <stdlib.h>
 #include <string.h>
 
