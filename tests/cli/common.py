@@ -17,13 +17,14 @@ WEFT = os.environ.get("WEFT_EMULATOR", "").split() + [os.path.abspath(sys.argv.p
 EMULATED = bool(os.environ.get("WEFT_EMULATOR"))
 # Seconds that end a hang: what is waited for comes much sooner, but on a slow machine not soon.
 PATIENCE = float(os.environ.get("WEFT_PATIENCE") or 600)
+WHOLE = os.environ.get("WEFT_SWEEPS") == "1"  # make test-all
 THREADS_WATCHED = "TSAN_OPTIONS" in os.environ
 SANITIZED = THREADS_WATCHED or "ASAN_OPTIONS" in os.environ
 
 
 def repeated(in_full, seldom, least):
     """How often a claim is repeated, or for what: see CLAIMS_REPEATED in tests/claims.h."""
-    return least if EMULATED or THREADS_WATCHED else seldom if SANITIZED else in_full
+    return least if EMULATED or THREADS_WATCHED else seldom if SANITIZED and not WHOLE else in_full
 
 
 def skip_emulated(why):

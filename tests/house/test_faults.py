@@ -9,6 +9,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RUN = os.path.join("tests", "faults", "run")
+PATIENCE = 600  # seconds that end a hang
 
 SOURCE = "int sum(int a, int b);\nint sum(int a, int b)\n{\n    return a + b;\n}\n"
 MAIN = "int sum(int a, int b);\nstatic int idle;\nint main(void)\n{\n    int s = sum(2, 2);\n    return s == 4 ? 0 : s == 5 ? 77 : 1;\n}\n"
@@ -73,7 +74,7 @@ class Faults(unittest.TestCase):
 
     def run_faults(self, *args):
         p = subprocess.run([sys.executable, RUN, *args], cwd=self.folder.name, env=self.env, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, timeout=200)
+                           stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
         return p.returncode, p.stdout
 
     def test_found_is_passed_without_and_failed_with_it(self):
@@ -110,7 +111,7 @@ class Faults(unittest.TestCase):
 
     def test_ours_apply(self):
         p = subprocess.run([sys.executable, RUN, "--check"], cwd=ROOT, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                           text=True, timeout=60)
+                           text=True, timeout=PATIENCE)
         self.assertEqual(p.returncode, 0, p.stdout)
 
 
