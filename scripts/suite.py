@@ -13,8 +13,10 @@ TABLE = os.path.join(ROOT, "docs", "howto", "test.md")
 # Seconds that everything of `make test` may take, by whether the compiler cache was warm.
 LIMIT = {"warm": 900, "cold": 1200}
 CHECK_LIMIT = 240  # and of `make check`
-# A test exceeds its record when it takes this many times as long, and as many seconds more.
+# A test exceeds its record when it takes this many times as long, and as many seconds more; all of them together when they take more than
+# an issue may add.
 TIMES, MORE = 1.5, 2
+ADDED = 60
 
 
 def folder(preset):
@@ -40,6 +42,15 @@ def claim_of(path):
     pattern = r"^#(?!!)(.*(?:\n#.*)*)" if shell else r"/\*(.*?)\*/" if path.endswith(".c") else r'"""(.*?)"""'
     found = re.search(pattern, head, re.M if shell else re.S)
     return sentence(re.sub(r"^ *[*#]", " ", found.group(1), flags=re.M)) if found else ""
+
+
+def claim_of_group(path, group):
+    """What the class of that name says in a script of tests; empty where there is none."""
+    if not path.endswith(".py") or not group.isidentifier():
+        return ""
+    with open(os.path.join(ROOT, path)) as f:
+        found = re.search(rf'^class {group}\(.*\):\n    """(.*?)"""', f.read(), re.S | re.M)
+    return sentence(found.group(1)) if found else ""
 
 
 def room_of(path, listed_in):
@@ -77,8 +88,8 @@ def tests_of(preset):
         node = graph["nodes"][test["backtrace"]]
         while "CMakeLists.txt" not in graph["files"][node["file"]] and "parent" in node:
             node = graph["nodes"][node["parent"]]
-        claim = claim_of(path) if path else ""
-        more = [word for word in properties.get("ENVIRONMENT", ()) if word.startswith("WEFT_")]
+        claim = claim_of_group(path, command[-1]) or claim_of(path) if path else ""
+        more = [word.replace(ROOT + os.sep, "") for word in properties.get("ENVIRONMENT", ()) if word.startswith("WEFT_")]
         if "material" in (*command[-1:], test["name"].rsplit("_", 1)[-1].split("-")[0]) or "--material" in command:
             more.append("what needs material")
         tests[test["name"]] = {"room": room_of(path, graph["files"][node["file"]]), "source": path, "program": program,
@@ -151,11 +162,13 @@ def cpu():
 def write_record(parts, seconds, rooms, total, cache, whole):
     """Keeps what a run took. A run of everything (whole: test-all) adds what `make test` does not have."""
     record = read_record()
+    kept = {k: {n: round(s, 1) for n, s in v.items()} for k, v in parts.items()}
+    machine = {"date": datetime.date.today().isoformat(), "cpu": cpu(), "cores": len(os.sched_getaffinity(0)), "total": round(total)}
     if whole:
-        record["all"] = {name: round(took, 1) for name, took in sorted(seconds.items())}
+        record.update({"all": {name: round(took, 1) for name, took in sorted(seconds.items())}, "all_parts": kept, "all_of": machine})
     else:
-        record.update({"date": datetime.date.today().isoformat(), "cpu": cpu(), "cores": len(os.sched_getaffinity(0)), "cache": cache,
-                       "total": round(total), "parts": {k: {n: round(s, 1) for n, s in v.items()} for k, v in parts.items()},
+        record["seen"] = {**record.get("seen", {}), f"{machine['cpu']}, {cache}": machine}
+        record.update({**machine, "cache": cache, "parts": kept,
                        "rooms": {k: {n: [round(s, 1) for s in pair] for n, pair in v.items()} for k, v in rooms.items()},
                        "tests": {name: round(took, 2) for name, took in sorted(seconds.items())}})
     with open(RECORD, "w") as f:
@@ -163,21 +176,25 @@ def write_record(parts, seconds, rooms, total, cache, whole):
     return record
 
 
-def exceeding(seconds, whole=False):
+def exceeding(seconds, total=0, cache="", whole=False):
     """What takes longer than the record of such a run (whole: test-all) allows on a machine that is as quick as this one, in lines; and how
-    much slower this one is. Of a configuration that the record lacks nothing is said."""
+    much slower this one is: never where the record is of the same processor. Of a configuration that the record lacks nothing is said.
+    total: seconds of all of `make test`, 0 where only parts of it ran."""
     record = read_record()
     known = {**record["tests"], **record.get("all", {})} if whole else record["tests"]
     recorded = {name.split("/")[0] for name in (record.get("all", {}) if whole else known)}
     seconds = {name: took for name, took in seconds.items() if name.split("/")[0] in recorded}
     ratios = [took / known[name] for name, took in seconds.items() if known.get(name, 0) >= 1]
-    slower = max(1.0, statistics.median(ratios)) if ratios else 1.0
+    slower = max(1.0, statistics.median(ratios)) if ratios and record.get("cpu") != cpu() else 1.0
     lines = []
     for name, took in sorted(seconds.items()):
         if name not in known:
             lines.append(f"not in the table: {name}, {took:.1f} s")
         elif took > TIMES * slower * known[name] + MORE:
             lines.append(f"longer than in the table: {name}, {took:.1f} s; {known[name]:.1f} there")
+    before = record.get("seen", {}).get(f"{record.get('cpu')}, {cache}", {}).get("total")
+    if total and before and total > slower * (before + ADDED):
+        lines.append(f"all of it takes {total:.0f} s, {before} in the table: more than the {ADDED} s that an issue may add")
     return lines, slower
 
 
@@ -202,6 +219,10 @@ def table(tests, record):
     lines = [HEAD + f"Record of {record.get('date')}: {record.get('cpu')}, {record.get('cores')} cores, compiler cache {record.get('cache')}, "
              f"{record.get('total')} s in all.\n\n| part | configure | build | tests |\n| --- | ---: | ---: | ---: |\n"]
     lines += [f"| {name} | {took.get('configure', '')} | {took.get('build', '')} | {took.get('tests', '')} |\n" for name, took in record["parts"].items()]
+    lines.append("\nSeconds of all of `make test` on the machines where it was recorded:\n\n| processor, compiler cache | cores | date | s |\n| --- | ---: | --- | ---: |\n")
+    lines += [f"| {name} | {of['cores']} | {of['date']} | {of['total']} |\n" for name, of in sorted(record.get("seen", {}).items())]
+    if "all_of" in record:
+        lines.append("\nOf `make test-all`: {cpu}, {cores} cores, {date}, {total} s.\n".format(**record["all_of"]))
     rooms = {}
     for name, test in tests.items():
         rooms.setdefault(test["room"], []).append(name)
@@ -215,7 +236,7 @@ def table(tests, record):
             took = usual.get(f"{first}/{name}", long.get(f"{first}/{name}", ""))
             claim = tests[name]["claim"].replace("|", "\\|")
             lines.append(f"| {name} | {claim} | {', '.join(where[0])} | {', '.join(where[1])} | {took} |\n")
-    return "".join(lines + [fuzz_table(), programs_table(record["parts"])])
+    return "".join(lines + [fuzz_table(), programs_table({**record.get("all_parts", {}), **record["parts"]})])
 
 
 def fuzz_table():

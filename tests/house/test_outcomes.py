@@ -129,12 +129,12 @@ class Record(unittest.TestCase):
         Runner.setUp(self)
         self.record = self.runner.record
 
-    def exceeding(self, seconds, tests, **more):
+    def exceeding(self, seconds, tests, total=0, cache="", **more):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
             json.dump({"parts": {}, "tests": tests, **more}, f)
             f.flush()
             with unittest.mock.patch.object(self.record, "RECORD", f.name):
-                return self.record.exceeding(seconds, bool(more))
+                return self.record.exceeding(seconds, total, cache, whole="all" in more)
 
     def test_what_takes_longer_than_the_table_is_named(self):
         table = {"release/a": 10, "release/b": 20, "release/c": 5, "release/quick": 0.01}
@@ -148,19 +148,28 @@ class Record(unittest.TestCase):
         table = {f"release/{i}": 4 for i in range(9)}
         lines, slower = self.exceeding({**{name: 12 for name in table}, "release/0": 40}, table)
         self.assertEqual((slower, [line.split(",")[0] for line in lines]), (3, ["longer than in the table: release/0"]))
+        lines, slower = self.exceeding({name: 12 for name in table}, table, cpu=self.record.cpu())  # but the same processor is no slower
+        self.assertEqual((slower, len(lines)), (1, 9))
+
+    def test_all_of_it_takes_a_minute_more_at_most(self):
+        table, ours = {"release/a": 10}, self.record.cpu()
+        for cpu, took, total, n in ((ours, 10, 159, 0), (ours, 10, 161, 1), ("another", 20, 319, 0), ("another", 20, 321, 1), (ours, 10, 0, 0)):
+            lines, _ = self.exceeding({"release/a": took}, table, total, "warm", cpu=cpu, seen={f"{cpu}, warm": {"total": 100}})
+            self.assertEqual(len(lines), n, (cpu, total, lines))
 
     def test_the_budget_is_one_of_the_exit_status(self):
         for total, excess, budget, status in ((1, [], True, 0), (1, ["longer"], False, 0), (1, ["longer"], True, 1), (1e4, [], False, 0), (1e4, [], True, 1)):
             self.runner.counts.update(passed=1, failed=0, skipped=0)
             self.runner.say = lambda text: None
-            with unittest.mock.patch.object(self.record, "exceeding", lambda seconds, whole: (excess, 1.0)):
-                self.assertEqual(self.runner.sum_up(time.time() - total, None, False, budget), status, (total, excess, budget))
+            with unittest.mock.patch.object(self.record, "exceeding", lambda *args: (excess, 1.0)):
+                self.assertEqual(self.runner.sum_up(time.time() - total, None, False, budget, False), status, (total, excess, budget))
 
     def test_what_a_change_touches(self):
         tests = {"kv": {"room": "kv", "source": "tests/unit/kv.c"}, "cli": {"room": "cli", "source": "tests/cli/test_cli.py"},
-                 "text": {"room": "text", "source": "tests/unit/text.c"}}
+                 "text": {"room": "text", "source": "tests/unit/text.c"}, "conformance": {"room": "graph", "source": "tests/unit/conformance.c"}}
         for paths, names in ((["src/kv/pool.c"], ["kv"]), (["cli/main.c"], ["cli"]), (["tests/unit/text.c"], ["text"]), (["README.md"], []),
-                             (["src/text/regex.c", "tests/cli/common.py"], ["cli", "text"])):
+                             (["src/text/regex.c", "tests/cli/common.py"], ["cli", "text"]), (["src/backend/cpu/run.c"], ["conformance"]),
+                             (["include/weft/weft.h"], ["cli", "conformance", "kv", "text"]), (["CMakeLists.txt"], ["cli", "conformance", "kv", "text"])):
             self.assertEqual(self.runner.touched(tests, paths), names)
 
     def test_a_claim_is_the_first_sentence_of_a_file(self):
@@ -219,7 +228,7 @@ class Makefile(unittest.TestCase):
                 os.chmod(os.path.join(d, name), 0o755)
 
             def make(target):
-                p = subprocess.run(["make", "-s", target], cwd=ROOT, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": d + ":" + os.environ["PATH"]})
+                p = subprocess.run(["make", "-s", target], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, "PATH": d + ":" + os.environ["PATH"]})
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(os.path.join(d, "installed"), os.path.join(d, "before"))
                     return p, True

@@ -95,7 +95,7 @@ class Doors(Case):
 
 
 class Tls(Doors):
-    """The same over TLS, which the library may have been built without."""
+    """Keys, origins and hosts over TLS, which the library may have been built without."""
     scheme = "https"
 
     @classmethod

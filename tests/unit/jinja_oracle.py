@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""jinja_oracle.py language|templates|templates_own DRIVER: compares the interpreter with Debian's python3-jinja2, set up as Hugging Face does.
+"""The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py language|templates|templates_own DRIVER
 
 `language` runs the snippets of jinja_snippets.py. `templates` runs every chat template of the reference material over the conversations of
 jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. Both sides must print the same bytes or both must refuse; where the template itself refuses
