@@ -49,7 +49,7 @@ def claim_of_group(path, group):
     if not path.endswith(".py") or not group.isidentifier():
         return ""
     with open(os.path.join(ROOT, path)) as f:
-        found = re.search(rf'^class {group}\(.*\):\n    """(.*?)"""', f.read(), re.S | re.M)
+        found = re.search(rf'^class {group}\([\w.]*\):\n    """(.*?)"""', f.read(), re.S | re.M)
     return sentence(found.group(1)) if found else ""
 
 
