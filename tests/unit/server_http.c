@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/http.h"
+#include "server/http_parts.h"
 
 /* The connections that one thread of the library takes, and the one after which whoever takes them is held up for a moment. */
 enum { LEAST = 1, SPARE = 64, LAST = LEAST + SPARE };
@@ -163,13 +163,23 @@ static void let_it_look(void)
     wait_until(atomic_load(&n_looks) >= before + 3);
 }
 
-static void ask_some(const weft__http *h)
+static int n_live(weft__http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    int n = h->n_live;
+    pthread_mutex_unlock(&h->lock);
+    return n;
+}
+
+/* Returns when the server, too, is done with what was asked: the clock stands still, and the watcher looks once at each time. */
+static void ask_some(weft__http *h)
 {
     for (int i = 0; i < 20; i++) {
         int fd = try_connect(h);
         assert_true(fd >= 0);
         ask_once(fd, "HTTP/1.1 200");
     }
+    wait_until(!n_live(h));
 }
 
 /* The heap is trimmed when nobody is there any more and somebody was, once a second at most, and not again and again. */
