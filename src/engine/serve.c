@@ -131,12 +131,17 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     e->raw = weft__alloc_array(n_vocab, sizeof *e->raw);
     e->vector = weft__alloc_array((size_t)m->hp.d_model, sizeof *e->vector);
     e->ends = weft__alloc_array(n_vocab, sizeof *e->ends);
-    if (!e->records || !e->began || !e->ended || !e->parts || !e->logits || !e->raw || !e->vector || !e->ends)
+    e->nameless = weft__alloc_array(n_vocab, sizeof *e->nameless);
+    e->is_nameless = weft__alloc_zero(n_vocab, sizeof *e->is_nameless);
+    if (!e->records || !e->began || !e->ended || !e->parts || !e->logits || !e->raw || !e->vector || !e->ends || !e->nameless ||
+        !e->is_nameless)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine of %d requests", e->n_records);
     for (int32_t i = 0; i < e->n_records; i++)
         e->records[i] = (serve_request){.engine = e, .next = i + 1 < e->n_records ? i + 1 : -1};
     for (int32_t t = 0; m->tokenizer && t < weft_tokenizer_n_vocab(m->tokenizer); t++)
         if (weft_token_is_end(m->tokenizer, t)) e->ends[e->n_ends++] = t;
+    e->n_nameless = m->tokenizer ? weft_tokenizer_nameless(m->tokenizer, m->hp.n_vocab, e->nameless, m->hp.n_vocab) : 0;
+    for (int32_t i = 0; i < e->n_nameless; i++) e->is_nameless[e->nameless[i]] = 1;
     e->first_pending = e->last_pending = -1;
     return WEFT_OK;
 }
@@ -164,6 +169,8 @@ static void discard(weft_engine *e)
     weft__serve_close_pages(e);
     weft__adapt_store_destroy(&e->adapters);
     weft__free(e->ends);
+    weft__free(e->is_nameless);
+    weft__free(e->nameless);
     weft__free(e->vector);
     weft__free(e->raw);
     weft__free(e->logits);
@@ -320,6 +327,8 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, serve_req
     r->sampling.bias = r->bias;
     if (p->grammar) r->grammar = weft_grammar_retain(p->grammar);
     return weft__kv_seq_create(e->pool, (int32_t)room, &r->seq, err);
+    r->sampling.nameless = e->nameless;
+    r->sampling.n_nameless = e->n_nameless;
 }
 
 static void append_pending(weft_engine *e, int32_t i)

@@ -163,6 +163,9 @@ struct weft_engine {
     int32_t n_ends;
     int32_t max_wanted;
 
+    int32_t *nameless;    /* [n_nameless] ids that stand for no text */
+    uint8_t *is_nameless; /* [V] */
+    int32_t n_nameless;
     /* The engine's thread. */
     int32_t *began, *ended; /* [n_records] records to be told of */
     int32_t n_began, n_ended;

@@ -29,12 +29,15 @@ static double log_sum_exp(const float *logits, int32_t n)
     return (double)largest + log(sum);
 }
 
-/* The n_top largest, the lowest id of equals first; returns how many there are. */
-static int32_t find_top(const float *logits, int32_t n, int32_t n_top, double norm, weft_token_prob *top)
+/* The n_top largest that have a text, the lowest id of equals first; returns how many there are. */
+static int32_t find_top(const float *logits, const uint8_t *is_nameless, int32_t n, int32_t n_top, double norm,
+                        weft_token_prob *top)
 {
     int32_t n_found = 0;
     for (int32_t t = 0; t < n; t++) {
-        if (n_top == 0 || !(logits[t] > -INFINITY) || (n_found == n_top && !(logits[t] > top[n_top - 1].logprob))) continue;
+        if (n_top == 0 || is_nameless[t] || !(logits[t] > -INFINITY) ||
+            (n_found == n_top && !(logits[t] > top[n_top - 1].logprob)))
+            continue;
         int32_t k = n_found < n_top ? n_found++ : n_top - 1;
         for (; k > 0 && logits[t] > top[k - 1].logprob; k--) top[k] = top[k - 1];
         top[k] = (weft_token_prob){t, logits[t]};
@@ -48,7 +51,7 @@ static void add_probs(const serve_request *r, const float *logits, weft_token_pr
     int32_t n = r->engine->model->hp.n_vocab;
     double norm = log_sum_exp(logits, n);
     event->logprob = (float)((double)logits[event->token] - norm);
-    event->n_top = find_top(logits, n, r->n_top, norm, top);
+    event->n_top = find_top(logits, r->engine->is_nameless, n, r->n_top, norm, top);
     event->top = top;
 }
 
