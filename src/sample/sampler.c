@@ -70,11 +70,14 @@ weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, w
     return WEFT_OK;
 }
 
-static int is_asked_for(const weft_sampler_params *p, int32_t id)
+/* Keeps the nameless ids that no bias asks for. Counts serve as marks: there may be many of both. */
+static void keep_nameless(weft_sampler *s, const weft_sampler_params *p)
 {
-    int32_t i = 0;
-    while (i < p->n_bias && !(p->bias[i].token == id && p->bias[i].bias > 0)) i++;
-    return i < p->n_bias;
+    for (int32_t i = 0; i < p->n_bias; i++) s->count[p->bias[i].token] |= p->bias[i].bias > 0;
+    for (int32_t i = 0; i < p->n_nameless; i++)
+        if (!s->count[p->nameless[i]]) s->nameless[s->n_nameless++] = p->nameless[i];
+    for (int32_t i = 0; i < p->n_bias; i++) s->count[p->bias[i].token] = 0;
+    s->params.nameless = NULL;
 }
 
 weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
@@ -91,14 +94,11 @@ weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params,
     s->count = weft__alloc_zero((size_t)n_vocab, sizeof *s->count);
     s->bias = weft__alloc_array((size_t)params->n_bias, sizeof *s->bias);
     s->nameless = weft__alloc_array((size_t)params->n_nameless, sizeof *s->nameless);
-    if (!s->nameless) goto no_memory;
-    for (int32_t i = 0; i < params->n_nameless; i++)
-        if (!is_asked_for(params, params->nameless[i])) s->nameless[s->n_nameless++] = params->nameless[i];
-    s->params.nameless = NULL;
     if (s->window > 0) s->history = weft__alloc_array((size_t)s->window, sizeof *s->history);
-    if (!s->items || !s->count || !s->bias || (s->window > 0 && !s->history)) goto no_memory;
+    if (!s->items || !s->count || !s->bias || !s->nameless || (s->window > 0 && !s->history)) goto no_memory;
     if (params->n_bias > 0) memcpy(s->bias, params->bias, (size_t)params->n_bias * sizeof *s->bias);
     s->params.bias = s->bias;
+    keep_nameless(s, params);
     if (!params->seed_given) s->params.seed = weft__rng_entropy();
     weft__rng_seed(&s->rng, s->params.seed);
     *out = s;
