@@ -458,7 +458,8 @@ enum weft_event_kind {
     WEFT_EVENT_PROMPT_TOKEN = 1, /* in order, from the first token on, which has no log-probability (NAN) */
     WEFT_EVENT_TOKEN = 2,
     WEFT_EVENT_EMBEDDING = 3,
-    WEFT_EVENT_FINISHED = 4 /* exactly once for each accepted request, the last */
+    WEFT_EVENT_FINISHED = 4, /* exactly once for each accepted request, the last */
+    WEFT_EVENT_READ = 5      /* of a request that wants them: a step has read n_read tokens of the prompt, in all */
 };
 
 /* What it points to lives for the call. */
@@ -478,7 +479,8 @@ typedef struct weft_event {
     weft_finish finish;                      /* FINISHED */
     weft_status status;                      /* FINISHED with FAILED */
     const char *message;                     /* FINISHED with FAILED */
-    double queue_ms, prompt_ms, generate_ms; /* FINISHED */
+    double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
+    int32_t n_read;                          /* tokens of the prompt whose keys and values are there, the cached ones included */
 } weft_event;
 
 /* Non-zero: finish now (WEFT_FINISH_STOP). */
@@ -515,6 +517,7 @@ typedef struct weft_request_params {
     int32_t n_adapters;                   /* 0: none, or those of the lease; at most 8 */
     weft_engine_lease *lease;             /* shared; NULL: none */
     int32_t cut_to_fit;                   /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
+    int32_t read_events;                  /* 1: READ events, for who counts while a prompt is read */
 } weft_request_params;
 
 WEFT_API void weft_request_params_default(weft_request_params *params);
@@ -588,13 +591,27 @@ typedef struct weft_histogram {
     double sum;
 } weft_histogram;
 
+/* Bytes that are held now, and the most that were held at a time since the engine began. */
+typedef struct weft_held {
+    uint64_t bytes, peak;
+} weft_held;
+
+typedef struct weft_memory {
+    weft_held weights;  /* of the model's tensors, as its file has them */
+    weft_held pages;    /* of keys and values: pages held by requests and by the prefix tree */
+    weft_held adapters; /* ready to be used */
+    weft_held scratch;  /* activations, logits, and what running requests hold beside their pages: tokens, samplers */
+} weft_memory;
+
+/* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled and n_failed. */
 typedef struct weft_engine_stats {
     uint32_t size;
     int32_t n_slots, n_ctx, n_running, n_waiting;
     int32_t kv_pages, kv_pages_used, kv_pages_cached; /* in all; held by requests; held by the prefix tree alone */
     uint64_t n_steps, n_rows_decode, n_rows_prompt;
     uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
-    uint64_t prompt_tokens, cached_tokens; /* of prompts; those among them that the prefix tree had */
+    uint64_t prompt_tokens,
+        cached_tokens; /* of prompts whose first rows were computed; those among them that the prefix tree had */
     weft_histogram batch_rows, step_ms;
     uint64_t model_ns; /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
@@ -607,6 +624,8 @@ typedef struct weft_engine_stats {
     uint64_t prefix_tokens, prefix_evicted_pages; /* that the prefix tree knows now; that it has given up */
     uint64_t n_put_off;    /* rows that were computed again, because a step had no time left for the masks of their grammars */
     int64_t store_waiting; /* prefixes and slots that are yet to be written to the disk, and take memory until then */
+    uint64_t n_generated;  /* tokens */
+    weft_memory memory;    /* who holds how much of it */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "engine/serve.h"
+#include "sample/sampler.h"
 
 void weft__serve_prepare(serve_request *r)
 {
@@ -13,6 +14,9 @@ void weft__serve_prepare(serve_request *r)
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
+    r->n_scratch =
+        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sampler_bytes(r->sampler) : 0);
+    r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++) st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
     if (st) weft__serve_fail(r, st, err.message);
 }
@@ -132,6 +136,7 @@ int weft__serve_sample(serve_request *r, float *logits)
     if (!r->first_ns) r->first_ns = weft__clock_ns();
     if (token < 0) return 1;
     r->tokens[r->n_known++] = token;
+    e->step.generated++;
     weft_event event = weft__serve_event(r, WEFT_EVENT_TOKEN);
     event.token = token;
     if (r->n_top >= 0) add_probs(r, e->raw, top, &event);
