@@ -172,7 +172,7 @@ static int what_follows(const weft__ask *ask)
     const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
     int begun = weft__json_is(weft__json_get(last, "role"), "assistant") &&
                 weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING &&
-                !weft__json_size(weft__json_get(last, "tool_calls"));
+                !weft__json_size(weft__json_get(last, "tool_calls")) && !weft__json_get(last, "function_call");
     return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
 }
 

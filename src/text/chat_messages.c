@@ -275,7 +275,7 @@ weft_status weft__chat_tools_normal(const weft__json *tools, weft__json **out, w
 weft_status weft__chat_kwargs_normal(const weft__json *kwargs, weft__json **out, weft_error *err)
 {
     *out = NULL;
-    if (!kwargs) return WEFT_OK;
+    if (!kwargs || weft__json_is_null(kwargs)) return WEFT_OK;
     if (weft__json_kind_of(kwargs) != WEFT__JSON_OBJECT)
         return weft_fail(err, WEFT_ARGUMENT, "chat_template_kwargs must be an object");
     *out = without_nulls(kwargs);

@@ -51,7 +51,7 @@ weft_status weft__chat_messages_normal(weft__chat_reading *r, const weft__json *
  * null or an empty list. Fails with WEFT_ARGUMENT (no list), WEFT_NO_MEMORY. */
 weft_status weft__chat_tools_normal(const weft__json *tools, weft__json **out, weft_error *err);
 
-/* Variables of a template without those that are null, which leaves it its defaults. `kwargs` may be NULL: *out is NULL then. Fails with
+/* Variables of a template without those that are null, which leaves it its defaults. `kwargs` may be NULL or null: *out is NULL then. Fails with
  * WEFT_ARGUMENT (no object), WEFT_NO_MEMORY. */
 weft_status weft__chat_kwargs_normal(const weft__json *kwargs, weft__json **out, weft_error *err);
 

@@ -423,6 +423,8 @@ class Llama(Case):
         begun = user("hi") + [{"role": "assistant", "content": "Good"}]
         for more in ({}, {"add_generation_prompt": True}, {"add_generation_prompt": False}):
             self.assertEqual(self.post("/apply-template", {"messages": begun, **more}).json, {"prompt": "<|user|>hi<|assistant|>Good"})
+        called = user("hi") + [{"role": "assistant", "content": "Good", "function_call": {"name": "f", "arguments": "{}"}}]  # has ended
+        self.assertEqual(self.post("/apply-template", {"messages": called}).json, {"prompt": "<|user|>hi<|assistant|>Good<|assistant|>"})
         self.assertEqual(self.post("/apply-template", {"messages": begun + user("x")}).json, {"prompt": "<|user|>hi<|assistant|>Good<|user|>x<|assistant|>"})
         tokens = [self.post(CHAT, {"messages": m}).json["usage"]["prompt_tokens"] for m in (user("hi"), begun)]
         self.assertEqual(tokens[1] - tokens[0], 4)

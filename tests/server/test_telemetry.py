@@ -373,6 +373,36 @@ class Top(Case):
             self.assertEqual(p.returncode, 1, address)
             self.assertIn(message, p.stderr)
 
+    def test_live_while_a_request_runs(self):
+        """A long answer shows in the rates while it comes, not when it is over."""
+        server = self.serve("--slots", 1, "-c", 100000)
+        body = json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 99000, "ignore_eos": True, "stream": True}).encode()
+        answer = urllib.request.urlopen(urllib.request.Request(server.address + "/completion", body), timeout=PATIENCE)
+        seen, ended = threading.Event(), []
+
+        def read():
+            while not seen.is_set() and answer.readline():
+                pass
+            ended.append(not seen.is_set())
+            answer.close()
+        reader = threading.Thread(target=read)
+        reader.start()
+        ours, theirs = pty.openpty()
+        top = subprocess.Popen([*WEFT, "top", server.address], stdout=theirs, stderr=subprocess.PIPE)
+        os.close(theirs)
+        text, until = "", time.time() + PATIENCE
+        while not re.search(r"now +[1-9][\d.]* generated t/s", text) and reader.is_alive() and time.time() < until:
+            if select.select([ours], [], [], 0.2)[0]:
+                text += os.read(ours, 65536).decode()
+        seen.set()
+        reader.join()
+        top.send_signal(signal.SIGINT)
+        top.communicate()
+        os.close(ours)
+        self.assertEqual(ended, [False], "nothing was shown before the end")
+        self.assertRegex(text, r"now +[1-9][\d.]* generated t/s")
+        self.assertEqual(server.stop(), 0)
+
     def test_live(self):
         """On a terminal it is redrawn, with rates, until Ctrl-C."""
         server = self.serve()
