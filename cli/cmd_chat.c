@@ -170,11 +170,9 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
 {
     const struct chat_options *o = chat->o;
     weft_session_params sp;
-    weft_model_info info = {.size = sizeof info};
     char *source = NULL;
     size_t n = 0;
     weft_status st = open_shown(path, o->threads, o->n_ctx, &chat->c.model, err);
-    if (!st) st = weft_model_describe(chat->c.model, &info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(chat->c.model, source, n, &chat->c.chat, err);
     free(source);
@@ -187,7 +185,7 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     if (!st) st = weft_session_new(chat->c.model, &sp, &chat->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, chat->c.model, chat->c.session, err);
-    if (!st) st = weft_sampler_new(info.n_vocab, &o->sampler, &chat->sampler, err);
+    if (!st) st = generate_sampler(chat->c.model, &o->sampler, &chat->sampler, err);
     if (!st && !conversation_reset(&chat->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
     return st;
 }

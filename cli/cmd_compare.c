@@ -31,7 +31,7 @@ struct answer {
     const char *name; /* BASE, or the adapter's */
     int32_t *tokens;
     int32_t n;
-    int failed;
+    weft_status failed;
     char message[WEFT_ERROR_TEXT];
 };
 
@@ -89,7 +89,7 @@ static int on_event(void *arg, const weft_event *e)
     struct answer *a = arg;
     if (e->kind == WEFT_EVENT_TOKEN) a->tokens[a->n++] = e->token;
     if (e->kind != WEFT_EVENT_FINISHED) return 0;
-    a->failed = e->finish == WEFT_FINISH_FAILED;
+    if (e->finish == WEFT_FINISH_FAILED) a->failed = e->status ? e->status : WEFT_INTERNAL;
     if (a->failed) snprintf(a->message, sizeof a->message, "%s", e->message ? e->message : "failed");
     pthread_mutex_lock(&a->c->lock);
     a->c->n_done++;
@@ -148,7 +148,7 @@ static weft_status answer_all(struct comparison *c, weft_error *err)
     for (; !st && n < c->n_answers; n += !st) st = submit(c, n, err);
     wait_for(c, n);
     for (int i = 0; !st && i < n; i++)
-        if (c->answers[i].failed) st = weft_fail(err, WEFT_STATE, "%s: %s", c->answers[i].name, c->answers[i].message);
+        if (c->answers[i].failed) st = weft_fail(err, c->answers[i].failed, "%s: %s", c->answers[i].name, c->answers[i].message);
     return st;
 }
 

@@ -80,11 +80,17 @@ static void keep(conversation *c, size_t n)
 
 static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t **ids, size_t *n, weft_error *err)
 {
-    size_t length, capacity;
+    size_t length;
+    weft_status st = WEFT_LIMIT;
     weft_chat_prompt_text(prompt, &length);
-    capacity = length - skip + 16; /* and one for find_new_tokens */
-    if (!(*ids = malloc(capacity * sizeof **ids))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
-    weft_status st = weft_chat_prompt_tokenize(prompt, skip, *ids, capacity - 1, n, err);
+    *ids = NULL;
+    *n = length - skip + 16; /* enough, but where a vocabulary has no blank, which may be three tokens then */
+    for (int attempt = 0; st == WEFT_LIMIT && attempt < 2; attempt++) {
+        size_t capacity = *n + 1; /* one for find_new_tokens */
+        free(*ids);
+        if (!(*ids = malloc(capacity * sizeof **ids))) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
+        st = weft_chat_prompt_tokenize(prompt, skip, *ids, capacity - 1, n, err);
+    }
     if (st) {
         free(*ids);
         *ids = NULL;

@@ -84,6 +84,11 @@ WEFT_API const char *weft_token_piece(const weft_tokenizer *tokenizer, int32_t i
 WEFT_API const char *weft_token_bytes(const weft_tokenizer *tokenizer, int32_t id, size_t *length);
 WEFT_API int weft_token_is_end(const weft_tokenizer *tokenizer, int32_t id); /* end of sequence, of turn, of message */
 
+/* The ids below n_vocab, a model's, that stand for no text: those beyond the vocabulary, where a model has more rows than it has names, and
+ * those that it leaves free (unused ones without a name, or called "[PAD7]" after themselves). Stores the first `capacity` of them in
+ * ids, in order; returns how many there are. */
+WEFT_API int32_t weft_tokenizer_nameless(const weft_tokenizer *tokenizer, int32_t n_vocab, int32_t *ids, int32_t capacity);
+
 /* Turns ids into text as they come; never emits half a character. */
 enum weft_detok_flags {
     WEFT_DETOK_SPECIAL = 1u << 0, /* special tokens as they are spelled; otherwise they give nothing */
@@ -92,7 +97,7 @@ enum weft_detok_flags {
 
 WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, uint32_t flags, weft_detok **out, weft_error *err);
 WEFT_API void weft_detok_free(weft_detok **detok);
-/* The bytes that became complete; *text lives until the next call. */
+/* The bytes that became complete; *text lives until the next call. Nameless ids give none. A negative one fails with WEFT_ARGUMENT. */
 WEFT_API weft_status weft_detok_push(weft_detok *detok, int32_t id, const char **text, size_t *length, weft_error *err);
 /* What is left: an incomplete character becomes U+FFFD. */
 WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, size_t *length, weft_error *err);
@@ -198,10 +203,12 @@ typedef struct weft_chat_prompt weft_chat_prompt;
 /* source[0..length): a Jinja template; NULL: the model's own, WEFT_NOT_FOUND when it has none. The model outlives it. */
 WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err);
 WEFT_API void weft_chat_close(weft_chat **chat);
-/* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...]; tools: JSON array or NULL; kwargs: JSON object
- * of further variables or NULL; add_generation_prompt: 1 lets the assistant begin; with WEFT_CHAT_CONTINUE it has begun: the last
- * message, the assistant's, is left open, and its answer goes on from there. Fails with WEFT_ARGUMENT when the template refuses
- * the conversation. The chat outlives the prompt. */
+/* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...], as OpenAI has them: null stands for what is absent,
+ * contents may be lists of text parts, and the arguments of calls are objects or JSON as text, and become what the template wants.
+ * tools: JSON array or NULL; kwargs: JSON object of further variables (null: the template's default) or NULL. add_generation_prompt: 1
+ * lets the assistant begin; with WEFT_CHAT_CONTINUE it has begun: the last message, the assistant's, is left open, and its answer
+ * goes on from there. Fails with WEFT_ARGUMENT when the template refuses the conversation, or where a message is none, by its place
+ * ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text. The chat outlives the prompt. */
 #define WEFT_CHAT_CONTINUE 2
 WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
                                       int add_generation_prompt, weft_chat_prompt **out, weft_error *err);
@@ -318,8 +325,8 @@ WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32
                                              weft_adapter_file **out, weft_error *err);
 
 /* ---- sampling ----
- * Order: logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens; temperature 0 picks the
- * largest logit (the lowest id of equals); otherwise top-k, top-p, min-p on the untempered distribution, then temperature, and
+ * Order: nameless ids are left out, then logit bias, then penalties (repeat, presence, frequency) over the last penalty_last_n tokens;
+ * temperature 0 picks the largest logit (the lowest id of equals); otherwise top-k, top-p, min-p on the untempered distribution, then temperature, and
  * one uniform draw. The same seed and logits give the same token on every machine with the same kernels. */
 typedef struct weft_logit_bias {
     int32_t token;
@@ -340,7 +347,10 @@ typedef struct weft_sampler_params {
     const weft_logit_bias *bias; /* copied */
     uint64_t seed;
     int32_t seed_given; /* 0: take one from the system's entropy */
-    int32_t reserved;
+    int32_t n_nameless;
+    const int32_t
+        *nameless; /* [n_nameless] ids that only a bias above 0 lets be picked (weft_tokenizer_nameless); copied. Engines
+                                know those of their model */
 } weft_sampler_params;
 
 WEFT_API void weft_sampler_params_default(weft_sampler_params *params);
@@ -448,7 +458,8 @@ enum weft_event_kind {
     WEFT_EVENT_PROMPT_TOKEN = 1, /* in order, from the first token on, which has no log-probability (NAN) */
     WEFT_EVENT_TOKEN = 2,
     WEFT_EVENT_EMBEDDING = 3,
-    WEFT_EVENT_FINISHED = 4 /* exactly once for each accepted request, the last */
+    WEFT_EVENT_FINISHED = 4, /* exactly once for each accepted request, the last */
+    WEFT_EVENT_READ = 5      /* of a request that wants them: a step has read n_read tokens of the prompt, in all */
 };
 
 /* What it points to lives for the call. */
@@ -459,7 +470,7 @@ typedef struct weft_event {
     int32_t token; /* TOKEN, PROMPT_TOKEN */
     float
         logprob; /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was asked for */
-    const weft_token_prob *top; /* [n_top], the likeliest first */
+    const weft_token_prob *top; /* [n_top], the likeliest first of those that have a text */
     int32_t n_top;
     int32_t n_embedding;
     const float
@@ -468,7 +479,8 @@ typedef struct weft_event {
     weft_finish finish;                      /* FINISHED */
     weft_status status;                      /* FINISHED with FAILED */
     const char *message;                     /* FINISHED with FAILED */
-    double queue_ms, prompt_ms, generate_ms; /* FINISHED */
+    double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
+    int32_t n_read;                          /* tokens of the prompt whose keys and values are there, the cached ones included */
 } weft_event;
 
 /* Non-zero: finish now (WEFT_FINISH_STOP). */
@@ -505,6 +517,7 @@ typedef struct weft_request_params {
     int32_t n_adapters;                   /* 0: none, or those of the lease; at most 8 */
     weft_engine_lease *lease;             /* shared; NULL: none */
     int32_t cut_to_fit;                   /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
+    int32_t read_events;                  /* 1: READ events, for who counts while a prompt is read */
 } weft_request_params;
 
 WEFT_API void weft_request_params_default(weft_request_params *params);
@@ -578,13 +591,27 @@ typedef struct weft_histogram {
     double sum;
 } weft_histogram;
 
+/* Bytes that are held now, and the most that were held at a time since the engine began. */
+typedef struct weft_held {
+    uint64_t bytes, peak;
+} weft_held;
+
+typedef struct weft_memory {
+    weft_held weights;  /* of the model's tensors, as its file has them */
+    weft_held pages;    /* of keys and values: pages held by requests and by the prefix tree */
+    weft_held adapters; /* ready to be used */
+    weft_held scratch;  /* activations, logits, and what running requests hold beside their pages: tokens, samplers */
+} weft_memory;
+
+/* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled and n_failed. */
 typedef struct weft_engine_stats {
     uint32_t size;
     int32_t n_slots, n_ctx, n_running, n_waiting;
     int32_t kv_pages, kv_pages_used, kv_pages_cached; /* in all; held by requests; held by the prefix tree alone */
     uint64_t n_steps, n_rows_decode, n_rows_prompt;
     uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
-    uint64_t prompt_tokens, cached_tokens; /* of prompts; those among them that the prefix tree had */
+    uint64_t prompt_tokens,
+        cached_tokens; /* of prompts whose first rows were computed; those among them that the prefix tree had */
     weft_histogram batch_rows, step_ms;
     uint64_t model_ns; /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
     int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
@@ -597,6 +624,8 @@ typedef struct weft_engine_stats {
     uint64_t prefix_tokens, prefix_evicted_pages; /* that the prefix tree knows now; that it has given up */
     uint64_t n_put_off;    /* rows that were computed again, because a step had no time left for the masks of their grammars */
     int64_t store_waiting; /* prefixes and slots that are yet to be written to the disk, and take memory until then */
+    uint64_t n_generated;  /* tokens */
+    weft_memory memory;    /* who holds how much of it */
 } weft_engine_stats;
 
 /* out->size set by the caller. */

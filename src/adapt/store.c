@@ -57,7 +57,7 @@ struct weft__adapt_store {
     int32_t next_index;
     weft__adapt_lease **packed; /* [n_packed] */
     size_t n_packed, packed_capacity;
-    uint64_t n_bytes, max_bytes, clock, n_loads, n_evictions;
+    uint64_t n_bytes, most_bytes, max_bytes, clock, n_loads, n_evictions;
 };
 
 weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__adapt_names *names,
@@ -526,6 +526,7 @@ static weft_status pack(weft__adapt_store *s, const wish *w, weft__adapt *adapte
             p->used = ++s->clock;
             s->packed[s->n_packed++] = p;
             s->n_bytes += p->n_bytes;
+            if (s->n_bytes > s->most_bytes) s->most_bytes = s->n_bytes;
             for (int32_t k = 0; k < p->n; k++) p->orphan |= !has_name(s, p->strands[k].id);
         }
         pthread_mutex_unlock(&s->lock);
@@ -697,6 +698,7 @@ void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *
     *out = (weft__adapt_store_stats){.n_entries = (int32_t)s->n,
                                      .n_packed = (int32_t)s->n_packed,
                                      .n_bytes = s->n_bytes,
+                                     .most_bytes = s->most_bytes,
                                      .max_bytes = s->max_bytes,
                                      .n_loads = s->n_loads,
                                      .n_evictions = s->n_evictions};

@@ -96,6 +96,7 @@ int weft__adapt_store_find(weft__adapt_store *s, const char *name, void (*each)(
 typedef struct weft__adapt_store_stats {
     int32_t n_entries, n_packed, n_leases;
     uint64_t n_bytes, max_bytes, n_loads, n_evictions;
+    uint64_t most_bytes; /* that n_bytes has been */
 } weft__adapt_store_stats;
 void weft__adapt_store_get_stats(weft__adapt_store *s, weft__adapt_store_stats *out);
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "engine/handles.h"
+#include "text/chat_messages.h"
 #include "text/chat_tokens.h"
 
 struct weft_chat {
@@ -13,6 +14,7 @@ struct weft_chat {
     weft__chat_template *tmpl;
     weft__chat_token tokens[WEFT__CHAT_TOKENS];
     size_t n_tokens;
+    weft__arguments_form arguments; /* of calls, as the template wants them */
 };
 
 struct weft_chat_prompt {
@@ -37,6 +39,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
         weft_chat_close(&c);
         return weft_fail_within(err, st, "chat template");
     }
+    c->arguments = weft__chat_template_arguments(c->tmpl);
     *out = c;
     return WEFT_OK;
 }
@@ -61,14 +64,17 @@ static weft_status parse(const char *text, const char *what, weft__json **out, w
 weft_status weft_chat_render(const weft_chat *c, const char *messages, const char *tools, const char *kwargs,
                              int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
-    weft__json *m = NULL, *t = NULL, *k = NULL;
+    weft__json *m = NULL, *t = NULL, *k = NULL, *messages_given = NULL, *tools_given = NULL, *kwargs_given = NULL;
+    weft__chat_reading reading = {.form = c->arguments};
     weft_chat_prompt *prompt = weft__alloc_zero(1, sizeof *prompt);
     weft_status st;
     *out = NULL;
     if (!prompt) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
     prompt->chat = c;
-    if ((st = parse(messages, "messages", &m, err)) || (st = parse(tools, "tools", &t, err)) ||
-        (st = parse(kwargs, "kwargs", &k, err)))
+    if ((st = parse(messages, "messages", &messages_given, err)) || (st = parse(tools, "tools", &tools_given, err)) ||
+        (st = parse(kwargs, "kwargs", &kwargs_given, err)) ||
+        (st = weft__chat_messages_normal(&reading, messages_given, &m, err)) ||
+        (st = weft__chat_tools_normal(tools_given, &t, err)) || (st = weft__chat_kwargs_normal(kwargs_given, &k, err)))
         goto done;
     weft__chat_request request = {.messages = m,
                                   .tools = t,
@@ -83,6 +89,9 @@ done:
     weft__json_free(&k);
     weft__json_free(&t);
     weft__json_free(&m);
+    weft__json_free(&kwargs_given);
+    weft__json_free(&tools_given);
+    weft__json_free(&messages_given);
     if (st) weft_chat_prompt_free(&prompt);
     *out = prompt;
     return st;

@@ -131,13 +131,19 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     e->raw = weft__alloc_array(n_vocab, sizeof *e->raw);
     e->vector = weft__alloc_array((size_t)m->hp.d_model, sizeof *e->vector);
     e->ends = weft__alloc_array(n_vocab, sizeof *e->ends);
-    if (!e->records || !e->began || !e->ended || !e->parts || !e->logits || !e->raw || !e->vector || !e->ends)
+    e->nameless = weft__alloc_array(n_vocab, sizeof *e->nameless);
+    e->is_nameless = weft__alloc_zero(n_vocab, sizeof *e->is_nameless);
+    if (!e->records || !e->began || !e->ended || !e->parts || !e->logits || !e->raw || !e->vector || !e->ends || !e->nameless ||
+        !e->is_nameless)
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine of %d requests", e->n_records);
     for (int32_t i = 0; i < e->n_records; i++)
         e->records[i] = (serve_request){.engine = e, .next = i + 1 < e->n_records ? i + 1 : -1};
     for (int32_t t = 0; m->tokenizer && t < weft_tokenizer_n_vocab(m->tokenizer); t++)
         if (weft_token_is_end(m->tokenizer, t)) e->ends[e->n_ends++] = t;
+    e->n_nameless = m->tokenizer ? weft_tokenizer_nameless(m->tokenizer, m->hp.n_vocab, e->nameless, m->hp.n_vocab) : 0;
+    for (int32_t i = 0; i < e->n_nameless; i++) e->is_nameless[e->nameless[i]] = 1;
     e->first_pending = e->last_pending = -1;
+    weft__serve_count_pages(e); /* who asks before the first step is told what is held, too */
     return WEFT_OK;
 }
 
@@ -163,6 +169,8 @@ static void discard(weft_engine *e)
     weft__sched_destroy(&e->sched);
     weft__serve_close_pages(e);
     weft__adapt_store_destroy(&e->adapters);
+    weft__free(e->is_nameless);
+    weft__free(e->nameless);
     weft__free(e->ends);
     weft__free(e->vector);
     weft__free(e->raw);
@@ -298,6 +306,7 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, serve_req
                          .prompt_logprobs = p->prompt_logprobs,
                          .embedding = p->embedding,
                          .no_cache = p->no_cache,
+                         .read_events = p->read_events,
                          .deadline_ms = p->deadline_ms,
                          .event = p->event,
                          .arg = p->arg,
@@ -318,6 +327,8 @@ static weft_status draft(weft_engine *e, const weft_request_params *p, serve_req
     memcpy(r->tokens, p->tokens, (size_t)p->n_tokens * sizeof *r->tokens);
     if (n_bias) memcpy(r->bias, p->sampler.bias, n_bias * sizeof *r->bias);
     r->sampling.bias = r->bias;
+    r->sampling.nameless = e->nameless;
+    r->sampling.n_nameless = e->n_nameless;
     if (p->grammar) r->grammar = weft_grammar_retain(p->grammar);
     return weft__kv_seq_create(e->pool, (int32_t)room, &r->seq, err);
 }

@@ -61,7 +61,7 @@ typedef struct serve_request {
     weft_grammar *grammar;
     weft__adapt_lease *lease; /* its adapters, or NULL */
     int32_t n_prompt, max_new, n_top, priority;
-    int ignore_end, prompt_logprobs, embedding, no_cache;
+    int ignore_end, prompt_logprobs, embedding, no_cache, read_events;
     uint64_t deadline_ms;
     weft_event_fn event;
     void *arg;
@@ -76,6 +76,8 @@ typedef struct serve_request {
     double *sum; /* [D] of the hidden states of n_summed tokens; embeddings only */
     int32_t n_summed;
     int32_t n_told;      /* PROMPT_TOKEN events so far */
+    int32_t n_read;      /* of the prompt; a preemption takes nothing from it */
+    uint64_t n_scratch;  /* bytes of its tokens and sampler, while they count */
     int computed, ended; /* it had rows; it ends with this step: no more tokens */
     int32_t put_off;     /* how many steps, to the last, left no time for its mask */
     weft_finish finish;  /* if it ends by itself, unless: */
@@ -161,6 +163,9 @@ struct weft_engine {
     int32_t block;               /* tokens of the largest page */
     int32_t *ends;               /* [n_ends] end tokens */
     int32_t n_ends;
+    int32_t *nameless;    /* [n_nameless] ids that stand for no text */
+    uint8_t *is_nameless; /* [V] */
+    int32_t n_nameless;
     int32_t max_wanted;
 
     /* The engine's thread. */
@@ -168,7 +173,11 @@ struct weft_engine {
     int32_t n_began, n_ended;
     serve_part *parts; /* [n_slots] */
     int32_t n_parts;
-    uint64_t model_ns;              /* of this step: in which the model computed */
+    uint64_t model_ns; /* of this step: in which the model computed */
+    struct {
+        uint64_t prompt, cached, generated; /* tokens */
+    } step;                                 /* of this step, until weft__serve_count_step */
+    uint64_t n_scratch;                     /* bytes of all n_scratch of requests */
     uint64_t mask_ns, mask_most_ns; /* of this step: in which grammars made masks; when that is enough, the others are put off */
     float *logits;                  /* [max_wanted, V] */
     float *raw;                     /* [V] logits as the model gave them */
@@ -292,9 +301,10 @@ void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *
 void weft__serve_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
+/* Pages, and the bytes of all owners. */
 void weft__serve_count_pages(weft_engine *e);
 void weft__serve_count_keeping(weft_engine *e);
-void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish);
+void weft__serve_count_finished(weft_engine *e, weft_finish finish);
 
 /* ---- serve_trace.c ---- */
 weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err);

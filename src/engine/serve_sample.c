@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "engine/serve.h"
+#include "sample/sampler.h"
 
 void weft__serve_prepare(serve_request *r)
 {
@@ -13,6 +14,9 @@ void weft__serve_prepare(serve_request *r)
     weft_status st = WEFT_OK;
     if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
     if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
+    r->n_scratch =
+        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sampler_bytes(r->sampler) : 0);
+    r->engine->n_scratch += r->n_scratch;
     for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++) st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
     if (st) weft__serve_fail(r, st, err.message);
 }
@@ -29,12 +33,15 @@ static double log_sum_exp(const float *logits, int32_t n)
     return (double)largest + log(sum);
 }
 
-/* The n_top largest, the lowest id of equals first; returns how many there are. */
-static int32_t find_top(const float *logits, int32_t n, int32_t n_top, double norm, weft_token_prob *top)
+/* The n_top largest that have a text, the lowest id of equals first; returns how many there are. */
+static int32_t find_top(const float *logits, const uint8_t *is_nameless, int32_t n, int32_t n_top, double norm,
+                        weft_token_prob *top)
 {
     int32_t n_found = 0;
     for (int32_t t = 0; t < n; t++) {
-        if (n_top == 0 || !(logits[t] > -INFINITY) || (n_found == n_top && !(logits[t] > top[n_top - 1].logprob))) continue;
+        if (n_top == 0 || is_nameless[t] || !(logits[t] > -INFINITY) ||
+            (n_found == n_top && !(logits[t] > top[n_top - 1].logprob)))
+            continue;
         int32_t k = n_found < n_top ? n_found++ : n_top - 1;
         for (; k > 0 && logits[t] > top[k - 1].logprob; k--) top[k] = top[k - 1];
         top[k] = (weft_token_prob){t, logits[t]};
@@ -48,7 +55,7 @@ static void add_probs(const serve_request *r, const float *logits, weft_token_pr
     int32_t n = r->engine->model->hp.n_vocab;
     double norm = log_sum_exp(logits, n);
     event->logprob = (float)((double)logits[event->token] - norm);
-    event->n_top = find_top(logits, n, r->n_top, norm, top);
+    event->n_top = find_top(logits, r->engine->is_nameless, n, r->n_top, norm, top);
     event->top = top;
 }
 
@@ -129,6 +136,7 @@ int weft__serve_sample(serve_request *r, float *logits)
     if (!r->first_ns) r->first_ns = weft__clock_ns();
     if (token < 0) return 1;
     r->tokens[r->n_known++] = token;
+    e->step.generated++;
     weft_event event = weft__serve_event(r, WEFT_EVENT_TOKEN);
     event.token = token;
     if (r->n_top >= 0) add_probs(r, e->raw, top, &event);

@@ -28,18 +28,48 @@ void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64
     add(&e->stats.batch_rows, plan->n_rows);
     add(&e->stats.step_ms, (double)ns / 1e6);
     e->stats.model_ns += e->model_ns;
-    e->model_ns = 0;
+    e->stats.prompt_tokens += e->step.prompt;
+    e->stats.cached_tokens += e->step.cached;
+    e->stats.n_generated += e->step.generated;
+    e->model_ns = e->step.prompt = e->step.cached = e->step.generated = 0;
+}
+
+static void hold(weft_held *h, uint64_t bytes)
+{
+    h->bytes = bytes;
+    if (bytes > h->peak) h->peak = bytes;
+}
+
+/* What is there for every step, however few rows it has. */
+static uint64_t fixed_scratch(const weft_engine *e)
+{
+    const weft_model *m = e->model;
+    uint64_t n_vocab = (uint64_t)m->hp.n_vocab;
+    return weft__plan_scratch(m->plan) + ((uint64_t)e->max_wanted + 1) * n_vocab * sizeof *e->logits +
+           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof *m->hidden;
+}
+
+static void count_bytes(weft_engine *e, uint64_t pages)
+{
+    weft_memory *m = &e->stats.memory;
+    hold(&m->weights, e->model->info.n_bytes);
+    hold(&m->pages, pages);
+    hold(&m->scratch, fixed_scratch(e) + e->n_scratch);
 }
 
 void weft__serve_count_pages(weft_engine *e)
 {
     int32_t all = 0, cached = 0, unused = 0;
+    uint64_t bytes = 0;
     for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++) {
         int32_t n_free = weft__kv_pool_free_pages(e->pool, g);
-        all += weft__kv_pool_bindings(e->pool)[g].n_pages;
+        const weft_kv_binding *b = &weft__kv_pool_bindings(e->pool)[g];
+        all += b->n_pages;
+        bytes += (uint64_t)(b->n_pages - n_free) * b->page_bytes;
         unused += n_free;
         cached += weft__kv_pool_available_pages(e->pool, g) - n_free;
     }
+    count_bytes(e, bytes);
     e->stats.kv_pages = all;
     e->stats.kv_pages_cached = cached;
     e->stats.kv_pages_used = all - unused - cached;
@@ -54,14 +84,11 @@ void weft__serve_count_keeping(weft_engine *e)
     e->stats.store_waiting = weft__serve_keeping(e);
 }
 
-void weft__serve_count_finished(weft_engine *e, const serve_request *r, weft_finish finish)
+void weft__serve_count_finished(weft_engine *e, weft_finish finish)
 {
     e->stats.n_finished++;
     e->stats.n_cancelled += finish == WEFT_FINISH_CANCELLED;
     e->stats.n_failed += finish == WEFT_FINISH_FAILED;
-    if (!r->computed) return;
-    e->stats.prompt_tokens += (uint64_t)r->n_prompt;
-    e->stats.cached_tokens += (uint64_t)r->n_cached;
 }
 
 void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
@@ -83,6 +110,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_adapters = a.n_entries;
     out->n_adapters_ready = a.n_packed;
     out->adapter_bytes = a.n_bytes;
+    out->memory.adapters = (weft_held){a.n_bytes, a.most_bytes};
     out->adapter_loads = a.n_loads;
     out->adapter_evictions = a.n_evictions;
     out->store_prefixes = d.n_prefixes;

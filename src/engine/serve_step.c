@@ -108,11 +108,27 @@ static int use_rows(weft_engine *e, const serve_part *part)
     return weft__serve_sample(r, e->logits + (size_t)(part->wanted + part->n_wanted - 1) * n_vocab);
 }
 
+/* What these rows have read of the prompt that was not read before. */
+static void count_read(weft_engine *e, const serve_part *part)
+{
+    serve_request *r = part->r;
+    int32_t end = part->first + part->n, n_read = end < r->n_prompt ? end : r->n_prompt;
+    if (!r->computed) {
+        r->n_cached = part->first;
+        e->step.prompt += (uint64_t)r->n_prompt;
+        e->step.cached += (uint64_t)r->n_cached;
+    }
+    r->computed = 1;
+    if (n_read <= r->n_read) return;
+    r->n_read = n_read;
+    weft_event event = weft__serve_event(r, WEFT_EVENT_READ);
+    if (r->read_events && !r->ended) weft__serve_tell(r, &event);
+}
+
 static void use_part(weft_engine *e, const serve_part *part)
 {
     serve_request *r = part->r;
-    if (!r->computed) r->n_cached = part->first;
-    r->computed = 1;
+    count_read(e, part);
     int known = r->ended || use_rows(e, part);
     weft__kv_seq_advance(r->seq, part->n - !known);
     if (!known) put_off(r);

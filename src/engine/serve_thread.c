@@ -17,6 +17,7 @@ weft_event weft__serve_event(const serve_request *r, uint32_t kind)
                         .logprob = NAN,
                         .n_prompt = r->n_prompt,
                         .n_cached = r->n_cached,
+                        .n_read = r->n_read,
                         .n_generated = r->n_known - r->n_prompt};
 }
 
@@ -53,6 +54,7 @@ static void tell_began(serve_request *r)
 {
     weft_event event = weft__serve_event(r, WEFT_EVENT_BEGAN);
     r->began_ns = weft__clock_ns();
+    event.queue_ms = ms_between(r->submitted_ns, r->began_ns);
     weft__serve_prepare(r);
     if (!r->status) weft__serve_tell(r, &event);
     if (r->prompt_logprobs && !r->ended) weft__serve_prompt_token(r, 0, NULL);
@@ -71,11 +73,12 @@ static void tell_finished(weft_engine *e, serve_request *r)
     weft__serve_trace_request(e, r, now);
     weft__serve_keep(e, r->root, &r->tokens, r->n_kept);
     pthread_mutex_lock(&e->lock);
-    weft__serve_count_finished(e, r, event.finish);
+    weft__serve_count_finished(e, event.finish);
     weft__serve_count_keeping(e);
     e->n_leaving++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
+    e->n_scratch -= r->n_scratch;
     weft__serve_clear(r);
     pthread_mutex_lock(&e->lock);
     weft__serve_recycle(e, r);

@@ -73,6 +73,17 @@ const char *weft_token_bytes(const weft_tokenizer *t, int32_t id, size_t *length
     return s.data;
 }
 
+int32_t weft_tokenizer_nameless(const weft_tokenizer *t, int32_t n_vocab, int32_t *ids, int32_t capacity)
+{
+    int32_t n = 0;
+    for (int32_t id = 0; id < n_vocab; id++) {
+        if (weft__tokenizer_is_named(t->t, id)) continue;
+        if (n < capacity) ids[n] = id;
+        n++;
+    }
+    return n;
+}
+
 int weft_token_is_end(const weft_tokenizer *t, int32_t id)
 {
     return weft__tokenizer_is_end(t->t, id);

@@ -87,6 +87,9 @@ char *weft__plan_describe(const weft__plan *plan);
  * WEFT_UNSUPPORTED, naming the provider, where it cannot hand them out, or where there are several. */
 weft_status weft__plan_image(const weft__plan *plan, weft_image *out, const char **provider, weft_error *err);
 
+/* Bytes of activations that the plan holds, for its largest step: the arenas of its segments, and what passes between them. */
+uint64_t weft__plan_scratch(const weft__plan *plan);
+
 /* The graph as it runs: fused and in order. Lives with the plan. */
 const weft_graph *weft__plan_graph(const weft__plan *plan);
 

@@ -199,6 +199,13 @@ weft_status weft__plan_run(weft__plan *p, const weft_rows *rows, const weft_kv_b
     return st;
 }
 
+uint64_t weft__plan_scratch(const weft__plan *p)
+{
+    uint64_t n = p->border_bytes;
+    for (int32_t i = 0; i < p->n_segments; i++) n += p->segments[i].s.arena_bytes;
+    return n;
+}
+
 const weft_graph *weft__plan_graph(const weft__plan *p)
 {
     return p->graph;

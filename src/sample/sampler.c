@@ -17,6 +17,8 @@ struct weft_sampler {
     int32_t *count;         /* [n_vocab] occurrences inside the window */
     int32_t *history;       /* ring of the last `window` tokens; unused when the window is everything */
     int32_t window, n_history, at;
+    int32_t *nameless; /* [n_nameless] that no bias asks for */
+    int32_t n_nameless;
 };
 
 void weft_sampler_params_default(weft_sampler_params *p)
@@ -51,6 +53,12 @@ weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, w
         return weft_fail(err, WEFT_ARGUMENT, "penalty window %d: must be -1 (all), 0 (off) or more", p->penalty_last_n);
     if (p->n_bias < 0 || (p->n_bias > 0 && !p->bias))
         return weft_fail(err, WEFT_ARGUMENT, "%d logit biases without values", p->n_bias);
+    if (p->n_nameless < 0 || (p->n_nameless > 0 && !p->nameless))
+        return weft_fail(err, WEFT_ARGUMENT, "%d nameless tokens without ids", p->n_nameless);
+    for (int32_t i = 0; i < p->n_nameless; i++)
+        if (p->nameless[i] < 0 || p->nameless[i] >= n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "nameless token %d: the vocabulary has ids 0 to %d", p->nameless[i],
+                             n_vocab - 1);
     for (int32_t i = 0; i < p->n_bias; i++) {
         if (p->bias[i].token < 0 || p->bias[i].token >= n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "logit bias for token %d: the vocabulary has ids 0 to %d", p->bias[i].token,
@@ -60,6 +68,16 @@ weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, w
                              p->bias[i].token);
     }
     return WEFT_OK;
+}
+
+/* Keeps the nameless ids that no bias asks for. Counts serve as marks: there may be many of both. */
+static void keep_nameless(weft_sampler *s, const weft_sampler_params *p)
+{
+    for (int32_t i = 0; i < p->n_bias; i++) s->count[p->bias[i].token] |= p->bias[i].bias > 0;
+    for (int32_t i = 0; i < p->n_nameless; i++)
+        if (!s->count[p->nameless[i]]) s->nameless[s->n_nameless++] = p->nameless[i];
+    for (int32_t i = 0; i < p->n_bias; i++) s->count[p->bias[i].token] = 0;
+    s->params.nameless = NULL;
 }
 
 weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
@@ -75,10 +93,12 @@ weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params,
     s->items = weft__alloc_array((size_t)n_vocab, sizeof *s->items);
     s->count = weft__alloc_zero((size_t)n_vocab, sizeof *s->count);
     s->bias = weft__alloc_array((size_t)params->n_bias, sizeof *s->bias);
+    s->nameless = weft__alloc_array((size_t)params->n_nameless, sizeof *s->nameless);
     if (s->window > 0) s->history = weft__alloc_array((size_t)s->window, sizeof *s->history);
-    if (!s->items || !s->count || !s->bias || (s->window > 0 && !s->history)) goto no_memory;
+    if (!s->items || !s->count || !s->bias || !s->nameless || (s->window > 0 && !s->history)) goto no_memory;
     if (params->n_bias > 0) memcpy(s->bias, params->bias, (size_t)params->n_bias * sizeof *s->bias);
     s->params.bias = s->bias;
+    keep_nameless(s, params);
     if (!params->seed_given) s->params.seed = weft__rng_entropy();
     weft__rng_seed(&s->rng, s->params.seed);
     *out = s;
@@ -93,11 +113,19 @@ void weft_sampler_free(weft_sampler **p)
     weft_sampler *s = p ? *p : NULL;
     if (!s) return;
     weft__free(s->history);
+    weft__free(s->nameless);
     weft__free(s->bias);
     weft__free(s->count);
     weft__free(s->items);
     weft__free(s);
     *p = NULL;
+}
+
+uint64_t weft__sampler_bytes(const weft_sampler *s)
+{
+    uint64_t history = s->window > 0 ? (uint64_t)s->window : 0;
+    return sizeof *s + (uint64_t)s->n_vocab * (sizeof *s->items + sizeof *s->count) + history * sizeof *s->history +
+           (uint64_t)s->params.n_bias * sizeof *s->bias + (uint64_t)s->n_nameless * sizeof *s->nameless;
 }
 
 uint64_t weft_sampler_seed(const weft_sampler *s)
@@ -147,9 +175,16 @@ static int32_t largest(const float *logits, int32_t n)
     return i;
 }
 
+/* What a padded row of the model says means nothing: nobody has trained it. */
+static void forbid_nameless(const weft_sampler *s, float *logits)
+{
+    for (int32_t i = 0; i < s->n_nameless; i++) logits[s->nameless[i]] = -INFINITY;
+}
+
 weft_status weft_sampler_pick(weft_sampler *s, float *logits, int32_t *token, weft_error *err)
 {
     const weft_sampler_params *p = &s->params;
+    forbid_nameless(s, logits);
     for (int32_t i = 0; i < p->n_bias; i++) logits[s->bias[i].token] += s->bias[i].bias;
     penalize(s, logits);
     if (p->temperature == 0) {

@@ -68,7 +68,8 @@ typedef struct weft__ask {
     const char *model, *user;
     const char *adapter; /* that `model` stands for, found when the request came; NULL: none */
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
-    weft__json *flat; /* owned: messages as templates take them */
+    weft__json
+        *flat; /* owned: messages as templates take them (text/chat_messages.h), but for arguments of calls, which are as given */
     int64_t n, max_tokens, seed;
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;

@@ -6,8 +6,7 @@
 
 #include "base/alloc.h"
 #include "server/fields.h"
-#include "text/chat_content.h"
-#include "text/chat_template.h"
+#include "text/chat_messages.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN
@@ -109,6 +108,7 @@ static int read_bias_object(weft__ask *ask, const char *name, const weft__json *
         return weft__fault_set(fault, 400, name, "'%s' must be an object of token ids and numbers", name);
     if (!make_biases(ask, name, v, fault)) return 0;
     while (weft__json_next(v, &m)) {
+        if (weft__json_is_null(m.value)) continue;
         if (texts && !is_number(m.key)) {
             if (!add_text_bias(ask, name, (weft__bias_text){.text = m.key, .n = strlen(m.key)}, m.value, fault)) return 0;
             continue;
@@ -160,7 +160,7 @@ static int read_stream_options(weft__ask *ask, const char *name, const weft__jso
                            : !strcmp(m.key, "include_obfuscation") ? &ignored
                                                                    : NULL;
         if (!to) return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
-        if (!weft__json_bool(m.value, to))
+        if (!weft__json_is_null(m.value) && !weft__json_bool(m.value, to))
             return weft__fault_set(fault, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
     }
     return 1;
@@ -414,31 +414,6 @@ static int read_prompt_llama(weft__ask *ask, const char *name, const weft__json 
 
 /* ---- messages ---- */
 
-static int refuse_content(const char *where, const weft__json *v, weft__content_fault what, size_t i, weft__fault *fault)
-{
-    const weft__json *part = weft__json_at(v, i);
-    const char *type = "";
-    char at[96];
-    if (what == WEFT__CONTENT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the messages");
-    if (what == WEFT__CONTENT_KIND)
-        return weft__fault_set(fault, 400, where, "'%s' must be a string or an array of parts", where);
-    snprintf(at, sizeof at, "%.64s[%zu]", where, i);
-    if (what == WEFT__CONTENT_NO_TYPE) return weft__fault_set(fault, 400, at, "'%s' must be an object with a 'type'", at);
-    if (what == WEFT__CONTENT_NO_TEXT) return weft__fault_set(fault, 400, at, "'%s.text' must be a string", at);
-    read_word(weft__json_get(part, "type"), &type);
-    return weft__fault_set(fault, 400, at, "'%s.type' '%.40s' is not supported by this server; it must be text", at, type);
-}
-
-/* Content as one string. NULL with the fault filled. */
-static weft__json *flat_content(const char *where, const weft__json *v, weft__fault *fault)
-{
-    weft__json *out;
-    size_t part = 0;
-    weft__content_fault what = weft__chat_content_flat(v, &out, &part);
-    if (what) refuse_content(where, v, what, part, fault);
-    return out;
-}
-
 int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
 {
     size_t n = weft__json_size(v);
@@ -462,13 +437,12 @@ int weft__lora_read(weft__ask *ask, const char *name, const weft__json *v, weft_
     return 1;
 }
 
-static const char *known_role(const char *role)
+static int is_role(const char *role)
 {
-    static const char *const roles[] = {"system", "user", "assistant", "tool", "function"};
-    if (!strcmp(role, "developer")) return "system";
+    static const char *const roles[] = {"system", "developer", "user", "assistant", "tool", "function"};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (!strcmp(role, roles[i])) return roles[i];
-    return NULL;
+        if (!strcmp(role, roles[i])) return 1;
+    return 0;
 }
 
 static int check_message(size_t i, const weft__json *v, weft__fault *fault)
@@ -480,7 +454,7 @@ static int check_message(size_t i, const weft__json *v, weft__fault *fault)
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, where, "'%s' must be an object", where);
     snprintf(where, sizeof where, "messages[%zu].role", i);
     if (!read_word(weft__json_get(v, "role"), &role)) return weft__fault_set(fault, 400, where, "'%s' must be a string", where);
-    if (!known_role(role))
+    if (!is_role(role))
         return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where,
                                role);
     snprintf(where, sizeof where, "messages[%zu].content", i);
@@ -489,25 +463,10 @@ static int check_message(size_t i, const weft__json *v, weft__fault *fault)
     return 1;
 }
 
-/* The message with its content as one string. NULL with the fault filled. */
-static weft__json *flat_message(size_t i, const weft__json *v, weft__fault *fault)
+static int refuse_message(const weft__chat_reading *r, weft_status st, const weft_error *err, weft__fault *fault)
 {
-    weft__json_member m = {0};
-    const char *role = NULL;
-    char where[64];
-    if (!check_message(i, v, fault)) return NULL;
-    read_word(weft__json_get(v, "role"), &role);
-    role = known_role(role);
-    snprintf(where, sizeof where, "messages[%zu].content", i);
-    weft__json *flat = flat_content(where, weft__json_get(v, "content"), fault), *out = flat ? weft__json_new_object() : NULL;
-    int ok = out && weft__json_set(out, "role", weft__json_new_string(role, strlen(role)));
-    if (out) ok = weft__json_set(out, "content", flat) && ok;
-    else weft__json_free(&flat);
-    while (ok && weft__json_next(v, &m))
-        if (strcmp(m.key, "role") && strcmp(m.key, "content")) ok = weft__json_set(out, m.key, weft__json_copy(m.value));
-    if (!ok) weft__json_free(&out);
-    if (!out && !fault->status) weft__fault_set(fault, 503, NULL, "no memory for the messages");
-    return out;
+    if (st == WEFT_NO_MEMORY) return weft__fault_set(fault, 503, NULL, "no memory for the messages");
+    return weft__fault_set(fault, 400, r->field, "%s", err->message);
 }
 
 static int read_messages(weft__ask *ask, const char *name, const weft__json *v, weft__fault *fault)
@@ -518,13 +477,12 @@ static int read_messages(weft__ask *ask, const char *name, const weft__json *v, 
     if (!n) return weft__fault_set(fault, 400, name, "'%s' must not be empty", name);
     if (n > WEFT__MAX_MESSAGES)
         return weft__fault_set(fault, 400, name, "'%s' must have at most %d messages, not %zu", name, WEFT__MAX_MESSAGES, n);
-    ask->flat = weft__json_new_array();
-    for (size_t i = 0; i < n; i++) {
-        weft__json *m = flat_message(i, weft__json_at(v, i), fault);
-        if (!m) return 0;
-        if (!weft__json_append(ask->flat, m)) return weft__fault_set(fault, 503, NULL, "no memory for the messages");
-    }
-    return 1;
+    for (size_t i = 0; i < n; i++)
+        if (!check_message(i, weft__json_at(v, i), fault)) return 0;
+    weft__chat_reading reading = {.form = WEFT__ARGUMENTS_GIVEN}; /* which form the template wants, the engine knows */
+    weft_error err = {0};
+    weft_status st = weft__chat_messages_normal(&reading, v, &ask->flat, &err);
+    return !st || refuse_message(&reading, st, &err, fault);
 }
 
 /* ---- what fields demand of each other ---- */

@@ -102,12 +102,27 @@ static size_t entries_ready(const weft__choice *c, int all)
     return n;
 }
 
-static void send(weft__gen *g)
+/* The first thing that goes wrong with a choice is what it ends with. */
+static void fail(weft__choice *c, weft_status status, const char *message)
 {
-    if (g->scratch.failed) g->choices[0].failed = 1;
-    else if (g->scratch.len) weft__http_write(g->r, g->scratch.data, g->scratch.len);
+    if (c->failed) return;
+    c->failed = status;
+    snprintf(c->message, sizeof c->message, "%.255s", message && *message ? message : weft_status_text(status));
+}
+
+static void fail_memory(weft__choice *c)
+{
+    fail(c, WEFT_NO_MEMORY, "no memory for the answer");
+}
+
+/* 0: there was no memory for what was to be said, and nothing of it is. */
+static int send(weft__gen *g)
+{
+    int ok = !g->scratch.failed;
+    if (ok && g->scratch.len) weft__http_write(g->r, g->scratch.data, g->scratch.len);
     g->scratch.len = 0;
     g->scratch.failed = 0;
+    return ok;
 }
 
 /* Streams what became certain. */
@@ -119,7 +134,7 @@ static void send_delta(weft__choice *c, int last)
     g->writer->delta(c, n_text, n_entries, &g->scratch);
     c->shown = c->text.len;
     c->n_shown = n_entries;
-    send(g);
+    if (!send(g)) fail_memory(c);
 }
 
 static void on_began(weft__choice *c, const weft_event *e)
@@ -127,35 +142,32 @@ static void on_began(weft__choice *c, const weft_event *e)
     weft__gen *g = c->gen;
     c->began = 1;
     c->last_ns = weft__http_began_ns(g->r);
+    weft__count_began(c, e->queue_ms);
     if (!g->embedding)
         c->slot = weft__slots_take(&g->server->slots, (int32_t)g->ask.id_slot, e->request, g->tenant, c->prompt->ids,
                                    c->prompt->n, (int32_t)g->ask.max_tokens, c->with_adapters);
     if (!g->ask.stream || !g->writer->stream_begin) return;
     g->writer->stream_begin(c, &g->scratch);
-    send(g);
+    if (!send(g)) fail_memory(c);
 }
 
 static int on_token(weft__choice *c, const weft_event *e)
 {
     weft__gen *g = c->gen;
-    weft__metrics *m = &g->server->metrics;
-    uint64_t now = weft__clock_ns();
+    weft_error err = {0};
     const char *text;
     size_t n;
-    weft__histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
-    c->last_ns = now;
-    c->n_generated++;
+    weft__count_token(c, weft__clock_ns());
     weft__slots_token(&g->server->slots, c->slot, e->token);
-    if (weft_detok_push(c->detok, e->token, &text, &n, NULL)) c->failed = 1;
-    if (c->failed || (g->keep_entries && !add_entry(c, &c->entries, &c->n_entries, &c->cap_entries, e))) {
-        c->failed = 1;
-        return 1;
-    }
+    weft_status st = weft_detok_push(c->detok, e->token, &text, &n, &err);
+    if (st) fail(c, st, err.message);
+    else if (g->keep_entries && !add_entry(c, &c->entries, &c->n_entries, &c->cap_entries, e)) fail_memory(c);
+    if (c->failed) return 1;
     c->raw += n;
     if (g->keep_entries) c->entries[c->n_entries - 1].end = c->raw;
     int stopped = weft__stop_push(c->stop, text, n, &c->text);
-    if (c->text.failed) c->failed = 1;
-    if (!c->failed) send_delta(c, 0);
+    if (c->text.failed) fail_memory(c);
+    else send_delta(c, 0);
     return stopped || c->failed;
 }
 
@@ -163,36 +175,11 @@ static void on_embedding(weft__choice *c, const weft_event *e)
 {
     c->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->embedding);
     if (!c->embedding) {
-        c->failed = 1;
+        fail_memory(c);
         return;
     }
     memcpy(c->embedding, e->embedding, (size_t)e->n_embedding * sizeof *c->embedding);
     c->n_embedding = e->n_embedding;
-}
-
-/* `n` answers of a prompt count its tokens once, as `usage` does. */
-static int first_of_prompt(const weft__choice *c)
-{
-    return c->index % (int)c->gen->ask.n == 0;
-}
-
-static void count(const weft__choice *c)
-{
-    weft__metrics *m = &c->gen->server->metrics;
-    uint64_t n_tokens = (uint64_t)c->n_prompt + (uint64_t)c->n_generated, most = m->most_tokens;
-    while (c->began && n_tokens > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n_tokens)) continue;
-    if (c->began && first_of_prompt(c)) {
-        m->prompt_tokens += (uint64_t)c->n_prompt;
-        m->cached_tokens += (uint64_t)c->n_cached;
-        m->fresh_tokens += (uint64_t)(c->n_prompt - c->n_cached);
-    }
-    m->generated_tokens += (uint64_t)c->n_generated;
-    m->embedded += c->n_embedding != 0;
-    m->finished[c->finish]++;
-    m->prompt_us += (uint64_t)(c->prompt_ms * 1000);
-    m->generate_us += (uint64_t)(c->generate_ms * 1000);
-    weft__histogram_add(&m->queue, c->queue_ms / 1000);
-    weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
 }
 
 static void keep_status(weft__choice *c, weft_status status, const char *message)
@@ -203,13 +190,15 @@ static void keep_status(weft__choice *c, weft_status status, const char *message
 
 static void keep_finish(weft__choice *c, const weft_event *e)
 {
-    c->finish = e->finish;
-    keep_status(c,
-                e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
-                : e->finish == WEFT_FINISH_FAILED  ? e->status
-                                                   : WEFT_OK,
-                e->message);
-    if (c->status == WEFT_TIMEOUT && c->gen->ask.timeout_ms > 0) /* the engine was told what was left of it */
+    c->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
+    if (c->failed) c->status = c->failed; /* and its message stands */
+    else
+        keep_status(c,
+                    e->finish == WEFT_FINISH_CANCELLED ? WEFT_CANCELLED
+                    : e->finish == WEFT_FINISH_FAILED  ? e->status
+                                                       : WEFT_OK,
+                    e->message);
+    if (!c->failed && c->status == WEFT_TIMEOUT && c->gen->ask.timeout_ms > 0) /* the engine was told what was left of it */
         snprintf(c->message, sizeof c->message, "not finished within the %lld ms of its 'timeout_ms'",
                  (long long)c->gen->ask.timeout_ms);
     c->n_prompt = e->n_prompt;
@@ -217,9 +206,6 @@ static void keep_finish(weft__choice *c, const weft_event *e)
     c->queue_ms = e->queue_ms;
     c->prompt_ms = e->prompt_ms;
     c->generate_ms = e->generate_ms;
-    if (!c->failed) return;
-    c->finish = WEFT_FINISH_FAILED;
-    keep_status(c, WEFT_NO_MEMORY, "no memory for the answer");
 }
 
 static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err);
@@ -270,12 +256,15 @@ static void end_text(weft__choice *c)
 {
     const char *text;
     size_t n;
-    if (c->stop->found < 0 && !weft_detok_finish(c->detok, &text, &n, NULL)) {
+    weft_error err = {0};
+    weft_status st = c->stop->found < 0 ? weft_detok_finish(c->detok, &text, &n, &err) : WEFT_OK;
+    if (st) fail(c, st, err.message);
+    else if (c->stop->found < 0) {
         c->raw += n;
         weft__stop_push(c->stop, text, n, &c->text);
     }
     if (c->stop->found < 0) weft__stop_flush(c->stop, &c->text);
-    if (c->text.failed) c->failed = 1;
+    if (c->text.failed) fail_memory(c);
     if (c->n_entries) c->entries[c->n_entries - 1].end = c->raw;
 }
 
@@ -290,7 +279,7 @@ static void set_note(weft__gen *g)
     note->n_choices = g->n_choices;
     for (int i = 0; i < g->n_choices; i++) {
         const weft__choice *c = &g->choices[i];
-        if (first_of_prompt(c)) {
+        if (weft__first_of_prompt(c)) {
             note->n_prompt += c->n_prompt;
             note->n_cached += c->n_cached;
         }
@@ -316,11 +305,22 @@ void weft__gen_answer(weft__gen *g)
     unref(g);
 }
 
+/* Ends of a stream: one that there is no memory for is told of by what needs none, so that no answer looks whole that is not. */
+static void send_end(weft__gen *g)
+{
+    static const char *const said[] = {
+        "data: {\"error\":{\"message\":\"no memory for the answer\",\"type\":\"server_error\",\"param\":null,"
+        "\"code\":\"service_unavailable\"}}\n\n",
+        "data: {\"error\":{\"code\":503,\"message\":\"no memory for the answer\",\"type\":\"unavailable_error\"}}\n\n"};
+    const char *text = said[weft__dialect_of(weft__http_path(g->r)) == WEFT__LLAMA];
+    if (!send(g)) weft__http_write(g->r, text, strlen(text));
+}
+
 static void end_stream(weft__gen *g)
 {
     set_note(g);
     g->writer->stream_end(g, &g->scratch);
-    send(g);
+    send_end(g);
     weft__http_end(g->r);
 }
 
@@ -329,7 +329,8 @@ static void on_finished(weft__choice *c, const weft_event *e)
     weft__gen *g = c->gen;
     if (!g->embedding) end_text(c);
     keep_finish(c, e);
-    count(c);
+    weft__count_read(c, e->n_read, e->n_cached); /* what no event told of */
+    weft__count_end(c);
     weft__slots_give(&g->server->slots, c->slot);
     pthread_mutex_lock(&g->lock);
     g->n_left--;
@@ -345,8 +346,9 @@ static void on_finished(weft__choice *c, const weft_event *e)
     }
     if (!refused && g->ask.stream) {
         if (!c->status) send_delta(c, 1);
+        c->status = c->failed ? c->failed : c->status;
         g->writer->choice_end(c, &g->scratch);
-        send(g);
+        send_end(g);
         if (last) end_stream(g);
     }
     unref(g);
@@ -356,12 +358,13 @@ static int on_event(void *arg, const weft_event *e)
 {
     weft__choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
-    case WEFT_EVENT_BEGAN: on_began(c, e); return 0;
+    case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
+    case WEFT_EVENT_READ: weft__count_read(c, e->n_read, e->n_cached); return 0;
     case WEFT_EVENT_PROMPT_TOKEN:
-        if (!add_entry(c, &c->prompt_entries, &c->n_prompt_entries, &c->cap_prompt_entries, e)) c->failed = 1;
-        return c->failed;
+        if (!add_entry(c, &c->prompt_entries, &c->n_prompt_entries, &c->cap_prompt_entries, e)) fail_memory(c);
+        return c->failed != 0;
     case WEFT_EVENT_TOKEN: return on_token(c, e);
-    case WEFT_EVENT_EMBEDDING: on_embedding(c, e); return c->failed;
+    case WEFT_EVENT_EMBEDDING: on_embedding(c, e); return c->failed != 0;
     case WEFT_EVENT_FINISHED: on_finished(c, e); return 0;
     }
     return 0;
@@ -379,9 +382,9 @@ static int add_text_biases(weft__gen *g, weft__fault *fault)
         int32_t ids[WEFT__MAX_STOP_BYTES + 16];
         size_t n;
         weft_error err = {0};
-        if (weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids, WEFT__MAX_STOP_BYTES + 16, &n,
-                          &err))
-            return weft__fault_set(fault, 400, "logit_bias", "'logit_bias': %s", err.message);
+        weft_status st = weft_tokenize(g->server->tokenizer, a->bias_texts[i].text, a->bias_texts[i].n, 0, ids,
+                                       WEFT__MAX_STOP_BYTES + 16, &n, &err);
+        if (st) return weft__fault_set(fault, st == WEFT_NO_MEMORY ? 503 : 400, "logit_bias", "'logit_bias': %s", err.message);
         if ((size_t)a->n_bias + n > WEFT__MAX_BIASES)
             return weft__fault_set(fault, 400, "logit_bias",
                                    "'logit_bias' must have at most %d tokens, those of its texts included", WEFT__MAX_BIASES);
@@ -479,10 +482,12 @@ static int begin_choice(weft__gen *g, int i, weft__fault *fault)
     c->slot = -1;
     c->prompt = &g->prompts.items[i / (int)g->ask.n];
     c->stop = weft__alloc_zero(1, sizeof *c->stop);
-    if (!c->stop || weft__stop_begin(c->stop, g->ask.stops, g->ask.stop_lengths, g->ask.n_stops, NULL) ||
-        weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, NULL))
-        return weft__fault_set(fault, 503, NULL, "no memory for the request");
-    return 1;
+    if (!c->stop) return weft__fault_set(fault, 503, NULL, "no memory for the request");
+    weft_error err = {0};
+    weft_status st = weft__stop_begin(c->stop, g->ask.stops, g->ask.stop_lengths, g->ask.n_stops, &err);
+    if (!st) st = weft_detok_new(g->server->tokenizer, WEFT_DETOK_CONTINUE, &c->detok, &err);
+    if (st) weft__fault_of(fault, st, err.message);
+    return !st;
 }
 
 static int prepare(weft__gen *g, weft__fault *fault)
@@ -572,6 +577,7 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.no_cache = !a->cache_prompt && !g->embedding;
     p.tenant = g->tenant;
     p.deadline_ms = time_left(g);
+    p.read_events = 1;
     p.event = on_event;
     p.arg = c;
     atomic_fetch_add(&g->refs, 1);

@@ -91,7 +91,7 @@ static void put_responses(const weft__metrics *m, weft__text *out)
 static void put_requests(const weft__metrics *m, weft__text *out)
 {
     static const char *const names[] = {"end", "length", "stop", "cancelled", "failed"};
-    counter(out, "weft_prompt_tokens_total", "Tokens of prompts.", m->prompt_tokens);
+    counter(out, "weft_prompt_tokens_total", "Tokens of prompts, as they are read.", m->prompt_tokens);
     counter(out, "weft_cached_tokens_total", "Tokens of prompts whose keys and values were there already.", m->cached_tokens);
     counter(out, "weft_generated_tokens_total", "Tokens generated.", m->generated_tokens);
     counter(out, "weft_embeddings_total", "Embeddings computed.", m->embedded);
@@ -160,6 +160,23 @@ static void put_engine(const weft_engine_stats *e, weft__text *out)
     put_engine_histogram(out, "weft_step_seconds", "Time of a step.", &e->step_ms, 1e-3);
 }
 
+static void put_memory(const weft_memory *m, weft__text *out)
+{
+    const struct {
+        const char *owner;
+        const weft_held *held;
+    } owners[] = {{"weights", &m->weights}, {"pages", &m->pages}, {"adapters", &m->adapters}, {"scratch", &m->scratch}};
+    enum { N = sizeof owners / sizeof *owners };
+    head(out, "weft_memory_bytes", "gauge", "Bytes held, by owner.");
+    for (int i = 0; i < N; i++)
+        weft__text_printf(out, "weft_memory_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
+                          (unsigned long long)owners[i].held->bytes);
+    head(out, "weft_memory_peak_bytes", "gauge", "The most that was held at a time, by owner.");
+    for (int i = 0; i < N; i++)
+        weft__text_printf(out, "weft_memory_peak_bytes{owner=\"%s\"} %llu\n", owners[i].owner,
+                          (unsigned long long)owners[i].held->peak);
+}
+
 static void put_http(weft_server *s, weft__text *out)
 {
     weft__http_counts c;
@@ -185,7 +202,7 @@ static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__
     counter(out, "llamacpp:tokens_predicted_total", "Number of generation tokens processed.", m->generated_tokens);
     seconds(out, "llamacpp:tokens_predicted_seconds_total", "Predict process time.", generate_s);
     counter(out, "llamacpp:n_decode_total", "Number of steps.", e->n_steps);
-    counter(out, "llamacpp:n_tokens_max", "Largest number of tokens of a request that ended.", m->most_tokens);
+    counter(out, "llamacpp:n_tokens_max", "Largest number of tokens of a request.", m->most_tokens);
     gauge(out, "llamacpp:n_busy_slots_per_decode", "Average number of requests that generate in a step.",
           e->n_steps ? (double)e->n_rows_decode / (double)e->n_steps : 0);
     gauge(out, "llamacpp:prompt_tokens_seconds", "Average prompt throughput in tokens/s.",
@@ -202,6 +219,7 @@ void weft__metrics_write(weft_server *s, weft__text *out)
     weft_engine_get_stats(s->engine, &e);
     put_requests(&s->metrics, out);
     put_engine(&e, out);
+    put_memory(&e.memory, out);
     put_http(s, out);
     put_responses(&s->metrics, out);
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);

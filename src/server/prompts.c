@@ -78,19 +78,23 @@ static int make_text(const weft_server *s, weft__prompt *p, weft__fault *fault)
 {
     weft_detok *detok = NULL;
     weft__text text = {0};
+    weft_error err = {0};
     const char *part;
     size_t n;
-    int ok = !weft_detok_new(s->tokenizer, WEFT_DETOK_SPECIAL, &detok, NULL);
-    for (int32_t i = 0; ok && i < p->n; i++) {
-        ok = !weft_detok_push(detok, p->ids[i], &part, &n, NULL);
-        if (ok) weft__text_put(&text, part, n);
+    weft_status st = weft_detok_new(s->tokenizer, WEFT_DETOK_SPECIAL, &detok, &err);
+    for (int32_t i = 0; !st && i < p->n; i++) {
+        st = weft_detok_push(detok, p->ids[i], &part, &n, &err);
+        if (!st) weft__text_put(&text, part, n);
     }
-    if (ok && !weft_detok_finish(detok, &part, &n, NULL)) weft__text_put(&text, part, n);
+    if (!st) st = weft_detok_finish(detok, &part, &n, &err);
+    if (!st) weft__text_put(&text, part, n);
     weft_detok_free(&detok);
     weft__text_put(&text, "", 1); /* so that there is something to point to */
-    if (!ok || text.failed) {
+    if (st || text.failed) {
         weft__text_free(&text);
-        return no_memory(fault);
+        if (!st) return no_memory(fault);
+        weft__fault_of(fault, st, err.message);
+        return 0;
     }
     p->text = text.data;
     p->n_text = text.len - 1;
@@ -168,7 +172,7 @@ static int what_follows(const weft__ask *ask)
     const weft__json *last = n ? weft__json_at(ask->flat, n - 1) : NULL;
     int begun = weft__json_is(weft__json_get(last, "role"), "assistant") &&
                 weft__json_kind_of(weft__json_get(last, "content")) == WEFT__JSON_STRING &&
-                !weft__json_size(weft__json_get(last, "tool_calls"));
+                !weft__json_size(weft__json_get(last, "tool_calls")) && !weft__json_get(last, "function_call");
     return ask->generation_prompt && begun ? WEFT_CHAT_CONTINUE : ask->generation_prompt;
 }
 

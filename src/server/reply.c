@@ -95,9 +95,13 @@ void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__t
     size_t n;
     weft__fault_of(&fault, c->status, c->message);
     char *body = weft__fault_body(dialect, &fault, &n);
-    weft__text_puts(out, "data: ");
-    weft__text_put(out, body ? body : "{}", body ? n : 2);
-    weft__text_puts(out, "\n\n");
+    if (body) {
+        weft__text_puts(out, "data: ");
+        weft__text_put(out, body, n);
+        weft__text_puts(out, "\n\n");
+    } else {
+        out->failed = 1;
+    }
     weft__free(body);
 }
 

@@ -100,7 +100,7 @@ static void special_token(const weft_server *s, const char *key, char *out, size
     size_t n;
     if (json && !weft__json_parse(json, strlen(json), &v, NULL) && weft__json_int(v, &id) && id >= 0 && id < s->n_vocab) {
         const char *piece = weft_token_piece(s->tokenizer, (int32_t)id, &n);
-        snprintf(out, capacity, "%.*s", (int)n, piece);
+        snprintf(out, capacity, "%.*s", (int)n, piece ? piece : "");
     }
     weft__json_free(&v);
     weft__free(json);
@@ -127,7 +127,7 @@ static weft_status learn_model(weft_server *s, const weft_server_params *p, weft
     if (st) return st;
     s->tokenizer = weft_model_tokenizer(s->model);
     if (!s->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "%s: a model without a tokenizer cannot be served", s->info.name);
-    s->n_vocab = weft_tokenizer_n_vocab(s->tokenizer);
+    s->n_vocab = s->info.n_vocab; /* ids that the model knows; the vocabulary may have names for fewer */
     s->longest_token = 1;
     for (int32_t i = 0; i < s->n_vocab; i++) {
         size_t n = 0;

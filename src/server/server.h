@@ -73,10 +73,11 @@ void weft__histogram_add(weft__histogram *h, double seconds);
 enum { WEFT__ROUTES_MAX = 32, WEFT__STATUSES_MAX = 24 };
 typedef struct weft__metrics {
     _Atomic uint64_t responses[WEFT__ROUTES_MAX][WEFT__STATUSES_MAX];
-    _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens, embedded, finished[5]; /* by weft_finish */
-    _Atomic uint64_t prompt_us, generate_us, log_lines_lost;
+    _Atomic uint64_t prompt_tokens, cached_tokens, generated_tokens; /* these move with every step, and so do the next four */
+    _Atomic uint64_t prompt_us, generate_us;
     _Atomic uint64_t fresh_tokens; /* of prompts, less the cached: a difference of two counters may fall while they grow */
     _Atomic uint64_t most_tokens;  /* of a prompt and its answer */
+    _Atomic uint64_t embedded, finished[5] /* by weft_finish */, log_lines_lost;
     weft__histogram first_token, between_tokens, queue, duration;
 } weft__metrics;
 
@@ -223,8 +224,11 @@ typedef struct weft__choice {
     size_t n_tops, cap_tops;
     float *embedding;
     int32_t n_embedding;
-    int failed; /* memory ran out */
+    weft_status failed; /* what went wrong on our side of the engine; `message` says what */
     uint64_t last_ns;
+    int32_t n_read;                  /* of the prompt, and counted */
+    uint64_t counted_ns;             /* until then its time is counted */
+    uint64_t prompt_us, generate_us; /* that are counted */
     weft_finish finish;
     weft_status status;
     char message[256];
@@ -232,6 +236,16 @@ typedef struct weft__choice {
     double queue_ms, prompt_ms, generate_ms;
     uint64_t seed;
 } weft__choice;
+
+/* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
+/* `n` answers of a prompt count its tokens once, as `usage` does. */
+int weft__first_of_prompt(const weft__choice *c);
+void weft__count_began(weft__choice *c, double queue_ms);
+/* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
+void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached);
+void weft__count_token(weft__choice *c, uint64_t now_ns);
+/* It has ended; its finish and times are filled. */
+void weft__count_end(weft__choice *c);
 
 /* Its entries that the answer shows: without those of the stop string. */
 size_t weft__entries_shown(const weft__choice *c);

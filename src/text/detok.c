@@ -74,7 +74,8 @@ static void push_bytes(weft__detok *d, const char *s, size_t n, weft__text *out)
 weft_status weft__detok_push(weft__detok *d, int32_t id, weft__text *out, weft_error *err)
 {
     int type = weft__tokenizer_type(d->tok, id);
-    if (!type) return weft_fail(err, WEFT_ARGUMENT, "detokenizer: id %d is not in a vocabulary of %zu", id, d->tok->n_tokens);
+    if (id < 0) return weft_fail(err, WEFT_ARGUMENT, "detokenizer: %d is no id of a token", id);
+    if (!type) return WEFT_OK; /* a row of the model beyond the names */
     int special = type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_UNKNOWN;
     if (special && !(d->flags & WEFT__DECODE_SPECIAL)) return WEFT_OK;
     weft__slice piece = weft__tokenizer_piece(d->tok, id);

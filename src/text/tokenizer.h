@@ -164,11 +164,13 @@ int32_t weft__tokenizer_role(const weft__tokenizer *tok, weft__token_role role);
 int weft__tokenizer_adds_bos(const weft__tokenizer *tok);
 /* 1 when generation ends with this token: end of sequence, of turn, of message. */
 int weft__tokenizer_is_end(const weft__tokenizer *tok, int32_t id);
+/* 0 where id stands for no text: out of range, or unused and without a name but its number ("", "[PAD7]"). */
+int weft__tokenizer_is_named(const weft__tokenizer *tok, int32_t id);
 /* 0 when id is out of range. */
 int weft__tokenizer_type(const weft__tokenizer *tok, int32_t id);
 /* As the vocabulary spells it ("▁Hello", "<0x0A>"), NUL-terminated behind len bytes; {NULL, 0} when id is out of range. */
 weft__slice weft__tokenizer_text(const weft__tokenizer *tok, int32_t id);
-/* The bytes that it stands for (" Hello", "\n"), which may be part of a character; {NULL, 0} when id is out of range. */
+/* The bytes that it stands for (" Hello", "\n"), which may be part of a character; none of what has no name; {NULL, 0} when id is out of range. */
 weft__slice weft__tokenizer_piece(const weft__tokenizer *tok, int32_t id);
 /* The id of the token spelled so in the vocabulary, or -1. */
 int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_t n);
@@ -222,7 +224,7 @@ typedef struct weft__detok {
 
 void weft__detok_init(weft__detok *d, const weft__tokenizer *tok, unsigned flags);
 /* Appends the bytes that became certain. Bytes that can be no character become U+FFFD (one per maximal ill-formed run, as
- * Unicode recommends). Fails with WEFT_ARGUMENT for an id out of range, or WEFT_NO_MEMORY. */
+ * Unicode recommends). Ids without a name give none. Fails with WEFT_ARGUMENT for a negative id, or WEFT_NO_MEMORY. */
 weft_status weft__detok_push(weft__detok *d, int32_t id, weft__text *out, weft_error *err);
 /* An incomplete character at the end becomes U+FFFD. The object may be used again as after init. */
 weft_status weft__detok_finish(weft__detok *d, weft__text *out, weft_error *err);

@@ -115,6 +115,15 @@ static int findable(int type)
     return type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED;
 }
 
+/* What converters write where a vocabulary has no name for a row of its model: nothing, or "[PAD7]" for row 7. */
+static int is_free(int type, const char *s, size_t n, size_t id)
+{
+    char pad[32];
+    if (type != WEFT__TOKEN_UNUSED || n == 0) return type == WEFT__TOKEN_UNUSED;
+    int length = snprintf(pad, sizeof pad, "[PAD%zu]", id);
+    return n == (size_t)length && !memcmp(s, pad, n);
+}
+
 static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     tok->n_tokens = spec->n_tokens;
@@ -131,8 +140,9 @@ static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spe
         if (type == 0) type = WEFT__TOKEN_NORMAL; /* "undefined" */
         tok->types[i] = (uint8_t)type;
         size_t n = spec->tokens[i].len;
-        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && findable(type))) return no_memory(err);
-        if (findable(type) && n > tok->max_len) tok->max_len = n;
+        int found = findable(type) && !is_free(type, spec->tokens[i].data, n, i);
+        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && found)) return no_memory(err);
+        if (found && n > tok->max_len) tok->max_len = n;
     }
     return WEFT_OK;
 }
@@ -206,7 +216,9 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         piece.len = 0;
-        if (tok->types[i] == WEFT__TOKEN_BYTE) {
+        if (is_free(tok->types[i], s, n, i)) {
+            weft__text_put(&piece, "", 0);
+        } else if (tok->types[i] == WEFT__TOKEN_BYTE) {
             weft__text_putc(&piece, (char)weft__byte_token(s, n));
         } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOKEN_USER_DEFINED)) {
             weft__text_put(&piece, s, n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
@@ -465,6 +477,13 @@ int weft__tokenizer_adds_bos(const weft__tokenizer *tok)
 int weft__tokenizer_is_end(const weft__tokenizer *tok, int32_t id)
 {
     return in_range(tok, id) && tok->ends[id];
+}
+
+int weft__tokenizer_is_named(const weft__tokenizer *tok, int32_t id)
+{
+    if (!in_range(tok, id)) return 0;
+    weft__slice s = weft__tokenizer_text(tok, id);
+    return !is_free(tok->types[id], s.data, s.len, (size_t)id);
 }
 
 int weft__tokenizer_type(const weft__tokenizer *tok, int32_t id)

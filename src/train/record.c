@@ -48,7 +48,9 @@ static weft_status check_message(const weft__json *m, const char *where, size_t 
         return weft_fail(err, WEFT_FORMAT, "%s[%zu].weight is neither 0 (not learned) nor 1", where, i);
     if (kind == WEFT__JSON_ARRAY) return check_parts(content, where, i, err);
     if (kind == WEFT__JSON_STRING) return WEFT_OK;
-    if ((kind == -1 || kind == WEFT__JSON_NULL) && weft__json_size(weft__json_get(m, "tool_calls"))) return WEFT_OK;
+    if ((kind == -1 || kind == WEFT__JSON_NULL) &&
+        (weft__json_size(weft__json_get(m, "tool_calls")) || weft__json_size(weft__json_get(m, "function_call"))))
+        return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "%s[%zu] has neither \"content\" (a string or a list of parts) nor \"tool_calls\"", where,
                      i);
 }
@@ -80,8 +82,7 @@ static weft_status check_chat(const weft__record *r, weft_error *err)
 {
     weft_status st = check_messages(r->messages, "messages", err);
     if (st) return st;
-    if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY && !weft__json_is_null(r->tools))
-        return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
+    if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY) return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
     for (size_t i = 0; i < weft__json_size(r->messages); i++)
         if (weft__train_is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "\"messages\" has no turn of the assistant: there is nothing to learn");
@@ -116,7 +117,7 @@ static int is_list(const weft__json *v)
  * begin with the assistant's turn go on from that string. */
 static int shares_prompt(const weft__record *r)
 {
-    if (!r->prompt || weft__json_is_null(r->prompt)) return 1;
+    if (!r->prompt) return 1;
     return is_string(r->prompt) && is_list(r->answer) && is_list(r->rejected) &&
            !weft__train_is_assistant(weft__json_at(r->answer, 0)) && !weft__train_is_assistant(weft__json_at(r->rejected, 0));
 }
@@ -169,14 +170,21 @@ static weft_status check_pair(weft__record *r, weft_error *err)
 
 /* ---- which kind ---- */
 
+/* Tables of records of several kinds, written as JSON, have null for the columns that are another kind's. */
+static const weft__json *member(const weft__record *r, const char *key)
+{
+    const weft__json *v = weft__json_get(r->root, key);
+    return weft__json_is_null(v) ? NULL : v;
+}
+
 static weft_status classify(weft__record *r, weft_error *err)
 {
-    const weft__json *completion = weft__json_get(r->root, "completion"), *chosen = weft__json_get(r->root, "chosen");
-    r->text = weft__json_get(r->root, "text");
-    r->messages = weft__json_get(r->root, "messages");
-    r->tools = weft__json_get(r->root, "tools");
-    r->prompt = weft__json_get(r->root, "prompt");
-    r->rejected = weft__json_get(r->root, "rejected");
+    const weft__json *completion = member(r, "completion"), *chosen = member(r, "chosen");
+    r->text = member(r, "text");
+    r->messages = member(r, "messages");
+    r->tools = member(r, "tools");
+    r->prompt = member(r, "prompt");
+    r->rejected = member(r, "rejected");
     int n = (r->text != NULL) + (r->messages != NULL) + (completion != NULL) + (chosen != NULL || r->rejected != NULL);
     if (n > 1)
         return weft_fail(

@@ -2,10 +2,10 @@
 #include "train/render.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/chat_content.h"
 
 #define TEMPLATE_NOW 1767225600 /* 2026-01-01 */
 
@@ -21,7 +21,9 @@ weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, c
     r->n_names = weft__chat_tokens(tok, r->names);
     if (!source && !own.data) return WEFT_OK;
     r->source = source ? (weft__slice){source, n} : own;
-    return weft__chat_template_create(r->source.data, r->source.len, &r->tmpl, err);
+    weft_status st = weft__chat_template_create(r->source.data, r->source.len, &r->tmpl, err);
+    if (!st) r->arguments = weft__chat_template_arguments(r->tmpl);
+    return st;
 }
 
 void weft__renderer_free(weft__renderer *r)
@@ -159,7 +161,7 @@ static weft_status check_all_roles(const weft__renderer *r, const weft__record *
 /* What is rendered of a conversation so far. */
 typedef struct turns {
     const weft__renderer *r;
-    const weft__json *tools;
+    weft__json *tools; /* NULL: none */
     weft__json *shown; /* the messages so far */
     weft__text text;   /* what they gave, already encoded */
     weft__rendered *out;
@@ -218,22 +220,16 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-/* The message as a template sees it when the model answers (src/server): its content is one string (text/chat_content.h), and a developer is
- * the system. NULL without memory. */
-static weft__json *as_served(const weft__json *m)
-{
-    weft__json *content, *out = weft__json_copy(m);
-    int ok =
-        out && !weft__chat_content_flat(weft__json_get(m, "content"), &content, NULL) && weft__json_set(out, "content", content);
-    if (ok && weft__json_is(weft__json_get(m, "role"), "developer"))
-        ok = weft__json_set(out, "role", weft__json_new_string("system", 6));
-    if (!ok) weft__json_free(&out);
-    return out;
-}
-
+/* The message as a template sees it when the model answers, too (text/chat_messages.h). */
 static weft_status show(turns *t, const weft__json *m, weft_error *err)
 {
-    return weft__json_append(t->shown, as_served(m)) ? WEFT_OK : no_memory(err);
+    weft__chat_reading reading = {.form = t->r->arguments};
+    weft__json *normal;
+    char where[40];
+    snprintf(where, sizeof where, "turn %zu", weft__json_size(t->shown));
+    weft_status st = weft__chat_message_normal(&reading, m, where, &normal, err);
+    if (st) return st;
+    return weft__json_append(t->shown, normal) ? WEFT_OK : no_memory(err);
 }
 
 /* The next message: an answer of the assistant is learned when `learn` says so. */
@@ -277,9 +273,9 @@ static weft_status take(turns *t, const weft__json *v, const char *who, int lear
 static weft_status render_turns(const weft__renderer *r, const weft__record *record, const weft__json *answer, size_t most,
                                 weft__rendered *out, weft_error *err)
 {
-    turns t = {.r = r, .tools = record->tools, .shown = weft__json_new_array(), .out = out};
+    turns t = {.r = r, .shown = weft__json_new_array(), .out = out};
     t.most = most < SIZE_MAX - out->ids.n ? out->ids.n + most : SIZE_MAX;
-    weft_status st = t.shown ? WEFT_OK : no_memory(err);
+    weft_status st = t.shown ? weft__chat_tools_normal(record->tools, &t.tools, err) : no_memory(err);
     if (!st && record->kind == WEFT__RECORD_CHAT) st = take(&t, record->messages, "user", 1, err);
     else if (record->n_shared) {
         if (!st) st = take_messages(&t, answer, 0, record->n_shared, 0, err);
@@ -290,6 +286,7 @@ static weft_status render_turns(const weft__renderer *r, const weft__record *rec
     }
     weft__text_free(&t.text);
     weft__json_free(&t.shown);
+    weft__json_free(&t.tools);
     return st;
 }
 

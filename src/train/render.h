@@ -8,13 +8,15 @@
 #ifndef WEFT_TRAIN_RENDER_H
 #define WEFT_TRAIN_RENDER_H
 
+#include "text/chat_messages.h"
 #include "text/chat_tokens.h"
 #include "train/record.h"
 
 typedef struct weft__renderer {
     const weft__tokenizer *tok;
-    weft__chat_template *tmpl; /* NULL: none */
-    weft__slice source;        /* of the template */
+    weft__chat_template *tmpl;      /* NULL: none */
+    weft__slice source;             /* of the template */
+    weft__arguments_form arguments; /* of calls, as it wants them */
     weft__chat_token names[WEFT__CHAT_TOKENS];
     size_t n_names;
 } weft__renderer;

@@ -199,6 +199,7 @@ static weft_event event(const struct request *r, uint32_t kind)
                         .kind = kind,
                         .request = r->id,
                         .n_prompt = r->p.n_tokens,
+                        .n_read = r->p.n_tokens,
                         .n_generated = r->n_generated,
                         .logprob = NAN};
 }

@@ -173,9 +173,9 @@ void weft_detok_free(weft_detok **detok)
 
 weft_status weft_detok_push(weft_detok *d, int32_t id, const char **text, size_t *length, weft_error *err)
 {
-    (void)err;
     *text = d->out;
     *length = 0;
+    if (id == FAKE_BROKEN) return weft_fail(err, WEFT_INTERNAL, "id %d has no text, as it was told", id);
     if (id >= BOS) {
         if (id < HELLO && !(d->flags & WEFT_DETOK_SPECIAL)) return WEFT_OK;
         *text = d->tokenizer->texts[id];

@@ -1,11 +1,11 @@
 /* fake_model.h: the model of the doubles in fake_model.c and fake_engine.c: its sizes. Tokens 0..255 are bytes, but 127 reads as 126;
- * then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. */
+ * and 29 cannot be read at all; then <s>, </s>, <|user|>, <|assistant|>, "hello", " world", and made-up ones. */
 #ifndef WEFT_TESTS_FAKE_MODEL_H
 #define WEFT_TESTS_FAKE_MODEL_H
 
 #include "weft/weft.h"
 
-enum { FAKE_VOCAB = 300, FAKE_CTX = 2048, FAKE_EMBEDDING = 16 };
+enum { FAKE_VOCAB = 300, FAKE_CTX = 2048, FAKE_EMBEDDING = 16, FAKE_BROKEN = 29 };
 
 /* The caller's, until weft_model_close; ends the program when there is no memory. */
 weft_model *fake_model_new(void);

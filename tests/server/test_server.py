@@ -252,9 +252,76 @@ class OpenAI(Case):
         a = self.post(TEXT, {"prompt": "[delay 50][loop a]", "timeout_ms": 120, "max_tokens": 1000}, 504)
         self.assertIn("within the 120 ms of its 'timeout_ms'", a.json["error"]["message"])
 
+    def test_a_fault_keeps_its_name(self):
+        """What fails on the way from a token to its text is told as it is, to who waits and to who reads along, not as some other fault."""
+        for path, body in ((CHAT, {"messages": user("[say ab\x1dc]")}), (TEXT, {"prompt": "[say ab]", "echo": True, "max_tokens": 2}), (LLAMA, {"prompt": "[say ab\x1dc]"})):
+            if path == TEXT:
+                body["prompt"] = [29, *b"[say ab]"]  # its text is made of its tokens
+            a = self.post(path, body, 500).json["error"]
+            self.assertEqual((a["message"], a["type"]), ("id 29 has no text, as it was told", "server_error"))
+            if path != TEXT:
+                e = self.post(path, {**body, "stream": True}).events
+                self.assertEqual(e[-1]["error"]["message"], "id 29 has no text, as it was told")
+        self.assertEqual(self.post(TEXT, {"prompt": "[say ab]"}).json["choices"][0]["text"], "ab")
+
     def test_notes_without_effect(self):
         self.post(CHAT, {"messages": user("x"), "store": True, "metadata": {"a": "b"}, "service_tier": "auto", "tools": [], "tool_choice": "none",
                          "parallel_tool_calls": True, "stop": None, "temperature": None, "user": "me"})
+
+
+BODIES = {"chat": {"messages": user("x")}, "completions": {"prompt": "x"}, "embeddings": {"input": "x"}, "completion": {"prompt": "x", "n_predict": 1}, "tokenize": {"content": "x"},
+          "detokenize": {"tokens": [97]}, "apply_template": {"messages": user("x")}, "embedding": {"content": "x"}}
+
+
+class Null(Case):
+    """Null is absence, whatever the dialect, at every depth where there are fields."""
+
+    def test_optional_fields(self):
+        """Each of them null, one by one and all at once, gives the answer that none of them gives."""
+        def told(a):
+            return a if isinstance(a, list) else {k: v for k, v in a.items() if k not in ("id", "created", "timings", "generation_settings", "id_slot")}
+        tables = json.loads(subprocess.run([*FAKE, "--fields"], capture_output=True, text=True, check=True).stdout)
+        for name, body in BODIES.items():
+            plain = told(self.post(tables[name]["path"], body).json)
+            optional = {f: None for f in tables[name]["fields"] if f not in body}
+            self.assertTrue(optional or name == "detokenize", name)
+            for more in (optional, *({f: None} for f in optional)):
+                self.assertEqual(told(self.post(tables[name]["path"], {**body, **more}).json), plain, (name, more))
+
+    def test_fields_of_fields(self):
+        chat = {"messages": user("[say a]")}
+        for options, usage in (({"include_usage": None}, False), ({"include_usage": None, "include_obfuscation": None}, False), ({"include_usage": True, "include_obfuscation": None}, True)):
+            e = self.post(CHAT, {**chat, "stream": True, "stream_options": options}).events
+            self.assertEqual("usage" in e[-2], usage, options)
+        self.post(CHAT, {**chat, "response_format": {"type": "text", "json_schema": None}})
+        self.post(CHAT, {**chat, "logit_bias": {"5": None, "6": 1}})
+        self.post(LLAMA, {"prompt": "x", "n_predict": 1, "logit_bias": {"5": None, "a": None}})
+
+    def test_members_of_messages(self):
+        """As clients hand back what they were answered, with all of its fields."""
+        nulls = {"name": None, "refusal": None, "audio": None, "annotations": None, "function_call": None, "reasoning_content": None, "tool_call_id": None}
+        for content in ("Good day.", None, "", []):
+            for calls in ({}, {"tool_calls": None}, {"tool_calls": []}):
+                answer = {"role": "assistant", "content": content, **nulls, **calls}
+                messages = [{**user("hi")[0], **nulls}, answer, *user("more")]
+                prompt = self.post("/apply-template", {"messages": messages}).json["prompt"]
+                self.assertEqual(prompt, "<|user|>hi<|assistant|>%s<|user|>more<|assistant|>" % (content or ""), answer)
+                self.post(CHAT, {"messages": messages, "max_tokens": 1})
+
+    def test_arguments_of_calls(self):
+        """Text or object; and what is neither is refused by its place, before anything is rendered."""
+        def asked(arguments):
+            call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+            return {"messages": [*user("x"), {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "content": "y", "tool_call_id": "c"}], "max_tokens": 1}
+        for good in ('{"a": 1}', {"a": 1}, "{}", {}, "", None):
+            self.post(CHAT, asked(good))
+        for bad in ("a: 1", '{"a": ', "{'a': 1}", "[1]", "5", '"a"', [1], 5, True, '{"a":' + "[" * 300 + "]" * 300 + "}"):
+            e = self.post(CHAT, asked(bad), 400).json["error"]
+            self.assertEqual(e["param"], "messages[1].tool_calls[0].function.arguments", bad)
+            self.assertIn("must be a JSON object, or one as text", e["message"])
+        for bad, place in (({}, "tool_calls"), ([5], "tool_calls[0]"), ([{"function": 5}], "tool_calls[0].function")):
+            e = self.post(CHAT, {"messages": [*user("x"), {"role": "assistant", "tool_calls": bad}]}, 400).json["error"]
+            self.assertEqual(e["param"], "messages[1]." + place)
 
 
 class Llama(Case):
@@ -356,6 +423,8 @@ class Llama(Case):
         begun = user("hi") + [{"role": "assistant", "content": "Good"}]
         for more in ({}, {"add_generation_prompt": True}, {"add_generation_prompt": False}):
             self.assertEqual(self.post("/apply-template", {"messages": begun, **more}).json, {"prompt": "<|user|>hi<|assistant|>Good"})
+        called = user("hi") + [{"role": "assistant", "content": "Good", "function_call": {"name": "f", "arguments": "{}"}}]  # has ended
+        self.assertEqual(self.post("/apply-template", {"messages": called}).json, {"prompt": "<|user|>hi<|assistant|>Good<|assistant|>"})
         self.assertEqual(self.post("/apply-template", {"messages": begun + user("x")}).json, {"prompt": "<|user|>hi<|assistant|>Good<|user|>x<|assistant|>"})
         tokens = [self.post(CHAT, {"messages": m}).json["usage"]["prompt_tokens"] for m in (user("hi"), begun)]
         self.assertEqual(tokens[1] - tokens[0], 4)

@@ -138,6 +138,63 @@ class Metrics(Case):
         self.assertEqual(server.stop(), 0)
 
 
+    def watched(self, server, begin, wanted):
+        """Metrics while a request runs that begin() starts, until wanted(what they gained) is true; and what they gained when it has ended."""
+        before = samples(server.ask("/metrics"))
+
+        def gained():
+            now = samples(server.ask("/metrics"))
+            return {k: v - before.get(k, 0) for k, v in now.items()}, now
+        runs = threading.Thread(target=begin)
+        runs.start()
+        until, seen = time.time() + PATIENCE, None
+        while seen is None and runs.is_alive() and time.time() < until:
+            more, now = gained()
+            if wanted(more) and now["weft_running"] == 1 and not sum(v for k, v in more.items() if k.startswith("weft_requests_total")):
+                seen = more
+        runs.join()
+        return seen, gained()[0]
+
+    def test_counters_move_with_steps(self):
+        """Tokens, and the time for them, count as they come, not when their request ends; at its end nothing has counted twice."""
+        n = 200 if common.SANITIZED else 2000
+        server = self.serve("--slots", SLOTS, "-c", LONG + 64, "--chunk", CHUNK)
+        counters = ("weft_generated_tokens_total", "llamacpp:tokens_predicted_total", "llamacpp:tokens_predicted_seconds_total", "llamacpp:prompt_seconds_total")
+        seen, end = self.watched(server, lambda: server.complete([5, 6, 7, 8], n), lambda more: more["weft_generated_tokens_total"] > 20)
+        self.assertIsNotNone(seen, "no token was counted before the end")
+        for name in counters:
+            self.assertTrue(0 < seen[name] <= end[name], (name, seen[name], end[name]))
+        self.assertLess(seen["weft_generated_tokens_total"], n)
+        self.assertEqual((end["weft_generated_tokens_total"], end["weft_prompt_tokens_total"], end["llamacpp:n_tokens_max"]), (n, 4, n + 4))
+        self.assertEqual(end["weft_queue_seconds_count"], 1)
+        prompt = [3 + i * 7 % 500 for i in range(LONG)]
+        seen, end = self.watched(server, lambda: server.complete(prompt, 1), lambda more: more["weft_prompt_tokens_total"] > 0)
+        self.assertIsNotNone(seen, "no token of the prompt was counted before the end")
+        self.assertLess(seen["weft_prompt_tokens_total"], LONG)
+        self.assertEqual((end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"], end["llamacpp:prompt_tokens_total"]), (LONG, 0, LONG))
+        _, end = self.watched(server, lambda: server.complete(prompt, 1), lambda more: True)  # now most is there
+        self.assertEqual((end["weft_prompt_tokens_total"], end["weft_cached_tokens_total"] + end["llamacpp:prompt_tokens_total"]), (LONG, LONG))
+        self.assertGreater(end["weft_cached_tokens_total"], LONG // 2)
+        self.assertEqual(server.stop(), 0)
+
+    def test_bytes_by_owner(self):
+        """Who holds how much, now and at most: pages and scratch rise while a request runs, before it ends."""
+        server = self.serve("--slots", SLOTS, "-c", 4096)
+        owners = ("weights", "pages", "adapters", "scratch")
+        rest = samples(server.ask("/metrics"))
+        now, peak = ({o: rest['weft_memory_%s{owner="%s"}' % (what, o)] for o in owners} for what in ("bytes", "peak_bytes"))
+        self.assertEqual((now, now["pages"], now["adapters"]), (peak, 0, 0))
+        self.assertTrue(0 < now["weights"] <= os.path.getsize(self.path("tiny.gguf")) and now["scratch"] > 0)
+        seen, end = self.watched(server, lambda: server.complete([5, 6, 7, 8], 300 if common.SANITIZED else 2000), lambda more: more['weft_memory_bytes{owner="pages"}'] > 0)
+        self.assertIsNotNone(seen, "no page before the end")
+        self.assertGreater(seen['weft_memory_bytes{owner="scratch"}'], 0)
+        self.assertEqual(end['weft_memory_bytes{owner="scratch"}'], 0)
+        for owner in owners:
+            self.assertGreaterEqual(end['weft_memory_peak_bytes{owner="%s"}' % owner], seen['weft_memory_bytes{owner="%s"}' % owner])
+        self.assertGreater(end['weft_memory_peak_bytes{owner="pages"}'], 0)
+        self.assertEqual(server.stop(), 0)
+
+
 class Log(Case):
     def test_lines(self):
         """A line of JSON per request, with the id that the client was given, who asked, and what it cost."""
@@ -315,6 +372,36 @@ class Top(Case):
             p = weft("top", address)
             self.assertEqual(p.returncode, 1, address)
             self.assertIn(message, p.stderr)
+
+    def test_live_while_a_request_runs(self):
+        """A long answer shows in the rates while it comes, not when it is over."""
+        server = self.serve("--slots", 1, "-c", 100000)
+        body = json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 99000, "ignore_eos": True, "stream": True}).encode()
+        answer = urllib.request.urlopen(urllib.request.Request(server.address + "/completion", body), timeout=PATIENCE)
+        seen, ended = threading.Event(), []
+
+        def read():
+            while not seen.is_set() and answer.readline():
+                pass
+            ended.append(not seen.is_set())
+            answer.close()
+        reader = threading.Thread(target=read)
+        reader.start()
+        ours, theirs = pty.openpty()
+        top = subprocess.Popen([*WEFT, "top", server.address], stdout=theirs, stderr=subprocess.PIPE)
+        os.close(theirs)
+        text, until = "", time.time() + PATIENCE
+        while not re.search(r"now +[1-9][\d.]* generated t/s", text) and reader.is_alive() and time.time() < until:
+            if select.select([ours], [], [], 0.2)[0]:
+                text += os.read(ours, 65536).decode()
+        seen.set()
+        reader.join()
+        top.send_signal(signal.SIGINT)
+        top.communicate()
+        os.close(ours)
+        self.assertEqual(ended, [False], "nothing was shown before the end")
+        self.assertRegex(text, r"now +[1-9][\d.]* generated t/s")
+        self.assertEqual(server.stop(), 0)
 
     def test_live(self):
         """On a terminal it is redrawn, with rates, until Ctrl-C."""

@@ -207,6 +207,84 @@ static void a_long_prompt_delays_others_by_a_chunk_at_most(void **state)
     weft_model_close(&model);
 }
 
+/* ---- counters that move with every step ---- */
+
+typedef struct watched {
+    answer a;
+    atomic_int n_told, n_seen; /* READ and TOKEN events; those after which the counters were looked at */
+    int32_t read[8];
+    int n_read;
+} watched;
+
+/* Each step waits in its events until somebody has looked. */
+static int wait_for_a_look(void *arg, const weft_event *e)
+{
+    watched *w = arg;
+    if (e->kind == WEFT_EVENT_READ && w->n_read < 8) w->read[w->n_read++] = e->n_read;
+    if (e->kind != WEFT_EVENT_READ && e->kind != WEFT_EVENT_TOKEN) return on_event(&w->a, e);
+    int n = atomic_fetch_add(&w->n_told, 1);
+    while (atomic_load(&w->n_seen) <= n) usleep(100);
+    return 0;
+}
+
+static weft_engine_stats look(const weft_engine *e, watched *w, int n)
+{
+    while (atomic_load(&w->n_told) < n) usleep(100);
+    weft_engine_stats s = stats_of(e);
+    atomic_store(&w->n_seen, n);
+    return s;
+}
+
+static void counters_move_with_every_step(void **state)
+{
+    (void)state;
+    enum { STEP = 32, PROMPT = 100, N_READS = 4, N_TOKENS = 6 };
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    p.step_rows = STEP;
+    weft_engine *e = open_engine(model, &p);
+    static watched w;
+    ask q;
+    uint64_t id;
+    w = (watched){.a = {.hall = &the_hall, .n_began = 1}};
+    const weft_engine_stats before = stats_of(e);
+    assert_true(before.memory.weights.bytes > 0 && before.memory.weights.bytes == before.memory.weights.peak);
+    assert_true(before.memory.scratch.bytes > 0);
+    assert_int_equal(before.memory.pages.bytes, 0);
+    simple(&q, PROMPT, N_TOKENS);
+    q.p.tokens = q.tokens;
+    q.p.ignore_end = q.p.read_events = 1;
+    q.p.event = wait_for_a_look;
+    q.p.arg = &w;
+    pthread_mutex_lock(&the_hall.lock);
+    the_hall.n_left++;
+    pthread_mutex_unlock(&the_hall.lock);
+    assert_int_equal(weft_engine_submit(e, &q.p, &id, NULL, NULL), WEFT_OK);
+    weft_memory last = before.memory;
+    for (int n = 1; n <= N_READS + N_TOKENS; n++) { /* a step's events come before it counts */
+        weft_engine_stats s = look(e, &w, n);
+        int steps = n <= N_READS ? n - 1 : n - 2; /* the last of the prompt gives the first token, too */
+        assert_int_equal(s.prompt_tokens, steps > 0 ? PROMPT : 0);
+        assert_int_equal(s.n_generated, n > N_READS + 1 ? n - N_READS - 1 : 0);
+        assert_int_equal(s.n_finished, 0);
+        assert_true(s.memory.pages.bytes >= last.pages.bytes && s.memory.pages.peak >= s.memory.pages.bytes);
+        if (steps > 0) assert_true(s.memory.pages.bytes > 0 && s.memory.scratch.bytes > before.memory.scratch.bytes);
+        last = s.memory;
+    }
+    wait_all();
+    static const int32_t reads[N_READS] = {STEP, 2 * STEP, 3 * STEP, PROMPT};
+    assert_int_equal(w.n_read, N_READS);
+    assert_memory_equal(w.read, reads, sizeof reads);
+    weft_engine_drain(e, 60000);
+    const weft_engine_stats after = stats_of(e);
+    assert_int_equal(after.n_generated, N_TOKENS);
+    assert_true(after.memory.pages.bytes <= last.pages.bytes && after.memory.pages.peak >= last.pages.peak);
+    assert_int_equal(after.memory.scratch.bytes, before.memory.scratch.bytes);
+    assert_true(after.memory.scratch.peak > after.memory.scratch.bytes);
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
 static void a_trace_names_steps_and_requests(void **state)
 {
     (void)state;
@@ -244,6 +322,7 @@ int main(void)
         cmocka_unit_test(log_probabilities_are_the_models),
         cmocka_unit_test(an_embedding_has_length_one_and_depends_on_its_text),
         cmocka_unit_test(a_long_prompt_delays_others_by_a_chunk_at_most),
+        cmocka_unit_test(counters_move_with_every_step),
         cmocka_unit_test(a_trace_names_steps_and_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 """The conversations that jinja_oracle.py renders with every shared template: (title, {messages, tools, kwargs})."""
+import json
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
@@ -160,3 +161,58 @@ CONVERSATIONS = [
         "kwargs": {"date_string": INJECTED, "model_identity": INJECTED, "custom_system_prompt": INJECTED, "enable_thinking": True}}),
     ("many turns", {"messages": [m for i in range(12) for m in (user("Question %d" % i), assistant("Answer %d" % i))] + [user("Last")]}),
 ]
+
+
+# ---- one conversation, as clients spell it ----
+
+def spelled(arguments, content="", more=None, calls=None, function=None):
+    """Two turns with a call: its arguments, content and further members of the messages as given."""
+    more = more or {}
+    made = [{**call("get_weather", arguments, "abcdefgh1"), **(calls or {})}, call("now", {}, "abcdefgh2")]
+    made[0]["function"] = {**made[0]["function"], **(function or {})}
+    asks = {"role": "assistant", "content": content, "tool_calls": made, **more}
+    if content == "absent":
+        del asks["content"]
+    return [{**system("Use tools."), **more}, {**user("Weather?"), **more}, asks, {**result("rain", "abcdefgh1", "get_weather"), **more},
+            {**result("12:00", "abcdefgh2", "now"), **more}, {**assistant("Rain."), **more}, {**user("Thanks"), **more}]
+
+
+def canonical(as_text):
+    """The conversation as a template is to see it."""
+    messages = spelled(ARGUMENTS)
+    for c in messages[2]["tool_calls"] if as_text else ():
+        c["function"]["arguments"] = json.dumps(c["function"]["arguments"], ensure_ascii=False)
+    return messages
+
+
+def shapes():
+    text = json.dumps(ARGUMENTS, ensure_ascii=False)
+    nulls = {"name": None, "refusal": None, "audio": None, "function_call": None, "reasoning_content": None, "annotations": None, "thinking": None}
+    empty = spelled(text)
+    for m in empty:
+        m.setdefault("tool_calls", [])
+    none = spelled(text)
+    for m in none:
+        m.setdefault("tool_calls", None)
+        m.setdefault("tool_call_id", None)
+    blank = spelled(text)
+    blank[2]["tool_calls"][1]["function"]["arguments"] = ""
+    yield from (("an object", spelled(ARGUMENTS)), ("text", spelled(text)), ("null content", spelled(text, None)), ("no content", spelled(text, "absent")),
+                ("content without parts", spelled(text, [])), ("null tool_calls", none), ("empty tool_calls", empty), ("blank arguments", blank),
+                ("nulls within calls", spelled(text, calls={"index": None, "custom": None}, function={"description": None})))
+    if_named = [m for m in spelled(text, None, nulls)]
+    for m, of in zip(if_named, canonical(False)):
+        if "name" in of:
+            m["name"] = of["name"]
+    yield "null in every optional field", if_named
+    developer = spelled(text)
+    developer[0] = {**developer[0], "role": "developer"}
+    yield "a developer", developer
+    parts = spelled(text)
+    for m in parts:
+        if m["content"]:
+            m["content"] = [{"type": "text", "text": m["content"], "cache_control": None}]
+    yield "content in parts", parts
+
+
+SHAPES = [(title, tools, messages) for title, messages in shapes() for tools in (None, [WEATHER, PLAIN])]

@@ -1,12 +1,13 @@
 /* jinja_driver.c: renders templates for jinja_oracle.py, which compares with jinja2. Reads one JSON object per line:
  *   {"template": ..., "context": {...}, "now": seconds}      every variable of the context is set, as the user's
  *   {"template": ..., "chat": {"messages", "tools", "kwargs", "tokens", "add_generation_prompt"}, "now": seconds}
+ *     with "normal": true, messages and tools as every caller of templates normalizes them (text/chat_messages.h)
  * and answers each with a line: {"text": ..., "segments": [[bytes, from_user], ...]} or {"error": ..., "status": number}. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/chat_template.h"
+#include "text/chat_messages.h"
 
 static const char *string_of(const weft__json *v, size_t *n)
 {
@@ -63,19 +64,43 @@ static weft_status render_chat(const char *source, size_t n, const weft__json *c
     return status;
 }
 
+static weft_status render_normal(const char *source, size_t n, const weft__json *chat, int64_t now, weft__jinja_output *out,
+                                 weft_error *err)
+{
+    weft__chat_template *t;
+    weft__chat_reading reading = {0};
+    weft__json *normal = weft__json_copy(chat), *messages = NULL, *tools = NULL;
+    weft_status status = weft__chat_template_create(source, n, &t, err);
+    if (!status) reading.form = weft__chat_template_arguments(t);
+    if (!status) status = weft__chat_messages_normal(&reading, weft__json_get(chat, "messages"), &messages, err);
+    if (!status) status = weft__chat_tools_normal(weft__json_get(chat, "tools"), &tools, err);
+    if (!status) {
+        weft__json_set(normal, "messages", messages);
+        weft__json_set(normal, "tools", tools ? tools : weft__json_new_null());
+        status = render_chat(source, n, normal, 0, now, out, err);
+    } else {
+        weft__json_free(&messages);
+    }
+    if (t) weft__chat_template_destroy(&t);
+    weft__json_free(&normal);
+    return status;
+}
+
 static void answer(const weft__json *job)
 {
     weft__jinja_output out = {0};
     weft_error err = {0};
     int64_t now = 0;
-    int mutation = 0;
+    int mutation = 0, normal = 0;
     size_t n;
     const char *source = string_of(weft__json_get(job, "template"), &n);
     const weft__json *chat = weft__json_get(job, "chat");
     weft__json_int(weft__json_get(job, "now"), &now);
     weft__json_bool(weft__json_get(job, "mutation"), &mutation);
-    weft_status status =
-        chat ? render_chat(source, n, chat, mutation, now, &out, &err) : render_plain(source, n, job, now, &out, &err);
+    weft__json_bool(weft__json_get(job, "normal"), &normal);
+    weft_status status = !chat    ? render_plain(source, n, job, now, &out, &err)
+                         : normal ? render_normal(source, n, chat, now, &out, &err)
+                                  : render_chat(source, n, chat, mutation, now, &out, &err);
     weft__text line = {0};
     if (status) {
         weft__text_puts(&line, "{\"error\": ");

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py language|templates|templates_own DRIVER
+"""The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py language|templates|templates_own|shapes|shapes_own DRIVER
 
 `language` runs the snippets of jinja_snippets.py. `templates` runs every chat template of the reference material over the conversations of
-jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. Both sides must print the same bytes or both must refuse; where the template itself refuses
+jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a conversation with calls as clients spell it in many ways, and every
+template must print what jinja2 prints of the one way that it wants. Both sides must print the same bytes or both must refuse; where the template itself refuses
 through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime
 import json
@@ -190,6 +191,35 @@ def run_templates(driver, folder):
     return differences
 
 
+# They print arguments as they are: JSON that is text, and of an object what Python prints, or they refuse it.
+WANT_TEXT = {"meetkai-functionary-medium-v3.2.jinja", "verbatim.jinja"}
+
+
+def run_shapes(driver, folder):
+    from jinja_conversations import SHAPES, TOKENS, canonical
+
+    names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
+    env = environment(False)
+    count = printed = differences = 0
+    for name in names:
+        with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
+            source = f.read()
+        for title, tools, given in SHAPES:
+            context = dict(TOKENS, messages=canonical(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True)
+            text, error = oracle(env, source, json.loads(json.dumps(context)))
+            ours = driver.ask({"template": source, "normal": True,
+                               "chat": {"messages": given, "tools": tools, "kwargs": {}, "tokens": TOKENS, "add_generation_prompt": True}})
+            what = difference(ours, text, error)
+            count += 1
+            printed += error is None
+            if what:
+                differences += 1
+                print("DIFFERENT %s, %s\n    %s" % (name, title, what))
+    print("%d templates, %d ways to spell a conversation: %d printed by both, %d refused by both, %d differences"
+          % (len(names), len(SHAPES), printed, count - printed, differences))
+    return differences
+
+
 def main():
     os.environ["TZ"] = "UTC"
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -202,11 +232,11 @@ def main():
     sys.path.append(os.path.join(here, "..", "material"))
     from where import NEEDS_REFERENCE, shared
 
-    folder = shared("templates") if what == "templates" else os.path.join(here, "templates")
+    folder = os.path.join(here, "templates") if what.endswith("_own") else shared("templates")
     if not os.path.isdir(folder):
         print("SKIP: " + NEEDS_REFERENCE + "chat templates of real models (templates/)")
         return 77
-    differences = run_templates(driver, folder)
+    differences = (run_shapes if what.startswith("shapes") else run_templates)(driver, folder)
     driver.close()
     return 1 if differences else 0
 

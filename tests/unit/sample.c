@@ -174,14 +174,49 @@ static void bias_forbids_and_lifts(void **state)
     weft_sampler_free(&s);
 }
 
+/* However likely: unless a bias asks for them, alone or among others. */
+static void nameless_ids_are_never_picked(void **state)
+{
+    (void)state;
+    weft_sampler_params p = plain();
+    weft_sampler *s;
+    int32_t nameless[] = {1, 3, 4}, token;
+    const float logits[5] = {0, 50, 1, 60, NAN};
+    for (int greedy = 0; greedy < 2; greedy++) {
+        p.temperature = greedy ? 0 : 1;
+        p.nameless = nameless;
+        p.n_nameless = 3;
+        p.n_bias = 0;
+        assert_int_equal(weft_sampler_new(5, &p, &s, NULL), WEFT_OK);
+        nameless[0] = 0; /* they were copied */
+        for (int i = 0; i < 50; i++) {
+            token = pick(s, logits, 5);
+            assert_true(greedy ? token == 2 : token == 0 || token == 2);
+        }
+        weft_sampler_free(&s);
+        nameless[0] = 1;
+        p.bias = (weft_logit_bias[]){{1, 20}, {3, -1}, {2, 5}};
+        p.n_bias = 3;
+        assert_int_equal(weft_sampler_new(5, &p, &s, NULL), WEFT_OK);
+        assert_int_equal(pick(s, logits, 5), 1); /* 3 is likelier, and not asked for */
+        weft_sampler_free(&s);
+    }
+    float none[5] = {-INFINITY, 50, -INFINITY, 60, 1};
+    p.n_bias = 0;
+    assert_int_equal(weft_sampler_new(5, &p, &s, NULL), WEFT_OK);
+    assert_int_equal(weft_sampler_pick(s, none, &token, NULL), WEFT_ARGUMENT);
+    weft_sampler_free(&s);
+}
+
 static void refuses_what_makes_no_sense(void **state)
 {
     (void)state;
     weft_logit_bias outside = {3, 1}, nan = {0, NAN};
+    int32_t far = 3;
     struct {
         const char *expect;
         weft_sampler_params p;
-    } cases[12];
+    } cases[15];
     int n = 0;
 #define CASE(text, field, value) cases[n].expect = text, cases[n].p = plain(), cases[n++].p.field = value
     CASE("temperature", temperature, -1);
@@ -196,6 +231,9 @@ static void refuses_what_makes_no_sense(void **state)
     CASE("penalty window", penalty_last_n, -2);
     CASE("token 3", n_bias, 1), cases[n - 1].p.bias = &outside;
     CASE("logit bias", n_bias, 1), cases[n - 1].p.bias = &nan;
+    CASE("nameless token 3", n_nameless, 1), cases[n - 1].p.nameless = &far;
+    CASE("without ids", n_nameless, 1);
+    CASE("without ids", n_nameless, -1);
 #undef CASE
     for (int i = 0; i < n; i++) {
         weft_sampler *s;
@@ -284,15 +322,11 @@ static void every_failing_allocation_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filters_equal_a_plain_sort),
-        cmocka_unit_test(greedy_takes_the_first_of_equals),
-        cmocka_unit_test(draws_follow_the_distribution),
-        cmocka_unit_test(penalties_see_the_window_only),
-        cmocka_unit_test(bias_forbids_and_lifts),
-        cmocka_unit_test(refuses_what_makes_no_sense),
-        cmocka_unit_test(every_failing_allocation_is_an_error),
-        cmocka_unit_test(infinities_and_nothing_else),
-        cmocka_unit_test(a_pick_grows_with_the_vocabulary_and_no_faster),
+        cmocka_unit_test(filters_equal_a_plain_sort),    cmocka_unit_test(greedy_takes_the_first_of_equals),
+        cmocka_unit_test(draws_follow_the_distribution), cmocka_unit_test(penalties_see_the_window_only),
+        cmocka_unit_test(bias_forbids_and_lifts),        cmocka_unit_test(nameless_ids_are_never_picked),
+        cmocka_unit_test(refuses_what_makes_no_sense),   cmocka_unit_test(every_failing_allocation_is_an_error),
+        cmocka_unit_test(infinities_and_nothing_else),   cmocka_unit_test(a_pick_grows_with_the_vocabulary_and_no_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -375,6 +375,42 @@ static void detok_emits_whole_characters(void **state)
     weft__tokenizer_destroy(&tok);
 }
 
+/* Ids that a vocabulary leaves free, by an empty name or one after their number, have no text, and no text is theirs. */
+static void ids_without_a_name(void **state)
+{
+    (void)state;
+    static vocab v;
+    spm_vocab(&v, 5, 50);
+    int32_t *types = (int32_t *)(uintptr_t)v.spec.types, n = (int32_t)v.spec.n_tokens;
+    weft__slice *tokens = (weft__slice *)(uintptr_t)v.spec.tokens;
+    char pad[3][16];
+    for (int i = 0; i < 3; i++) {
+        tokens[n - 1 - i] = (weft__slice){pad[i], (size_t)snprintf(pad[i], sizeof pad[i], "[PAD%d]", n - 1 - i)};
+        types[n - 1 - i] = WEFT__TOKEN_UNUSED;
+    }
+    tokens[n - 4] = (weft__slice){"", 0};
+    types[n - 4] = WEFT__TOKEN_UNUSED;
+    pad[1][4] = '9'; /* called after another */
+    types[n - 3] = WEFT__TOKEN_NORMAL;
+    weft__tokenizer *tok = build(&v);
+    int named[] = {0, 1, 1, 0}; /* from the last back, but for a token that is used */
+    for (int i = 0; i < 4; i++) {
+        int32_t id = n - 1 - i;
+        weft__text out = {0};
+        assert_int_equal(weft__tokenizer_is_named(tok, id), named[i]);
+        assert_int_equal(weft__tokenizer_decode(tok, &id, 1, 0, &out, NULL), WEFT_OK);
+        assert_int_equal(out.len > 0, named[i]);
+        weft__text_free(&out);
+    }
+    assert_false(weft__tokenizer_is_named(tok, n));
+    assert_false(weft__tokenizer_is_named(tok, -1));
+    weft__ids ids = {0};
+    assert_int_equal(weft__tokenizer_encode(tok, pad[0], strlen(pad[0]), 0, &ids, NULL), WEFT_OK);
+    for (size_t i = 0; i < ids.n; i++) assert_int_not_equal(ids.data[i], n - 1);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+}
+
 static void detok_details(void **state)
 {
     (void)state;
@@ -412,8 +448,10 @@ static void detok_details(void **state)
         weft__text_free(&out);
     }
     weft__text out = {0};
-    int32_t outside[] = {-1, (int32_t)v.spec.n_tokens};
-    for (int i = 0; i < 2; i++) assert_int_equal(weft__tokenizer_decode(tok, &outside[i], 1, 0, &out, NULL), WEFT_ARGUMENT);
+    int32_t none = -1, beyond[] = {a, (int32_t)v.spec.n_tokens, INT32_MAX, a};
+    assert_int_equal(weft__tokenizer_decode(tok, &none, 1, 0, &out, NULL), WEFT_ARGUMENT);
+    assert_int_equal(weft__tokenizer_decode(tok, beyond, 4, 0, &out, NULL), WEFT_OK); /* rows of a padded model */
+    assert_string_equal(out.data, "aa");
     assert_string_equal(weft__tokenizer_text(tok, 13).data, "<0x0A>");
     assert_string_equal(weft__tokenizer_piece(tok, 13).data, "\n");
     assert_null(weft__tokenizer_piece(tok, -1).data);
@@ -475,6 +513,7 @@ int main(void)
         cmocka_unit_test(spans),
         cmocka_unit_test(detok_emits_whole_characters),
         cmocka_unit_test(detok_details),
+        cmocka_unit_test(ids_without_a_name),
         cmocka_unit_test(word_piece),
         cmocka_unit_test(unigram),
     };

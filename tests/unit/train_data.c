@@ -224,6 +224,35 @@ static void messages_are_learned_as_they_are_served(void **state)
     close_world(&w);
 }
 
+/* Arguments of calls have the form that the template wants; null stands for what is absent, in messages, tools and records. */
+static void calls_are_learned_as_the_template_wants_them(void **state)
+{
+    (void)state;
+    static const char *const templates[] = {
+        "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | "
+        "tojson }}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif %}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
+        "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}{{ '' + c.function.arguments "
+        "}}{% endfor %}{% if m.name is defined %}{{ m.name }}{% endif %}<|im_end|>\n{% endfor %}{% if tools is not none %}T{% endif "
+        "%}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"};
+    static const char records[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\"}, {\"role\": \"assistant\", \"content\": null, \"tool_calls\": "
+        "[{\"function\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}]}]}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"name\": null, \"tool_calls\": null}, {\"role\": \"assistant\", "
+        "\"name\": null, \"weight\": null, \"tool_calls\": [{\"id\": null, \"function\": {\"name\": \"f\", \"arguments\": "
+        "{\"a\": 1}}}]}], \"tools\": [], \"text\": null, \"prompt\": null, \"completion\": null, \"chosen\": null}\n";
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        world w;
+        open_world(&w, templates[i], plain);
+        add(&w, WEFT__DATA_JSONL, records);
+        weft__train_batch b = next(&w);
+        for (int k = 0; k < 2; k++)
+            expect_segment(&w, &b, k, "<|start|><|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n{\"a\": 1}",
+                           "{\"a\": 1}<|im_end|>");
+        close_world(&w);
+    }
+}
+
 /* As in OpenAI's records: an answer of weight 0 is read, not learned. */
 static void answers_of_no_weight_are_not_learned(void **state)
 {
@@ -800,6 +829,7 @@ int main(void)
         cmocka_unit_test(long_texts_are_cut_and_every_token_is_learned_once),
         cmocka_unit_test(the_assistants_words_are_learned),
         cmocka_unit_test(messages_are_learned_as_they_are_served),
+        cmocka_unit_test(calls_are_learned_as_the_template_wants_them),
         cmocka_unit_test(answers_of_no_weight_are_not_learned),
         cmocka_unit_test(roles_are_known_ones_or_the_template_s),
         cmocka_unit_test(with_learn_all_prompts_are_learned_too),

@@ -1,0 +1,76 @@
+/* count.c: what a request adds to the counters as it goes (server.h): with each step, not at its end, so that rates show what happens now. The
+ * engine's thread.
+ * Invariant: at its end a request has added what its answer tells, once: tokens as `usage` has them, times as the engine measured them. */
+#include "base/clock.h"
+#include "server/server.h"
+
+int weft__first_of_prompt(const weft__choice *c)
+{
+    return c->index % (int)c->gen->ask.n == 0;
+}
+
+void weft__count_began(weft__choice *c, double queue_ms)
+{
+    c->counted_ns = weft__clock_ns();
+    weft__histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
+}
+
+static void count_most(weft__metrics *m, const weft__choice *c)
+{
+    uint64_t n = (uint64_t)c->n_read + (uint64_t)c->n_generated, most = m->most_tokens;
+    while (n > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n)) continue;
+}
+
+/* The time since it was counted last, up to `now`. */
+static void count_time(weft__choice *c, _Atomic uint64_t *to, uint64_t *counted, uint64_t now)
+{
+    uint64_t us = now > c->counted_ns ? (now - c->counted_ns) / 1000 : 0;
+    *to += us;
+    *counted += us;
+    c->counted_ns += us * 1000;
+}
+
+void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached)
+{
+    weft__metrics *m = &c->gen->server->metrics;
+    if (n_read <= c->n_read) return;
+    if (weft__first_of_prompt(c)) {
+        int32_t cached = c->n_read ? 0 : n_cached; /* those come first */
+        m->prompt_tokens += (uint64_t)(n_read - c->n_read);
+        m->cached_tokens += (uint64_t)cached;
+        m->fresh_tokens += (uint64_t)(n_read - c->n_read - cached);
+    }
+    c->n_read = n_read;
+    count_most(m, c);
+    if (!c->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
+}
+
+void weft__count_token(weft__choice *c, uint64_t now)
+{
+    weft__metrics *m = &c->gen->server->metrics;
+    weft__histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
+    if (c->n_generated) count_time(c, &m->generate_us, &c->generate_us, now);
+    else count_time(c, &m->prompt_us, &c->prompt_us, now);
+    c->last_ns = now;
+    c->n_generated++;
+    m->generated_tokens++;
+    count_most(m, c);
+}
+
+/* What is left of a time that the engine measured. */
+static void count_rest(_Atomic uint64_t *to, uint64_t counted, double ms)
+{
+    uint64_t us = (uint64_t)(ms * 1000);
+    if (us > counted) *to += us - counted;
+}
+
+void weft__count_end(weft__choice *c)
+{
+    weft__metrics *m = &c->gen->server->metrics;
+    if (!c->began) weft__histogram_add(&m->queue, c->queue_ms / 1000);
+    m->embedded += c->n_embedding != 0;
+    m->finished[c->finish]++;
+    count_rest(&m->prompt_us, c->prompt_us, c->prompt_ms);
+    count_rest(&m->generate_us, c->generate_us, c->generate_ms);
+    weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);
+}

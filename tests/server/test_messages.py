@@ -1,0 +1,126 @@
+"""Claims about the shapes of messages: server, chat and `weft adapter train` show a template the same conversation, however a client spelled it, with the
+arguments of calls in the form that the template wants.
+
+usage: test_messages.py build/weft"""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import real
+from servers import EMULATOR, PATIENCE, PROGRAM, ROOT, user
+
+ARGUMENTS = {"place": "Zürich, \"CH\"", "days": [1, None, 2.5]}
+TEXT = json.dumps(ARGUMENTS, ensure_ascii=False)
+# What is done with arguments, by what the template wants; what the prompt shows of them.
+WANTS = {"an object": ("{{ c.function.arguments | tojson }}", TEXT), "a mapping": ("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }};{% endfor %}", None),
+         "either": ("{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}", TEXT),
+         "text": ("{{ c.function.arguments }}", TEXT), "text and no object": ("{{ '' + c.function.arguments }}", TEXT)}
+# It looks at members as templates do, and would print null.
+TEMPLATE = """{%- for m in messages %}<|im_start|>{{ m.role }}
+{% if m.name is defined %}({{ m.name }}){% endif %}{% if m.reasoning_content is defined %}[{{ m.reasoning_content }}]{% endif %}{{ m.content }}
+{%- if m.tool_calls is defined %}{% for c in m.tool_calls %}<call>{{ c.function.name }} ARGUMENTS</call>{% endfor %}{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+NULLS = {"name": None, "refusal": None, "audio": None, "function_call": None, "reasoning_content": None, "annotations": None}
+
+
+def spelled(arguments, content="", calls=None, **more):
+    """Two questions; the first is answered by a call."""
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": arguments}, **(calls or {})}
+    return [{**user("Weather?")[0], **more}, {"role": "assistant", "content": content, "tool_calls": [call], **more},
+            {"role": "tool", "content": "rain", "tool_call_id": "c1", **more}, {"role": "assistant", "content": "Rain.", **more}, {**user("And now?")[0], **more}]
+
+
+def ways():
+    """The same conversation as clients spell it."""
+    yield spelled(ARGUMENTS)
+    yield spelled(TEXT)
+    yield spelled(TEXT, None)
+    yield spelled(TEXT, [])
+    yield spelled(TEXT, None, {"index": None, "custom": None}, **NULLS)
+    for none in (None, []):
+        yield [{"tool_calls": none, **m} for m in spelled(TEXT)]
+
+
+class Messages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    def template(self, wants):
+        path = os.path.join(self.folder, wants.replace(" ", "-") + ".jinja")
+        with open(path, "w") as f:
+            f.write(TEMPLATE.replace("ARGUMENTS", WANTS[wants][0]))
+        return path
+
+    def weft(self, *args, stdin=""):
+        p = subprocess.run([*EMULATOR, PROGRAM, *args], input=stdin.encode(), capture_output=True, timeout=PATIENCE)
+        self.assertNotIn(b"Sanitizer", p.stderr)
+        return p
+
+    def test_served(self):
+        """One prompt, whatever the template wants; and text that is no JSON is the request's fault."""
+        for wants, (_, shown) in WANTS.items():
+            server = real.serve("--chat-template", self.template(wants))
+            prompts = [server.post("/apply-template", {"messages": m}) for m in ways()]
+            self.assertEqual([a.status for a in prompts], [200] * len(prompts), prompts[0].body)
+            first = prompts[0].json["prompt"]
+            self.assertEqual([a.json["prompt"] for a in prompts], [first] * len(prompts), wants)
+            self.assertIn("<call>weather " + (shown or "place=Zürich, \"CH\";") , first)
+            answer = server.post("/v1/chat/completions", {"messages": spelled("{'place': 1}"), "max_tokens": 1})
+            self.assertEqual((answer.status, answer.json["error"]["param"]), (400, "messages[1].tool_calls[0].function.arguments"))
+            real.checked_stop(server)
+
+    def test_chatted(self):
+        """weft chat goes on from a conversation that was saved elsewhere, as it does from the same one in its own shape."""
+        for wants in ("an object", "text and no object"):
+            said = set()
+            for i, messages in enumerate(ways()):
+                path = os.path.join(self.folder, "c%d.json" % i)
+                with open(path, "w") as f:
+                    json.dump(messages, f)
+                p = self.weft("chat", real.MODEL, "--chat-template", self.template(wants), "--temp", "0", "-n", "8", stdin=f"/load {path}\n/regen\n/stats\n")
+                self.assertEqual(p.returncode, 0, p.stderr)
+                said.add((p.stdout, p.stderr.split(b" of ")[0]))
+            self.assertEqual(len(said), 1, wants)
+            with open(path, "w") as f:
+                json.dump(spelled("no JSON"), f)
+            p = self.weft("chat", real.MODEL, "--chat-template", self.template(wants), stdin=f"/load {path}\n/regen\n")
+            self.assertEqual(p.returncode, 1)
+            self.assertIn(b"'messages[1].tool_calls[0].function.arguments' must be a JSON object", p.stderr)
+
+    def test_thoughts_that_templates_strip(self):
+        """A template that leaves out of earlier answers what they began with: what the session holds of them is not reused then, and an answer is what a
+        fresh session gives to the same conversation."""
+        path, saved = os.path.join(self.folder, "strips.jinja"), os.path.join(self.folder, "stripped.json")
+        with open(os.path.join(ROOT, "corpus", "chat.jinja")) as f:
+            source = f.read()
+        with open(path, "w") as f:
+            f.write("{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split(' ')[2:] | join(' ') if m.role == 'assistant' and not loop.last else m.content }}<|im_end|>\n"
+                    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+        self.assertIn("<|im_start|>", source)  # the turns that the model knows
+        options = ("chat", real.MODEL, "--chat-template", path, "--temp", "0", "-n", "40")
+        questions = ["Where does Mira live?", "What does Mira own?", "Where does Mira live?"]
+        talked = self.weft(*options, stdin="\n".join([*questions, f"/save {saved}", "/stats"]) + "\n")
+        self.assertEqual(talked.returncode, 0, talked.stderr)
+        with open(saved) as f:
+            messages = json.load(f)
+        self.assertEqual(len(messages), 6)
+        for n in (2, 4, 6):
+            with open(saved, "w") as f:
+                json.dump(messages[:n], f)
+            fresh = self.weft(*options, stdin=f"/load {saved}\n/regen\n/stats\n")
+            self.assertEqual(fresh.stdout.decode().strip(), messages[n - 1]["content"].strip(), n)
+        held = [p.stderr.decode().split("context ")[1].split(" ")[0] for p in (talked, fresh)]
+        self.assertEqual(*held)  # as many tokens, read at once or turn by turn
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
