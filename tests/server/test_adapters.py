@@ -210,12 +210,18 @@ class Adapters(unittest.TestCase):
         with self.held():
             for t in loading:
                 t.start()
-            base.wait_until(lambda: len(answers) >= 3)
-            self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers], [(503, "1")] * 3)
+            base.wait_until(lambda: len(answers) >= 4)
+            self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers], [(429, "1")] * 4)
             self.assertEqual(self.used(), "-")
+            ask = {"lora_name": "y", "lora_path": "slow.gguf"}
+            loading.append(threading.Thread(target=lambda: answers.append(self.server.post(LOAD, ask, source="127.0.0.2"))))
+            loading[-1].start()  # there is one place at the disk that no address alone gets
+            refused = []
+            base.wait_until(lambda: refused.append(self.server.post(LOAD, ask, source="127.0.0.3").status) or refused[-1] == 503)
+            self.assertEqual(refused[-1], 503)
         for t in loading:
             t.join()
-        self.assertEqual([a.status for a in answers[3:]], [200] * 3)
+        self.assertEqual([a.status for a in answers[4:]], [200] * 3)
 
     def test_load_and_unload(self):
         r = self.load("a", "a.gguf")
