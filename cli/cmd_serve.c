@@ -1,4 +1,4 @@
-/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew. */
+/* cmd_serve.c: weft serve: a model behind HTTP, for many at once, until SIGTERM or Ctrl-C; SIGHUP opens its log anew and reads its keys again. */
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ enum { LARGE = 256 << 10 };
 struct serve_options {
     int32_t threads, max_mb, adapter_mb;
     const char *kv_type, *adapter_type, *template_file;
-    struct text_list keys, origins, hosts, aliases, adapters;
+    struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
     struct adapter_option adapter[LIST_MAX];
     weft_engine_params engine;
     weft_server_params server;
@@ -36,7 +36,7 @@ static atomic_int n_asked, hung_up;
 static void pass_on(void)
 {
     weft_server *server = atomic_load(&running);
-    if (server && atomic_exchange(&hung_up, 0)) weft_server_reopen_log(server);
+    if (server && atomic_exchange(&hung_up, 0)) weft_server_reload(server);
     if (server)
         for (int n = atomic_exchange(&n_asked, 0); n > 0; n--) weft_server_stop(server);
 }
@@ -97,8 +97,9 @@ static weft_status serve(struct serve_options *o, weft_model *model, weft_error 
         atomic_store(&running, server);
         pass_on();
         fprintf(stderr, "weft serve: %s (stop with Ctrl-C; twice: at once)\n", weft_server_address(server));
-        if (o->keys.n == 0 && !o->server.api_key_file && o->server.host && strcmp(o->server.host, "localhost") &&
-            strncmp(o->server.host, "127.", 4) && strcmp(o->server.host, "::1") && strncmp(o->server.host, "::ffff:127.", 11))
+        if (o->keys.n == 0 && o->admins.n == 0 && !o->server.api_key_file && o->server.host &&
+            strcmp(o->server.host, "localhost") && strncmp(o->server.host, "127.", 4) && strcmp(o->server.host, "::1") &&
+            strncmp(o->server.host, "::ffff:127.", 11))
             fprintf(stderr, "weft serve: without --api-key, everyone who reaches this address may call\n");
         int32_t left = weft_server_run(server);
         if (left) tell("weft serve: %d requests were cancelled\n", left);
@@ -116,13 +117,15 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
 {
     weft_model *model = NULL;
     char *template = NULL;
-    handle(SIGHUP, SIG_IGN); /* it is about the log, of which there is none yet */
+    handle(SIGHUP, SIG_IGN); /* it is about the log and the keys, of which there are none yet */
     size_t n = 0;
     if (strcmp(o->adapter_type, "auto")) o->engine.adapter_dtype = (uint32_t)weft_dtype_from_name(o->adapter_type);
     o->engine.adapter_bytes = (uint64_t)o->adapter_mb << 20;
     o->engine.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     o->server.max_body = (uint64_t)o->max_mb << 20;
     o->server.api_keys = o->keys.items;
+    o->server.admin_keys = o->admins.items;
+    o->server.proxies = o->proxies.items;
     o->server.cors_origins = o->origins.items;
     o->server.allow_hosts = o->hosts.items;
     o->server.aliases = o->aliases.items;
@@ -172,7 +175,10 @@ int cmd_serve(int argc, char **argv)
         {"port", 'p', OPT_INT, &s->port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
         {"unix", 0, OPT_TEXT, &s->unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
         {"api-key", 0, OPT_LIST, &o.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
-        {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a key per line, or sha256:HEX of one", 0, 0, NULL},
+        {"admin-key", 0, OPT_LIST, &o.admins, "K", "the same; may change what all get, and see what they do; may be repeated", 0,
+         0, NULL},
+        {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a line each: KEY or sha256:HEX of it, then [admin] [name=NAME]",
+         0, 0, NULL},
         {"tls-cert", 0, OPT_TEXT, &s->tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
         {"tls-key", 0, OPT_TEXT, &s->tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
         {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0,
@@ -205,6 +211,8 @@ int cmd_serve(int argc, char **argv)
         {"trace", 0, OPT_TEXT, &e->trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
         {"max-connections", 0, OPT_INT, &s->max_connections, "N", "(512)", 1, 65536, NULL},
         {"max-per-ip", 0, OPT_INT, &s->max_per_ip, "N", "connections of one address (a quarter of them)", 1, 65536, NULL},
+        {"proxy", 0, OPT_LIST, &o.proxies, "ADDRESS", "many call from it: no limit of one address counts; may be repeated", 0, 0,
+         NULL},
         {"max-body", 0, OPT_INT, &o.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
         {"idle", 0, OPT_INT, &s->idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
         {"slow", 0, OPT_INT, &s->slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},
@@ -217,7 +225,11 @@ int cmd_serve(int argc, char **argv)
         "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
         "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
         "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
-        "file anew.",
+        "file anew and reads the file of keys again.\n"
+        "Without any keys whoever calls from this machine is an admin, and no one else. With keys only an admin's sets\n"
+        "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
+        "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
+        "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
         "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
         "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
         options,
@@ -226,8 +238,8 @@ int cmd_serve(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (full(&o.keys, "--api-key") || full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") ||
-        full(&o.aliases, "--alias"))
+    if (full(&o.keys, "--api-key") || full(&o.admins, "--admin-key") || full(&o.proxies, "--proxy") ||
+        full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") || full(&o.aliases, "--alias"))
         return EXIT_USAGE;
     if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") &&
         strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {

@@ -22,7 +22,7 @@ typedef struct weft_server_params {
     const char *unix_path;                    /* a socket's path instead of host and port */
     const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
     const char *const *api_keys;              /* none here and none in the file: everyone may call */
-    const char *api_key_file;        /* a key per line, or sha256:HEX of one; '#' after a blank or at the beginning: a comment */
+    const char *api_key_file; /* a line each: a key, or sha256:HEX of one, and behind it "admin", "name=NAME", "# comment" */
     const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
     const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
     const char *const *aliases;      /* names that requests may give for the model, "*": any; the first is the one shown */
@@ -42,6 +42,10 @@ typedef struct weft_server_params {
     uint64_t max_head;               /* bytes: 32 KiB */
     uint64_t max_buffer;             /* bytes that wait for one reader: 1 MiB */
     int32_t add_adapters;            /* those of adapter_dir are added by their names, and read when asked for; no: 0 */
+    const char *const
+        *admin_keys; /* as api_keys; they may also change what all others get, and see what they do. Without any keys, who calls
+                                      * from this machine may */
+    const char *const *proxies; /* addresses in digits that many call from: what one address may hold is no limit for them */
 } weft_server_params;
 
 WEFT_API void weft_server_params_default(weft_server_params *params);
@@ -60,6 +64,10 @@ WEFT_API void weft_server_stop(weft_server *server);
 /* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a signal handler or any
  * thread. */
 WEFT_API void weft_server_reopen_log(weft_server *server);
+/* The same, and reads the key file again: who has lost his key is refused from then on, what his requests do already they go on with, and his own
+ * adapters are unloaded. A file that cannot be read, or has no key in it, changes nothing, and the log of the program says so. Callable as
+ * above. */
+WEFT_API void weft_server_reload(weft_server *server);
 WEFT_API void weft_server_free(weft_server **server);
 
 #ifdef __cplusplus

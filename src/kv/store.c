@@ -104,12 +104,25 @@ static uint64_t drop_oldest(weft__store *s)
     return n_bytes;
 }
 
-/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
-static weft_status make_room(weft__store *s, uint64_t n_bytes, int slot, const weft__store_entry *replaced, weft_error *err)
+/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: nobody's. */
+static size_t owner_bytes(const char *file)
 {
-    int64_t n_slots;
+    enum { HEAD = 6, DIGITS = 12 };
+    const int owned =
+        !strncmp(file, "s-key-", HEAD) && strspn(file + HEAD, "0123456789abcdef") == DIGITS && file[HEAD + DIGITS] == '.';
+    return owned ? HEAD + DIGITS + 1 : 0;
+}
+
+/* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
+static weft_status make_room(weft__store *s, const char *file, uint64_t n_bytes, const weft__store_entry *replaced,
+                             weft_error *err)
+{
+    int64_t n_slots, n_own;
+    const int slot = file[0] == 's';
+    const size_t owner = owner_bytes(file);
     pthread_mutex_lock(&s->lock);
     uint64_t cap = s->stats.cap_bytes, slots = weft__store_index_slots(&s->index, &n_slots);
+    uint64_t own = owner ? weft__store_index_alike(&s->index, file, owner, &n_own) : 0;
     pthread_mutex_unlock(&s->lock);
     uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
     uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
@@ -119,6 +132,12 @@ static weft_status make_room(weft__store *s, uint64_t n_bytes, int slot, const w
                          "erase some by name, or give the store more room",
                          (unsigned long long)n_bytes, (unsigned long long)(slots - credit), (long long)n_slots,
                          (unsigned long long)share, (unsigned long long)cap);
+    if (owner && own - credit + n_bytes > share - (slots - credit) - n_bytes)
+        return weft_fail(
+            err, WEFT_LIMIT,
+            "%llu bytes do not fit beside the %llu of this key's %lld saved slots, which may take no more of the store's %llu "
+            "than they leave to others; erase some by name, or give the store more room",
+            (unsigned long long)n_bytes, (unsigned long long)(own - credit), (long long)n_own, (unsigned long long)share);
     while (s->index.n_bytes - credit > cap - n_bytes) drop_oldest(s);
     return WEFT_OK;
 }
@@ -173,7 +192,7 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
     e->n_bytes = j->snapshot->n_bytes;
     e->slot = slot;
     memcpy(e->file, j->file, sizeof e->file);
-    weft_status st = make_room(s, e->n_bytes, slot, old, err);
+    weft_status st = make_room(s, j->file, e->n_bytes, old, err);
     if (!st) {
         weft__snapshot_seal(j->snapshot);
         st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err);

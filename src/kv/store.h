@@ -2,7 +2,8 @@
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached
  *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again, also while another model has the
- *               folder, which cannot read it; all of them take three quarters of the cap at most
+ *               folder, which cannot read it; all of them take three quarters of the cap at most, and those of
+ *               one owner (NAME is key-HEX12.REST) no more than they leave of that to others
  *   t-HEX       being written; removed when the store is opened
  *   lock        held while a process has the store open
  * Other files are left alone. A file appears complete (written aside, flushed, renamed, folder flushed) and is removed when it is

@@ -106,10 +106,15 @@ weft__store_entry *weft__store_index_shorter(const weft__store_index *x, const w
 
 uint64_t weft__store_index_slots(const weft__store_index *x, int64_t *n_slots)
 {
+    return weft__store_index_alike(x, "", 0, n_slots);
+}
+
+uint64_t weft__store_index_alike(const weft__store_index *x, const char *file, size_t n, int64_t *n_slots)
+{
     uint64_t sum = 0;
     *n_slots = 0;
     for (size_t i = 0; i < x->n; i++)
-        if (x->entry[i]->slot) sum += x->entry[i]->n_bytes, ++*n_slots;
+        if (x->entry[i]->slot && !strncmp(x->entry[i]->file, file, n)) sum += x->entry[i]->n_bytes, ++*n_slots;
     return sum;
 }
 

@@ -43,6 +43,8 @@ weft__store_entry *weft__store_index_best(const weft__store_index *x, const weft
 weft__store_entry *weft__store_index_shorter(const weft__store_index *x, const weft__store_entry *e);
 /* Bytes of all slots. */
 uint64_t weft__store_index_slots(const weft__store_index *x, int64_t *n_slots);
+/* The same of those whose files' names begin as that of `file` does, n bytes of it. */
+uint64_t weft__store_index_alike(const weft__store_index *x, const char *file, size_t n, int64_t *n_slots);
 /* The prefix (no slot) used least recently; NULL: none. */
 weft__store_entry *weft__store_index_oldest(const weft__store_index *x);
 

@@ -1,4 +1,4 @@
-/* adapters.c: adapters over HTTP: which ones a request means (its model's name, or llama.cpp's "lora" field, or the scales that were set for all),
+/* adapters.c: adapters over HTTP: which ones a request means, and whose they are (its model's name, or llama.cpp's "lora" field, or the scales that were set for all),
  * and the endpoints that list, load and unload them. Workers; the engine's store has its own locks.
  *
  * Invariant: a file that a client names is loaded only from beneath the folder that the operator gave for it. */
@@ -25,20 +25,57 @@ int weft__is_model_name(const weft_server *s, const char *name)
     return 0;
 }
 
-/* The adapter that a model's name stands for: "adapter" or "base:adapter". NULL: none. The model's own names come first, so that no
- * adapter takes one of them over. */
-const char *weft__adapter_of_model(const weft_server *s, const char *model)
+/* ---- whose an adapter is ---- */
+
+enum { OWNER = WEFT__MAX_TENANT + 1 /* bytes of "key-0123456789ab." */, OWN_MAX = 48 /* of a key */ };
+
+/* Where keys are wanted, what a key loads is known to the engine by a name that begins with its tenant. 1: it is such a name. */
+static int is_own(const weft_server *s, const char *name)
+{
+    return s->wants_keys && !strncmp(name, "key-", 4) && strspn(name + 4, "0123456789abcdef") == WEFT__MAX_TENANT - 4 &&
+           name[WEFT__MAX_TENANT] == '.';
+}
+
+static int is_owner(const char *tenant, const char *name)
+{
+    return strlen(tenant) == WEFT__MAX_TENANT && !strncmp(tenant, name, WEFT__MAX_TENANT);
+}
+
+/* Is it there for this tenant? */
+static int is_visible(const weft_server *s, const char *tenant, const char *name)
+{
+    return !is_own(s, name) || is_owner(tenant, name);
+}
+
+/* As its tenant calls it. To others, admins, all of it is its name. */
+static const char *shown_name(const weft_server *s, const char *tenant, const char *name)
+{
+    return is_own(s, name) && is_owner(tenant, name) ? name + OWNER : name;
+}
+
+/* The engine's name of what a tenant calls so: its own, or what was published. 0: there is none. */
+static int find_name(const weft_server *s, const char *tenant, const char *name, char out[WEFT__ADAPTER_NAME])
 {
     weft_engine_adapter a = {.size = sizeof a};
-    const char *colon = model ? strrchr(model, ':') : NULL;
-    if (!model || !*model || weft__is_model_name(s, model)) return NULL;
-    if (!weft_engine_adapter_find(s->engine, model, &a, NULL)) return model;
-    if (!colon || weft_engine_adapter_find(s->engine, colon + 1, &a, NULL)) return NULL;
-    size_t n = (size_t)(colon - model);
-    if (strlen(s->name) == n && !strncmp(model, s->name, n)) return colon + 1;
-    for (char **name = s->aliases.items; name && *name; name++)
-        if (!strcmp(*name, "*") || (strlen(*name) == n && !strncmp(model, *name, n))) return colon + 1;
-    return NULL;
+    int n = snprintf(out, WEFT__ADAPTER_NAME, "%s.%s", tenant, name);
+    if (*tenant && n < WEFT__ADAPTER_NAME && !weft_engine_adapter_find(s->engine, out, &a, NULL)) return 1;
+    n = snprintf(out, WEFT__ADAPTER_NAME, "%s", name);
+    return n < WEFT__ADAPTER_NAME && !is_own(s, name) && !weft_engine_adapter_find(s->engine, name, &a, NULL);
+}
+
+/* "adapter" or "base:adapter". The model's own names come first, so that no adapter takes one of them over. */
+void weft__adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME])
+{
+    const char *colon = strrchr(model, ':');
+    int found = 0;
+    if (*model && !weft__is_model_name(s, model) && find_name(s, tenant, model, out)) return;
+    if (*model && !weft__is_model_name(s, model) && colon && find_name(s, tenant, colon + 1, out)) {
+        size_t n = (size_t)(colon - model);
+        found = strlen(s->name) == n && !strncmp(model, s->name, n);
+        for (char **name = s->aliases.items; name && *name && !found; name++)
+            found = !strcmp(*name, "*") || (strlen(*name) == n && !strncmp(model, *name, n));
+    }
+    if (!found) out[0] = 0;
 }
 
 static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
@@ -47,20 +84,29 @@ static int by_index(const weft_server *s, int64_t id, weft_engine_adapter *out)
     return id >= 0 && id <= INT32_MAX && weft_engine_adapters(s->engine, (int32_t)id, out, 1) > 0 && out->index == id;
 }
 
-/* All of them must be there. */
-static int check_listed(const weft_server *s, const weft__lora *loras, int n, weft__fault *fault)
+/* All of them must be there, for this tenant. */
+static int check_listed(const weft_server *s, const char *tenant, const weft__lora *loras, int n, weft__fault *fault)
 {
     weft_engine_adapter a;
     for (int i = 0; i < n; i++)
-        if (!by_index(s, loras[i].id, &a))
+        if (!by_index(s, loras[i].id, &a) || !is_visible(s, tenant, a.name))
             return weft__fault_set(fault, 400, "lora", "'lora' has id %lld, which no adapter has", (long long)loras[i].id);
     return 1;
 }
 
-static int take(weft_server *s, const weft_request_adapter *adapters, int n, int *ready, weft_engine_lease **out,
-                weft__fault *fault)
+/* By their names or their numbers; shown is filled when they are taken. */
+static int take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
+                weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
 {
     weft_error err = {0};
+    weft_engine_adapter a;
+    size_t at = 0;
+    shown[0] = 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = adapters[i].name ? adapters[i].name : by_index(s, adapters[i].index, &a) ? a.name : "";
+        int more = snprintf(shown + at, WEFT__ADAPTERS_SHOWN - at, "%s%s", at ? "+" : "", shown_name(s, tenant, name));
+        at = at + (size_t)more < WEFT__ADAPTERS_SHOWN ? at + (size_t)more : WEFT__ADAPTERS_SHOWN - 1;
+    }
     weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
                            : weft_engine_lease_new(s->engine, adapters, n, out, &err);
     if (!st) return 1;
@@ -69,15 +115,16 @@ static int take(weft_server *s, const weft_request_adapter *adapters, int n, int
 }
 
 /* By number: one that is unloaded, and its name loaded again, is another then. */
-static int take_listed(weft_server *s, const weft__lora *loras, int n, int *ready, weft_engine_lease **out, weft__fault *fault)
+static int take_listed(weft_server *s, const char *tenant, const weft__lora *loras, int n, int *ready, weft_engine_lease **out,
+                       char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
 {
-    weft_request_adapter adapters[WEFT__MAX_LORAS];
+    weft_request_adapter adapters[WEFT__MAX_LORAS] = {{0}};
     for (int i = 0; i < n; i++) adapters[i] = (weft_request_adapter){NULL, (float)loras[i].scale, (int32_t)loras[i].id};
-    return take(s, adapters, n, ready, out, fault);
+    return take(s, tenant, adapters, n, ready, out, shown, fault);
 }
 
 /* Those whose scales were set for all. Which were unloaded since change nothing. */
-static int take_set(weft_server *s, int *ready, weft_engine_lease **out, weft__fault *fault)
+static int take_set(weft_server *s, int *ready, weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
 {
     for (;;) {
         weft__lora set[WEFT__MAX_LORAS];
@@ -87,20 +134,25 @@ static int take_set(weft_server *s, int *ready, weft_engine_lease **out, weft__f
         for (int i = 0; i < s->n_loras; i++)
             if (by_index(s, s->loras[i].id, &a)) set[n++] = s->loras[i];
         pthread_mutex_unlock(&s->loras_lock);
-        if (take_listed(s, set, n, ready, out, fault)) return 1;
-        if (check_listed(s, set, n, &(weft__fault){0})) return 0; /* it was not for one that was just unloaded */
+        if (take_listed(s, "", set, n, ready, out, shown, fault)) return 1;
+        if (check_listed(s, "", set, n, &(weft__fault){0})) return 0; /* it was not for one that was just unloaded */
         *fault = (weft__fault){0};
     }
 }
 
-int weft__adapters_take(weft_server *s, const weft__ask *ask, int *ready, weft_engine_lease **out, weft__fault *fault)
+/* Who names a model means that: the base is the base, whatever was set for requests that name none. */
+int weft__adapters_take(weft_server *s, const weft__ask *ask, const char *tenant, int *ready, weft_engine_lease **out,
+                        char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
 {
-    if (ask->adapter && ask->lora_given)
+    const weft_request_adapter one = {ask->adapter, NAN, 0};
+    if (*ask->adapter && ask->lora_given)
         return weft__fault_set(fault, 400, "lora", "'lora' and a 'model' that is an adapter exclude each other");
-    if (ask->adapter) return take(s, &(weft_request_adapter){ask->adapter, NAN, 0}, 1, ready, out, fault);
+    if (*ask->adapter) return take(s, tenant, &one, 1, ready, out, shown, fault);
     if (ask->lora_given)
-        return check_listed(s, ask->loras, ask->n_loras, fault) && take_listed(s, ask->loras, ask->n_loras, ready, out, fault);
-    return take_set(s, ready, out, fault);
+        return check_listed(s, tenant, ask->loras, ask->n_loras, fault) &&
+               take_listed(s, tenant, ask->loras, ask->n_loras, ready, out, shown, fault);
+    if (ask->model && *ask->model) return take_listed(s, tenant, NULL, 0, ready, out, shown, fault);
+    return take_set(s, ready, out, shown, fault);
 }
 
 /* ---- listing ---- */
@@ -124,15 +176,16 @@ static int members_are_within(const weft_server *s, const char *folder)
     return 1;
 }
 
+typedef void each_fn(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out);
+
 /* Calls each for every adapter, in order. */
-static void each_adapter(const weft_server *s, void (*each)(const weft_server *s, const weft_engine_adapter *a, weft__text *out),
-                         weft__text *out)
+static void each_adapter(const weft_server *s, const weft__who *who, each_fn *each, weft__text *out)
 {
     weft_engine_adapter page[PAGE];
     int32_t first = 0, n;
     do {
         n = weft_engine_adapters(s->engine, first, page, PAGE);
-        for (int32_t i = 0; i < n && i < PAGE; i++) each(s, &page[i], out);
+        for (int32_t i = 0; i < n && i < PAGE; i++) each(s, who, &page[i], out);
         if (n > PAGE) first = page[PAGE - 1].index + 1;
     } while (n > PAGE);
 }
@@ -142,25 +195,26 @@ static void put_string(weft__text *out, const char *text)
     weft__json_write_string(out, text, strlen(text));
 }
 
-void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+void weft__adapter_put_model(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
 {
     weft__text_puts(out, "{\"id\":");
-    put_string(out, a->name);
+    put_string(out, shown_name(s, who->tenant, a->name));
     weft__text_printf(out, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"weft\",\"parent\":", (long long)s->began);
     put_string(out, s->name);
     weft__text_printf(out, ",\"meta\":{\"adapter_id\":%d,\"version\":%d,\"scale\":%.9g}}", a->index, a->version,
                       (double)a->scale);
 }
 
-static void put_another_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+static void put_another_model(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
 {
+    if (!is_visible(s, who->tenant, a->name)) return;
     weft__text_putc(out, ',');
-    weft__adapter_put_model(s, a, out);
+    weft__adapter_put_model(s, who, a, out);
 }
 
-void weft__adapters_put_models(const weft_server *s, weft__text *out)
+void weft__adapters_put_models(const weft_server *s, const weft__who *who, weft__text *out)
 {
-    each_adapter(s, put_another_model, out);
+    each_adapter(s, who, put_another_model, out);
 }
 
 static float set_scale(const weft_server *s, int32_t id)
@@ -185,14 +239,19 @@ static void put_path(const weft_server *s, const char *path, weft__text *out)
     weft__json_write_string(out, last, n);
 }
 
-static void put_entry(const weft_server *s, const weft_engine_adapter *a, weft__text *out)
+/* How many requests use one that was published is about others, too. */
+static void put_entry(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out)
 {
+    int mine = is_own(s, a->name) && is_owner(who->tenant, a->name);
+    if (!who->is_admin && !is_visible(s, who->tenant, a->name)) return;
     weft__text_printf(out, "%s{\"id\":%d,\"name\":", out->len > 1 ? "," : "", a->index);
-    put_string(out, a->name);
+    put_string(out, shown_name(s, who->tenant, a->name));
     weft__text_puts(out, ",\"path\":");
     put_path(s, a->path, out);
-    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,\"requests\":%d,\"bytes\":%llu}", (double)set_scale(s, a->index),
-                      a->version, a->n_requests, (unsigned long long)a->n_bytes);
+    weft__text_printf(out, ",\"scale\":%.9g,\"version\":%d,", (double)set_scale(s, a->index), a->version);
+    if (!s->wants_keys || who->is_admin || mine) weft__text_printf(out, "\"requests\":%d,", a->n_requests);
+    weft__text_printf(out, "\"published\":%s,\"bytes\":%llu}", is_own(s, a->name) ? "false" : "true",
+                      (unsigned long long)a->n_bytes);
 }
 
 /* ---- endpoints ---- */
@@ -208,13 +267,35 @@ static void answer(weft__http_request *r, weft__text *out, const weft__fault *fa
     weft__http_release(r);
 }
 
+/* What is everybody's, an admin alone changes. */
+static int may_change_all(const weft__who *who, const char *field, const char *what, weft__fault *fault)
+{
+    if (who->is_admin) return 1;
+    return weft__fault_set(fault, 403, field,
+                           "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
+                           "--api-key-file), or without keys a caller on the server's machine",
+                           what);
+}
+
+/* Whose it is alone changes no one else's answers. */
+static int all_published(const weft_server *s, const weft__lora *loras, int n, weft__fault *fault)
+{
+    weft_engine_adapter a;
+    for (int i = 0; i < n; i++)
+        if (by_index(s, loras[i].id, &a) && is_own(s, a.name))
+            return weft__fault_set(fault, 400, "lora", "the adapter with id %lld is a key's own; load it with 'publish' first",
+                                   (long long)loras[i].id);
+    return 1;
+}
+
 /* POST: the scales of requests that name no adapter; those not listed are 0. */
-static void set_scales(weft_server *s, const char *body, size_t n, weft__text *out, weft__fault *fault)
+static void set_scales(weft_server *s, const weft__who *who, const char *body, size_t n, weft__text *out, weft__fault *fault)
 {
     weft__json *root = NULL;
     weft__ask ask = {0};
-    if (!weft__body_parse(body, n, &root, fault)) return;
-    if (weft__lora_read(&ask, "lora", root, fault) && check_listed(s, ask.loras, ask.n_loras, fault)) {
+    if (!may_change_all(who, NULL, "setting adapters for all", fault) || !weft__body_parse(body, n, &root, fault)) return;
+    if (weft__lora_read(&ask, "lora", root, fault) && check_listed(s, who->tenant, ask.loras, ask.n_loras, fault) &&
+        all_published(s, ask.loras, ask.n_loras, fault)) {
         pthread_mutex_lock(&s->loras_lock);
         memcpy(s->loras, ask.loras, sizeof s->loras);
         s->n_loras = ask.n_loras;
@@ -224,18 +305,17 @@ static void set_scales(weft_server *s, const char *body, size_t n, weft__text *o
     weft__json_free(&root);
 }
 
-void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *tenant)
+void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
     size_t n;
     const char *body = weft__http_body(r, &n);
-    (void)tenant;
     if (!strcmp(weft__http_method(r), "POST")) {
-        set_scales(s, body, n, &out, &fault);
+        set_scales(s, who, body, n, &out, &fault);
     } else {
         weft__text_putc(&out, '[');
-        each_adapter(s, put_entry, &out);
+        each_adapter(s, who, put_entry, &out);
         weft__text_putc(&out, ']');
     }
     answer(r, &out, &fault);
@@ -269,11 +349,13 @@ static int place_of(const weft_server *s, const char *path, char out[PATH_MAX], 
     return 1;
 }
 
-static void put_loaded(const weft_server *s, const char *name, weft__text *out)
+static void put_loaded(const weft_server *s, const char *tenant, const char *name, weft__text *out)
 {
     weft_engine_adapter a = {.size = sizeof a};
     if (weft_engine_adapter_find(s->engine, name, &a, NULL)) weft__text_puts(out, "{\"status\":\"ok\"}"); /* unloaded meanwhile */
-    else weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index, a.name, a.version);
+    else
+        weft__text_printf(out, "{\"status\":\"ok\",\"id\":%d,\"name\":\"%s\",\"version\":%d}", a.index,
+                          shown_name(s, tenant, a.name), a.version);
 }
 
 /* The model's own names always mean the model. A name is looked at before its file: what is found wrong later is the file's fault. */
@@ -293,9 +375,9 @@ weft_status weft__adapters_check_names(const weft_server *s, weft_error *err)
     do {
         n = weft_engine_adapters(s->engine, first, page, PAGE);
         for (int32_t i = 0; i < n && i < PAGE; i++)
-            if (weft__is_model_name(s, page[i].name))
-                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name of the model itself; give it another",
-                                 page[i].name);
+            if (weft__is_model_name(s, page[i].name) || is_own(s, page[i].name))
+                return weft_fail(err, WEFT_ARGUMENT, "adapter '%s' has a name %s; give it another", page[i].name,
+                                 is_own(s, page[i].name) ? "as a key's own ones have" : "of the model itself");
         if (n > PAGE) first = page[PAGE - 1].index + 1;
     } while (n > PAGE);
     return WEFT_OK;
@@ -347,54 +429,120 @@ weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err)
 
 /* ---- by clients ---- */
 
+/* How many are a tenant's own. */
+static int count_own(const weft_server *s, const char *tenant)
+{
+    weft_engine_adapter page[PAGE];
+    int32_t first = 0, n, n_own = 0;
+    do {
+        n = weft_engine_adapters(s->engine, first, page, PAGE);
+        for (int32_t i = 0; i < n && i < PAGE; i++) n_own += is_own(s, page[i].name) && is_owner(tenant, page[i].name);
+        if (n > PAGE) first = page[PAGE - 1].index + 1;
+    } while (n > PAGE);
+    return n_own;
+}
+
+/* What a key loads is its own, unless an admin publishes it. Without keys there is nobody whose own it could be. name: of the engine. */
+static int name_of_load(const weft_server *s, const weft__who *who, const weft__ask *ask, char name[WEFT__ADAPTER_NAME],
+                        weft__fault *fault)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    if (!name_is_free(s, ask->lora_name, fault)) return 0;
+    if (ask->publish || !*who->tenant) {
+        snprintf(name, WEFT__ADAPTER_NAME, "%s", ask->lora_name);
+        if (is_own(s, name))
+            return weft__fault_set(fault, 400, "lora_name", "'%.100s' is a name as a key's own adapters have", ask->lora_name);
+        return may_change_all(who, *who->tenant ? "publish" : NULL, "an adapter for all", fault);
+    }
+    if (snprintf(name, WEFT__ADAPTER_NAME, "%s.%s", who->tenant, ask->lora_name) >= WEFT__ADAPTER_NAME)
+        return weft__fault_set(fault, 400, "lora_name", "'lora_name' must have at most %d bytes where keys are wanted",
+                               WEFT__ADAPTER_NAME - 1 - OWNER);
+    if (weft_engine_adapter_find(s->engine, name, &a, NULL) && count_own(s, who->tenant) >= OWN_MAX)
+        return weft__fault_set(fault, 400, "lora_name", "a key may have %d adapters of its own; unload one first", OWN_MAX);
+    return 1;
+}
+
 /* The name can be used, and the scale is finite: the form saw to it. */
-static void load(weft_server *s, const weft__ask *ask, const char *place, weft__text *out, weft__fault *fault)
+static void load(weft_server *s, const weft__who *who, const weft__ask *ask, const char *name, const char *place, weft__text *out,
+                 weft__fault *fault)
 {
     weft_error err = {0};
     weft_status st =
-        weft_engine_adapter_add(s->engine, ask->lora_name, place, (float)ask->scale,
+        weft_engine_adapter_add(s->engine, name, place, (float)ask->scale,
                                 WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
+    weft__hide_tenants(err.message);
     if (st == WEFT_EXISTS)
         weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                         ask->lora_name);
     else if (st == WEFT_STATE) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
     else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(fault, st, err.message);
     else if (st) weft__fault_set(fault, 400, "lora_path", "%s", err.message);
-    else put_loaded(s, ask->lora_name, out);
+    else put_loaded(s, who->tenant, name, out);
 }
 
-void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant)
+void weft__adapter_load(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
     weft__ask ask = {0};
-    char place[PATH_MAX];
+    char place[PATH_MAX], name[WEFT__ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    (void)tenant;
-    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) && name_is_free(s, ask.lora_name, &fault) &&
-        place_of(s, ask.lora_path, place, &fault) && weft__disk_take(s, NULL, &fault)) {
-        load(s, &ask, place, &out, &fault);
-        weft__disk_give(s);
+    if (weft__ask_parse(&weft__form_load_adapter, s->n_vocab, body, n, &ask, &fault) &&
+        name_of_load(s, who, &ask, name, &fault) && place_of(s, ask.lora_path, place, &fault) &&
+        weft__disk_take(s, r, NULL, &fault)) {
+        load(s, who, &ask, name, place, &out, &fault);
+        weft__disk_give(s, r);
     }
     weft__ask_free(&ask);
     answer(r, &out, &fault);
 }
 
-void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *tenant)
+/* The engine's name of what this caller may unload: its own, or for an admin what was published, and by its full name that of another key. */
+static int name_of_unload(const weft_server *s, const weft__who *who, const char *given, char name[WEFT__ADAPTER_NAME],
+                          weft__fault *fault)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    int found = find_name(s, who->tenant, given, name);
+    if (!found && who->is_admin && is_own(s, given)) {
+        snprintf(name, WEFT__ADAPTER_NAME, "%s", given);
+        found = !weft_engine_adapter_find(s->engine, name, &a, NULL);
+    }
+    if (!found) return weft__fault_set(fault, 404, "lora_name", "there is no adapter '%.128s'", given);
+    return is_own(s, name) || may_change_all(who, "lora_name", "unloading an adapter that is there for all", fault);
+}
+
+void weft__adapter_unload(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
     weft__ask ask = {0};
     weft_error err = {0};
+    char name[WEFT__ADAPTER_NAME];
     size_t n;
     const char *body = weft__http_body(r, &n);
-    (void)tenant;
-    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault) && may_change(s, "lora_name", &fault)) {
-        if (weft_engine_adapter_remove(s->engine, ask.lora_name, &err))
-            weft__fault_set(&fault, 404, "lora_name", "%s", err.message);
+    if (weft__ask_parse(&weft__form_unload_adapter, s->n_vocab, body, n, &ask, &fault) && may_change(s, "lora_name", &fault) &&
+        name_of_unload(s, who, ask.lora_name, name, &fault)) {
+        if (weft_engine_adapter_remove(s->engine, name, &err))
+            weft__fault_set(&fault, 404, "lora_name", "there is no adapter '%.128s'", ask.lora_name);
         else weft__text_puts(&out, "{\"status\":\"ok\"}");
     }
     weft__ask_free(&ask);
     answer(r, &out, &fault);
+}
+
+void weft__adapters_forget(weft_server *s)
+{
+    weft_engine_adapter page[PAGE];
+    int32_t first = 0, n;
+    do {
+        n = weft_engine_adapters(s->engine, first, page, PAGE);
+        for (int32_t i = 0; i < n && i < PAGE; i++) {
+            char tenant[WEFT__MAX_TENANT + 1];
+            snprintf(tenant, sizeof tenant, "%s", page[i].name);
+            if (is_own(s, page[i].name) && !weft__keys_have(&s->keys, tenant))
+                weft_engine_adapter_remove(s->engine, page[i].name, NULL);
+        }
+        if (n > PAGE) first = page[PAGE - 1].index + 1;
+    } while (n > PAGE);
 }

@@ -1,19 +1,15 @@
 /* answers.c: whole answers are written by a thread of their own, one after the other: some have tens of megabytes, and everybody's tokens
- * would wait meanwhile for the engine's thread, which tells of the end.
+ * would wait meanwhile for the engine's thread, which tells of the end. Clients take turns.
  * Invariant: a gen in the queue has finished and is nobody else's to change; each put is answered, those before weft__answers_end, too. */
 #include "server/server.h"
 
 static weft__gen *take(weft__answers *a)
 {
     pthread_mutex_lock(&a->lock);
-    while (!a->first && !a->stop) pthread_cond_wait(&a->wake, &a->lock);
-    weft__gen *g = a->first;
-    if (g) {
-        a->first = g->next;
-        if (!a->first) a->last = NULL;
-    }
+    while (!a->waiting.n && !a->stop) pthread_cond_wait(&a->wake, &a->lock);
+    weft__turn *turn = weft__turns_take(&a->waiting);
     pthread_mutex_unlock(&a->lock);
-    return g;
+    return turn ? WEFT__TURN_OF(weft__gen, turn, turn) : NULL;
 }
 
 static void *write_all(void *arg)
@@ -33,9 +29,7 @@ weft_status weft__answers_begin(weft__answers *a, weft_error *err)
 void weft__answers_put(weft__answers *a, weft__gen *g)
 {
     pthread_mutex_lock(&a->lock);
-    g->next = NULL;
-    *(a->first ? &a->last->next : &a->first) = g;
-    a->last = g;
+    weft__turns_put(&a->waiting, &g->turn, weft__http_client_of(g->r));
     pthread_cond_signal(&a->wake);
     pthread_mutex_unlock(&a->lock);
 }

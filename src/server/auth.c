@@ -40,22 +40,55 @@ static weft_status hash(const char *key, unsigned char out[32], weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err)
+/* Appends it, by its hash. */
+static weft_status add(weft__keys *keys, const char *key, weft__key *one, weft_error *err)
 {
     static const char prefix[] = "sha256:";
-    unsigned char one[32];
     if (!strncmp(key, prefix, sizeof prefix - 1)) {
-        if (!read_hex(key + sizeof prefix - 1, one))
+        if (!read_hex(key + sizeof prefix - 1, one->hash))
             return weft_fail(err, WEFT_ARGUMENT, "API key: sha256: wants 64 hexadecimal digits");
     } else {
         if (strlen(key) < 8) return weft_fail(err, WEFT_ARGUMENT, "API key: shorter than 8 characters");
-        weft_status st = hash(key, one, err);
+        weft_status st = hash(key, one->hash, err);
         if (st) return st;
     }
-    if (!weft__grow(&keys->hashes, &keys->capacity, keys->n + 1, sizeof *keys->hashes))
+    if (!weft__grow(&keys->items, &keys->capacity, keys->n + 1, sizeof *keys->items))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
-    memcpy(keys->hashes[keys->n++], one, sizeof one);
+    keys->items[keys->n++] = *one;
     return WEFT_OK;
+}
+
+weft_status weft__keys_add(weft__keys *keys, const char *key, int is_admin, weft_error *err)
+{
+    return add(keys, key, &(weft__key){.is_admin = is_admin}, err);
+}
+
+/* What stands behind a key in its line: "admin", "name=NAME". */
+static weft_status read_word(const char *word, weft__key *one, weft_error *err)
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    if (!strcmp(word, "admin")) {
+        one->is_admin = 1;
+        return WEFT_OK;
+    }
+    if (strncmp(word, "name=", 5))
+        return weft_fail(err, WEFT_ARGUMENT, "behind a key stand 'admin', 'name=NAME' or a comment, not '%.40s'", word);
+    size_t n = strlen(word += 5);
+    if (!n || n >= sizeof one->name || strspn(word, allowed) != n)
+        return weft_fail(err, WEFT_ARGUMENT, "name=%.40s: must have 1 to %zu letters, digits, '.', '_' and '-'", word,
+                         sizeof one->name - 1);
+    memcpy(one->name, word, n + 1);
+    return WEFT_OK;
+}
+
+static weft_status read_line(weft__keys *keys, char *line, weft_error *err)
+{
+    static const char blanks[] = " \t\r\v\f";
+    weft__key one = {0};
+    weft_status st = WEFT_OK;
+    char *rest, *key = strtok_r(line, blanks, &rest);
+    for (char *word; !st && (word = strtok_r(NULL, blanks, &rest));) st = read_word(word, &one, err);
+    return st ? st : add(keys, key, &one, err);
 }
 
 /* A line without its comment and the space around it. A comment begins where a word could: a key may have '#' within it. */
@@ -82,9 +115,9 @@ weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err)
                            sizeof line - 2);
             break;
         }
-        char *key = trim(line);
-        if (!*key) continue;
-        st = weft__keys_add(keys, key, err);
+        char *text = trim(line);
+        if (!*text) continue;
+        st = read_line(keys, text, err);
         if (st) weft_fail_within(err, st, "%s, line %d", path, number);
     }
     if (!st && ferror(f)) st = weft_fail(err, WEFT_IO, "API key file %s: %s", path, strerror(errno));
@@ -109,20 +142,41 @@ weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *
 
 void weft__keys_free(weft__keys *keys)
 {
-    weft__free(keys->hashes);
+    weft__free(keys->items);
     *keys = (weft__keys){0};
 }
 
-int weft__keys_check(const weft__keys *keys, const char *key, char tenant[32])
+static void name_tenant(const unsigned char h[32], char tenant[32])
+{
+    snprintf(tenant, 32, "key-%02x%02x%02x%02x%02x%02x", h[0], h[1], h[2], h[3], h[4], h[5]);
+}
+
+int weft__keys_check(const weft__keys *keys, const char *key, weft__who *who)
 {
     unsigned char given[32];
     unsigned found = 0;
+    *who = (weft__who){0};
     if (hash(key, given, NULL)) return 0;
     for (size_t i = 0; i < keys->n; i++) {
+        const weft__key *one = &keys->items[i];
         volatile unsigned char differs = 0;
-        for (int k = 0; k < 32; k++) differs = (unsigned char)(differs | (keys->hashes[i][k] ^ given[k]));
-        found |= differs == 0;
+        for (int k = 0; k < 32; k++) differs = (unsigned char)(differs | (one->hash[k] ^ given[k]));
+        if (differs) continue; /* the same key may stand there twice: it has what any of them has */
+        found = 1;
+        who->is_admin |= one->is_admin;
+        if (one->name[0]) memcpy(who->label, one->name, sizeof one->name);
     }
-    snprintf(tenant, 32, "key-%02x%02x%02x%02x%02x%02x", given[0], given[1], given[2], given[3], given[4], given[5]);
+    name_tenant(given, who->tenant);
+    if (!who->label[0]) memcpy(who->label, who->tenant, sizeof who->tenant);
     return (int)found;
+}
+
+int weft__keys_have(const weft__keys *keys, const char *tenant)
+{
+    char one[32];
+    for (size_t i = 0; i < keys->n; i++) {
+        name_tenant(keys->items[i].hash, one);
+        if (!strcmp(one, tenant)) return 1;
+    }
+    return 0;
 }

@@ -15,6 +15,14 @@ void weft__count_began(weft__choice *c, double queue_ms)
     weft__histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
 }
 
+/* The same by key and adapters. */
+static void count_used(const weft__choice *c, uint64_t requests, uint64_t prompt, uint64_t cached, uint64_t generated)
+{
+    weft__gen *g = c->gen;
+    const weft__used used = {requests, prompt, cached, generated};
+    weft__usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
+}
+
 static void count_most(weft__metrics *m, const weft__choice *c)
 {
     uint64_t n = (uint64_t)c->n_read + (uint64_t)c->n_generated, most = m->most_tokens;
@@ -39,6 +47,7 @@ void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached)
         m->prompt_tokens += (uint64_t)(n_read - c->n_read);
         m->cached_tokens += (uint64_t)cached;
         m->fresh_tokens += (uint64_t)(n_read - c->n_read - cached);
+        count_used(c, 0, (uint64_t)(n_read - c->n_read), (uint64_t)cached, 0);
     }
     c->n_read = n_read;
     count_most(m, c);
@@ -54,6 +63,7 @@ void weft__count_token(weft__choice *c, uint64_t now)
     c->last_ns = now;
     c->n_generated++;
     m->generated_tokens++;
+    count_used(c, 0, 0, 0, 1);
     count_most(m, c);
 }
 
@@ -70,6 +80,7 @@ void weft__count_end(weft__choice *c)
     if (!c->began) weft__histogram_add(&m->queue, c->queue_ms / 1000);
     m->embedded += c->n_embedding != 0;
     m->finished[c->finish]++;
+    count_used(c, 1, 0, 0, 0);
     count_rest(&m->prompt_us, c->prompt_us, c->prompt_ms);
     count_rest(&m->generate_us, c->generate_us, c->generate_ms);
     weft__histogram_add(&m->duration, (double)(weft__clock_ns() - weft__http_began_ns(c->gen->r)) / 1e9);

@@ -54,7 +54,7 @@ typedef struct weft__bias_text {
     float bias;
 } weft__bias_text;
 
-enum { WEFT__MAX_LORAS = 8 };
+enum { WEFT__MAX_LORAS = 8, WEFT__ADAPTER_NAME = 129 /* bytes */, WEFT__ADAPTERS_SHOWN = 160 /* bytes */ };
 typedef struct weft__lora {
     int64_t id; /* as /lora-adapters counts them */
     double scale;
@@ -66,7 +66,8 @@ typedef struct weft__ask {
     weft__json *root; /* owned */
     int32_t n_vocab;
     const char *model, *user;
-    const char *adapter; /* that `model` stands for, found when the request came; NULL: none */
+    char adapter
+        [WEFT__ADAPTER_NAME]; /* that `model` stands for, by its name in the engine, found when the request came; "": none */
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
     weft__json
         *flat; /* owned: messages as templates take them (text/chat_messages.h), but for arguments of calls, which are as given */
@@ -86,7 +87,7 @@ typedef struct weft__ask {
     int lora_given, n_loras;
     weft__lora loras[WEFT__MAX_LORAS];
     const char *lora_name, *lora_path;
-    int load_inplace;
+    int load_inplace, publish;
     double scale;
     int n_stops;
     size_t n_stop_bytes;

@@ -757,6 +757,7 @@ static const weft__field load_adapter_fields[] = {
     {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
     {"lora_path", WEFT__FIELD_STRING, 1, AT(lora_path), NONE, 0, 1024, NULL, NULL},
     BOOL("load_inplace", load_inplace, 0),
+    BOOL("publish", publish, 0),
     NUMBER("scale", scale, 1, -1e6, 1e6),
     NOTE("base_model_name"),
     END,

@@ -2,6 +2,7 @@
  *
  * Threads: weft__gen_start runs on a worker, weft__gen_lent and weft__gen_compiled on the threads of their lines; on_event on the engine's thread, which owns the choices from submit to FINISHED;
  * weft__gen_answer on the thread of answers, when all have finished; gone on the HTTP façade's watcher. A gen lives until the worker or its line, the façade and every submitted choice have let go. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -332,6 +333,7 @@ static void on_finished(weft__choice *c, const weft_event *e)
     weft__count_read(c, e->n_read, e->n_cached); /* what no event told of */
     weft__count_end(c);
     weft__slots_give(&g->server->slots, c->slot);
+    weft__http_client_add(g->r, -1, 0);
     pthread_mutex_lock(&g->lock);
     g->n_left--;
     c->finished = 1;
@@ -501,7 +503,8 @@ static int prepare(weft__gen *g, weft__fault *fault)
                                "%lld answers at once: this server takes %d together, in its slots and its queue (--queue)",
                                (long long)n, g->server->max_requests);
     if (!check_length(g, fault) || !check_entries(g, fault) ||
-        !weft__adapters_take(g->server, &g->ask, &g->has_lease, &g->lease, fault) || !add_text_biases(g, fault))
+        !weft__adapters_take(g->server, &g->ask, g->tenant, &g->has_lease, &g->lease, g->adapters, fault) ||
+        !add_text_biases(g, fault))
         return 0;
     g->choices = weft__alloc_zero((size_t)n, sizeof *g->choices);
     if (!g->choices) return weft__fault_set(fault, 503, NULL, "no memory for the request");
@@ -515,9 +518,11 @@ static int prepare(weft__gen *g, weft__fault *fault)
         g->choices[g->n_choices].seed = seed + (uint64_t)g->n_choices;
     }
     g->n_left = g->n_asked = g->n_at_once = g->n_choices;
-    if (g->embedding) { /* twice the slots keep them busy */
+    if (g->embedding) { /* twice the slots keep them busy; as many as another leaves at least are asked for at first */
         int most = 2 * g->server->n_slots < g->server->max_requests ? 2 * g->server->n_slots : g->server->max_requests;
+        int first = g->server->max_requests / 8 > 1 ? g->server->max_requests / 8 : 1;
         if (g->n_at_once > most) g->n_asked = g->n_at_once = most;
+        if (g->n_asked > first) g->n_asked = first;
     }
     return 1;
 }
@@ -553,6 +558,13 @@ uint64_t weft__gen_deadline(const weft__gen *g)
     return g->ask.timeout_ms ? weft__http_began_ns(g->r) + (uint64_t)g->ask.timeout_ms * 1000000 : 0;
 }
 
+/* The engine sees to it that a tenant leaves room for the others: max_requests are what one ever gets. An address whose requests name many users is
+ * many tenants to it, and gets a little more than one, so that its users find room beside each other, and not all there is. */
+static int most_of_address(const weft_server *s)
+{
+    return s->wants_keys ? INT_MAX : s->max_requests + 1 + s->max_requests / 32;
+}
+
 static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err)
 {
     weft__gen *g = c->gen;
@@ -580,9 +592,13 @@ static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *er
     p.read_events = 1;
     p.event = on_event;
     p.arg = c;
+    if (!weft__http_client_add(g->r, 1, most_of_address(g->server)))
+        return weft_fail(err, WEFT_BUSY, "%d requests of this address are here already; try again in 1 s",
+                         most_of_address(g->server));
     atomic_fetch_add(&g->refs, 1);
     weft_status st = weft_engine_submit(g->server->engine, &p, &id, retry_after_s, err);
     if (st) {
+        weft__http_client_add(g->r, -1, 0);
         unref(g);
         return st;
     }
@@ -598,8 +614,8 @@ static int submit_all(weft__gen *g, weft__fault *fault)
 {
     weft_error err = {0};
     double retry_after_s = 1;
-    const int all = g->n_at_once == g->n_choices;
-    for (int i = 0, n = g->n_at_once; i < n; i++) {
+    const int n = g->n_asked, all = n == g->n_choices; /* the engine's thread may ask for more soon */
+    for (int i = 0; i < n; i++) {
         weft_status st = submit(&g->choices[i], &retry_after_s, &err);
         if (!st) continue;
         pthread_mutex_lock(&g->lock);
@@ -621,7 +637,8 @@ static void make_id(char *out, size_t n, const char *prefix)
              (unsigned long long)(weft__rng_entropy() & 0xffffffff));
 }
 
-static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant)
+static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who,
+                          const char *tenant)
 {
     weft__gen *g = weft__alloc_zero(1, sizeof *g);
     if (!g) return NULL;
@@ -632,6 +649,7 @@ static weft__gen *new_gen(weft_server *s, weft__http_request *r, const weft__wri
     pthread_mutex_init(&g->lock, NULL);
     g->created = (int64_t)time(NULL);
     snprintf(g->tenant, sizeof g->tenant, "%s", tenant);
+    memcpy(g->label, who->label, sizeof g->label);
     return g;
 }
 
@@ -686,22 +704,22 @@ static void go_on(weft__gen *g)
 
 enum { ROOM_S = 60 /* since the request came */, LOOK_MS = 100 };
 
-/* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line. Not for ever:
- * adapters that are ready are lent past the line, and may be in use again and again. */
+/* Where those in use fill the budget it waits until one is given back, since whoever has one needs none of those in this line; a little at a
+ * time, as others in it may need ones for which there is room. Not for ever: adapters that are ready are lent past the line, and may be in
+ * use again and again. */
 int weft__gen_lend(weft__gen *g, weft__fault *fault)
 {
     uint64_t deadline = weft__gen_deadline(g), until = weft__http_began_ns(g->r) + ROOM_S * 1000000000ull;
-    for (int look = 1;; look = weft_engine_lease_wait(g->server->engine, LOOK_MS)) {
-        if (has_left(g)) {
-            weft__fault_of(fault, WEFT_CANCELLED, "the client left");
-            return 0;
-        }
-        if (look) *fault = (weft__fault){0};
-        if (look && weft__adapters_take(g->server, &g->ask, NULL, &g->lease, fault)) return 1;
-        uint64_t now = weft__clock_ns();
-        if (fault->status != 429 || now >= until) return 0;
-        if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
+    if (has_left(g)) {
+        weft__fault_of(fault, WEFT_CANCELLED, "the client left");
+        return 0;
     }
+    if (weft__adapters_take(g->server, &g->ask, g->tenant, NULL, &g->lease, g->adapters, fault)) return 1;
+    uint64_t now = weft__clock_ns();
+    if (fault->status != 429 || now >= until) return 0;
+    if (deadline && now >= deadline) return set_late(g->server->adapters.what, fault);
+    weft_engine_lease_wait(g->server->engine, LOOK_MS);
+    return -1;
 }
 
 void weft__gen_lent(weft__gen *g, const weft__fault *fault)
@@ -740,11 +758,11 @@ void weft__gen_drop(weft__gen *g)
     unref(g);
 }
 
-void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
-                     weft__ask *ask, weft__prompts *prompts, int embedding)
+void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who, const char *tenant,
+                     const char *id_prefix, weft__ask *ask, weft__prompts *prompts, int embedding)
 {
     weft__fault fault = {0};
-    weft__gen *g = new_gen(s, r, writer, tenant);
+    weft__gen *g = new_gen(s, r, writer, who, tenant);
     if (!g) {
         weft__fault_set(&fault, 503, NULL, "no memory for the request");
         weft__reply_fault(r, &fault);

@@ -156,9 +156,24 @@ static weft_status start_threads(weft__http *h, weft_error *err)
 static void make_locks(weft__http *h)
 {
     pthread_mutex_init(&h->lock, NULL);
+    pthread_mutex_init(&h->budget, NULL);
     weft__clock_cond_init(&h->job);
     weft__clock_cond_init(&h->quick_job);
     weft__clock_cond_init(&h->idle);
+}
+
+static weft_status read_proxies(weft__http *h, weft_error *err)
+{
+    size_t n = 0;
+    const char *const *list = h->config.proxies;
+    while (list && list[n]) n++;
+    h->proxies = n ? weft__alloc_array(n, sizeof *h->proxies) : NULL;
+    if (n && !h->proxies) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    for (; h->n_proxies < n; h->n_proxies++)
+        if (!weft__http_peer_read(list[h->n_proxies], &h->proxies[h->n_proxies]))
+            return weft_fail(err, WEFT_ARGUMENT, "proxy %.100s: must be an address in digits, like 10.0.0.2 or fd00::2",
+                             list[h->n_proxies]);
+    return WEFT_OK;
 }
 
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err)
@@ -169,12 +184,11 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     h->config = *config;
     h->run = (uint32_t)weft__rng_entropy();
     h->listen_fd = h->quiet_fd = h->epoll_fd = h->wake_fd = -1;
-    h->jobs_end = &h->jobs;
-    h->quick_end = &h->quick;
     make_locks(h);
     weft__alloc_keep_little();
     *out = h; /* before the threads that call the handlers, who find the server by it */
-    weft_status st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
+    weft_status st = read_proxies(h, err);
+    if (!st) st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);
     if (!st) st = start_daemon(h, err);
     h->config.host = h->config.tls_cert = h->config.tls_key = NULL; /* the caller's */
@@ -253,10 +267,12 @@ void weft__http_stop(weft__http **p)
     if (h->quiet_fd >= 0) close(h->quiet_fd);
     weft__free(h->workers);
     weft__free(h->unix_path);
+    weft__free(h->proxies);
     pthread_cond_destroy(&h->job);
     pthread_cond_destroy(&h->quick_job);
     pthread_cond_destroy(&h->idle);
     pthread_mutex_destroy(&h->lock);
+    pthread_mutex_destroy(&h->budget);
     weft__free(h);
 }
 
@@ -264,7 +280,9 @@ void weft__http_count(weft__http *h, weft__http_counts *out)
 {
     pthread_mutex_lock(&h->lock);
     *out = h->counts;
-    out->n_body_bytes = atomic_load(&h->n_bodies);
-    out->n_answer_bytes = atomic_load(&h->n_answers);
     pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->budget);
+    out->n_body_bytes = h->n_bodies;
+    out->n_answer_bytes = h->n_answers;
+    pthread_mutex_unlock(&h->budget);
 }

@@ -15,6 +15,9 @@
 
 typedef struct weft__http weft__http;
 typedef struct weft__http_request weft__http_request;
+typedef struct weft__http_client weft__http_client;
+
+enum { WEFT__HTTP_CLIENT = 40 /* bytes of a client's name */ };
 
 /* What was refused before a handler saw it, so that the refusal can be put in the dialect of the path. */
 typedef struct weft__http_refusal {
@@ -43,17 +46,21 @@ typedef struct weft__http_config {
     int n_threads;                  /* that move bytes */
     int n_workers;                  /* that run handlers */
     size_t max_body, max_head;      /* bytes */
-    size_t max_bodies;              /* bytes of all bodies, those of answers too, that may be held when another one comes */
+    size_t max_bodies,
+        max_answers; /* bytes of all bodies that are held; of answers that wait to be read: who holds more than the others leave
+                                     * him is asked to come later (http_budget.c) */
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
     size_t max_buffer;               /* bytes that wait for a reader at most */
     int idle_s;                      /* without a byte either way on a connection that is not waiting for us */
     int slow_s;                      /* that bytes may wait for a reader */
     int ping_s;                      /* a stream without bytes gets a comment; 0: never */
+    const char *const *proxies;      /* addresses that many come from, without shares of their own; NULL-terminated or NULL */
     const char *const *allow_hosts;  /* further names for the Host header, "*": any; NULL-terminated or NULL */
     const char *const *origins;      /* origins whose pages may call, "*": any; NULL-terminated or NULL: none */
-    /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. On the threads that move bytes. NULL: all are. */
-    int (*admit)(void *arg, const weft__http_request *r);
+    /* By the head alone: may its body be taken? 0: it is dropped, and the handler sees none. client: whose budgets the request counts to, "" as
+     * it is: its address's. On the threads that move bytes. NULL: all are taken. */
+    int (*admit)(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
     void (*handle)(void *arg, weft__http_request *r);
     /* Body of a refusal, allocated through alloc.h; NULL: none. Content type application/json. */
     char *(*refusal)(void *arg, const weft__http_refusal *refusal, size_t *n);
@@ -76,7 +83,7 @@ void weft__http_stop(weft__http **http);
 typedef struct weft__http_counts {
     uint64_t n_connections_total, n_requests_total, n_refused_full, n_cut_slow, n_gone;
     int n_connections, n_requests;       /* now */
-    size_t n_body_bytes, n_answer_bytes; /* held now, of requests and of whole answers */
+    size_t n_body_bytes, n_answer_bytes; /* held now, of requests and of answers that are not read */
 } weft__http_counts;
 void weft__http_count(weft__http *http, weft__http_counts *out);
 
@@ -90,6 +97,13 @@ const char *weft__http_body(const weft__http_request *r, size_t *n);
 /* Lets go of the body, by who handles the request; an answer does so too. */
 void weft__http_free_body(weft__http_request *r);
 uint64_t weft__http_began_ns(const weft__http_request *r);
+/* Whose it is, to be compared with those of other requests that live; NULL: of anybody behind a unix socket or a proxy. */
+const void *weft__http_client_of(const weft__http_request *r);
+/* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and nothing is counted. What
+ * anybody behind a unix socket or a proxy has is not limited. */
+int weft__http_client_add(weft__http_request *r, int n, int most);
+/* 1: it came from this machine, and from no proxy: by a unix socket or from a loopback address. */
+int weft__http_is_local(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
 void weft__http_set_note(weft__http_request *r, void *note);
 
@@ -99,7 +113,7 @@ void weft__http_on_gone(weft__http_request *r, void (*gone)(void *arg), void (*d
 
 /* A header of the answer; before it begins. Values are copied. */
 void weft__http_add_header(weft__http_request *r, const char *name, const char *value);
-/* A whole answer, whose bytes count with those of bodies; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
+/* A whole answer, whose bytes count until they are sent; `body` (alloc.h, may be NULL with n 0) is taken over. A second answer is dropped. */
 void weft__http_reply(weft__http_request *r, int status, const char *content_type, char *body, size_t n);
 /* A stream of server-sent events; status 200, chunked. What was written before it begins is its beginning; weft__http_reply
  * instead drops that. */

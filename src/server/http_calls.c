@@ -60,6 +60,7 @@ static ssize_t on_read(void *arg, uint64_t position, char *to, size_t max)
         got = (ssize_t)(left < max ? left : max);
         memcpy(to, r->out.data + r->out_at, (size_t)got);
         r->out_at += (size_t)got;
+        weft__http_answers_give(r, (size_t)got);
         r->n_out += (uint64_t)got;
     } else if (r->ended) got = MHD_CONTENT_READER_END_OF_STREAM;
     else {
@@ -117,7 +118,9 @@ void *weft__http_on_uri(void *arg, const char *uri, struct MHD_Connection *c)
     weft__text_putc(&r->head, 0);
     r->path = r->head.failed ? NULL : r->head.data;
     if (r->connection) {
-        memcpy(r->peer, r->connection->peer.name, sizeof r->peer);
+        const weft__http_peer *peer = &r->connection->peer;
+        memcpy(r->peer, peer->name, sizeof r->peer);
+        r->is_local = h->config.unix_path || (weft__http_peer_is_loopback(peer) && !weft__http_peer_is_exempt(h, peer));
         r->connection->waits_ns = 0;
     }
     pthread_mutex_lock(&h->lock);
@@ -156,7 +159,15 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
     int status = weft__http_check_head(r, &message);
     if (!status && !strcmp(method, "OPTIONS") && r->cors) status = 204;
     if (!status) {
-        r->unwanted = r->http->config.admit && !r->http->config.admit(r->http->config.arg, r);
+        char client[WEFT__HTTP_CLIENT] = "";
+        r->unwanted = r->http->config.admit && !r->http->config.admit(r->http->config.arg, r, client);
+        if (!weft__http_client_join(r, client)) return MHD_NO;
+        if (weft__http_has_too_many(r)) {
+            status = 429;
+            message = "too many requests at once of this key";
+        }
+    }
+    if (!status) {
         weft__http_set_deadline(r, body_deadline(r));
         return MHD_YES;
     }
@@ -172,18 +183,14 @@ static enum MHD_Result take_head(weft__http_request *r, struct MHD_Connection *c
     return queue_answer(r);
 }
 
-/* Keeps these bytes, unless all bodies together become too many. */
+/* Keeps these bytes, unless there is no room for them. */
 static void keep(weft__http_request *r, const char *bytes, size_t n)
 {
-    weft__http *h = r->http;
-    size_t held = atomic_load(&h->n_bodies);
-    do {
-        r->no_room = n > h->config.max_bodies || held + atomic_load(&h->n_answers) > h->config.max_bodies - n;
-        if (r->no_room) return;
-    } while (!atomic_compare_exchange_weak(&h->n_bodies, &held, held + n));
+    r->no_room = weft__http_bodies_take(r, n);
+    if (r->no_room) return;
     size_t before = r->body.len;
     weft__text_put(&r->body, bytes, n);
-    atomic_fetch_sub(&h->n_bodies, before + n - r->body.len); /* memory ran out */
+    weft__http_bodies_give(r, before + n - r->body.len); /* memory ran out */
 }
 
 static enum MHD_Result take_body(weft__http_request *r, const char *bytes, size_t *n)
@@ -215,13 +222,23 @@ static void hand_over(weft__http_request *r)
     atomic_fetch_add(&r->refs, 1);
     pthread_mutex_lock(&h->lock);
     if (r->connection) r->connection->deadline_ns = 0;
-    weft__http_request ***end = r->body.len ? &h->jobs_end : &h->quick_end;
-    **end = r;
-    *end = &r->next_job;
+    weft__turns_put(r->body.len ? &h->jobs : &h->quick, &r->turn, r->client);
     pthread_cond_signal(r->body.len ? &h->job : &h->quick_job);
     watch(r);
     pthread_mutex_unlock(&h->lock);
     pthread_mutex_lock(&r->lock);
+}
+
+/* Under the request's lock. */
+static void refuse_body(weft__http_request *r)
+{
+    static const char *const full[] = {[WEFT__HTTP_FULL] = "too many bodies at once",
+                                       [WEFT__HTTP_BODIES] = "too many bodies at once of this client; wait for answers to some",
+                                       [WEFT__HTTP_UNREAD] =
+                                           "too much of the answers to this client is not read yet; read it first"};
+    if (r->too_long) weft__http_refuse(r, 413, "the body is too long");
+    else if (r->no_room) weft__http_refuse(r, r->no_room == WEFT__HTTP_FULL ? 503 : 429, full[r->no_room]);
+    else weft__http_refuse(r, 503, "no memory for the body");
 }
 
 enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const char *url, const char *method, const char *version,
@@ -237,10 +254,7 @@ enum MHD_Result weft__http_on_call(void *arg, struct MHD_Connection *c, const ch
     pthread_mutex_lock(&r->lock);
     if (r->gone) result = MHD_NO;
     else if (!r->handed && !r->answered && (r->too_long || r->no_room || r->body.failed)) {
-        weft__http_refuse(r, r->too_long ? 413 : 503,
-                          r->too_long  ? "the body is too long"
-                          : r->no_room ? "too many bodies at once"
-                                       : "no memory for the body");
+        refuse_body(r);
         answer = 1;
     } else if (!r->handed && !r->answered) hand_over(r);
     else if (r->answered && !r->queued) answer = 1;
@@ -308,12 +322,13 @@ void weft__http_on_complete(void *arg, struct MHD_Connection *c, void **context,
 static void opened(weft__http *h, struct MHD_Connection *c, void **context)
 {
     struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
-    int same = 0, most = h->config.unix_path ? 0 : h->config.max_per_ip, size = SEND_BUFFER;
+    int same = 0, most = h->config.max_per_ip, size = SEND_BUFFER;
     *context = k;
     if (!k) return; /* its requests are refused */
     k->http = h;
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     weft__http_peer_of(MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr, &k->peer);
+    if (weft__http_peer_is_exempt(h, &k->peer)) most = 0;
     setsockopt(k->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     k->waits_ns = weft__clock_ns();
     uint64_t patience = (uint64_t)h->config.idle_s;

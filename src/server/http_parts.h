@@ -4,6 +4,7 @@
  *   http_request.c  a request: what a handler may ask of it and answer
  *   http_head.c     which heads are refused
  *   http_accept.c   the acceptor
+ *   http_budget.c   what each client holds of what all need
  *   http_calls.c    what libmicrohttpd calls
  *   http_refusals.c what libmicrohttpd refuses itself
  *   http_watch.c    the watcher, which trims the heap, too, and the workers
@@ -11,8 +12,8 @@
  * Threads: the acceptor takes connections; libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run
  * the handler; one watcher keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
  * suspended whenever we owe it bytes that we do not have yet.
- * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer); libmicrohttpd's
- * own come last. No callback of ours is called under either. */
+ * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer), then weft__http.budget
+ * (clients); libmicrohttpd's own come last. No callback of ours is called under either. */
 #ifndef WEFT_SERVER_HTTP_PARTS_H
 #define WEFT_SERVER_HTTP_PARTS_H
 
@@ -27,6 +28,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "server/http_peer.h"
+#include "server/turns.h"
 
 #define SECOND_NS 1000000000ull
 #define BLOCK 16384           /* bytes of a stream that the library asks for at once */
@@ -36,6 +38,16 @@
 #define REFUSED_S 5           /* in which such a one asks for something, if the limit on idling gives no less */
 #define TRIM_BYTES (4 << 20)  /* of requests that ended: the heap is trimmed then though others run, once a second at most */
 #define SEND_BUFFER (256 * 1024)
+
+/* Whose budgets a request counts to; in the list while it has one. */
+struct weft__http_client {
+    weft__http_client *prev, *next;
+    char name[WEFT__HTTP_CLIENT]; /* as config.admit told it; "": an address */
+    uint8_t network[16];
+    int exempt; /* 1: many behind one address */
+    int n_requests, n_places;
+    size_t n_bodies, n_answers; /* bytes held */
+};
 
 /* Of a connection; lives from accept to close. */
 struct weft__http_connection {
@@ -53,11 +65,13 @@ struct weft__http_pair {
     const char *name, *value; /* within the request's text */
 };
 
+/* Room for more bytes of a body; FULL: all bodies, BODIES: this client's, UNREAD: the answers that it has not read fill theirs. */
+enum weft__http_room { WEFT__HTTP_ROOM, WEFT__HTTP_FULL, WEFT__HTTP_BODIES, WEFT__HTTP_UNREAD };
+
 struct weft__http_request {
     weft__http *http;
-    atomic_int refs;                 /* the library's, the handler's, the watcher's for a moment */
-    weft__http_request *prev, *next; /* of all that are known to the library */
-    weft__http_request *next_job;
+    atomic_int refs;                          /* the library's, the handler's, the watcher's for a moment */
+    weft__http_request *prev, *next;          /* of all that are known to the library */
     struct weft__http_connection *connection; /* NULL once completed */
     struct MHD_Connection *c;                 /* the same */
     uint64_t id, began_ns, head_ns, ended_ns; /* its first line, its last; the last byte, or its connection's end */
@@ -69,13 +83,17 @@ struct weft__http_request {
     weft__text body;
     uint64_t n_in;
     int bad_target; /* %00 in it */
+    int is_local;   /* from this machine, and no proxy's */
     int modern;     /* HTTP/1.1 or later, which must name its Host */
     int refused;    /* by the library */
     int closes;     /* its connection ends with the answer */
     int complete;   /* its last byte was sent */
     int head_done, handed, too_long;
-    int unwanted, no_room; /* its body is dropped: it was not admitted, there are too many bytes of others */
-    const char *cors;      /* origin that may read the answer */
+    int unwanted;                 /* its body is dropped: it was not admitted */
+    enum weft__http_room no_room; /* the same: there are too many bytes, and of what */
+    const char *cors;             /* origin that may read the answer */
+    weft__http_client *client;    /* from its head on */
+    weft__turn turn;              /* among those that wait for a worker */
 
     pthread_mutex_t lock;
     int suspended, gone, slow, answered, stream, ended, queued, full, late; /* late: the watcher cuts it off */
@@ -107,14 +125,34 @@ struct weft__http {
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t job, quick_job, idle;
     struct weft__http_connection *connections;
-    weft__http_request *requests, *jobs, **jobs_end, *quick, **quick_end; /* quick: without a body */
-    int n_live;                                                           /* requests not freed */
-    uint64_t n_freed;                  /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
-    atomic_int quiet, stopping;        /* written under the lock */
-    atomic_size_t n_bodies, n_answers; /* bytes held, of requests' bodies and of whole answers */
+    weft__http_request *requests;
+    weft__turns jobs, quick;    /* those that wait for a worker; quick: without a body */
+    int n_live;                 /* requests not freed */
+    uint64_t n_freed;           /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
+    atomic_int quiet, stopping; /* written under the lock */
     weft__http_counts counts;
+    pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */
+    weft__http_client *clients;
+    size_t n_bodies, n_answers;
+    weft__http_peer *proxies; /* [n_proxies] */
+    size_t n_proxies;
     uint64_t n_taken; /* the acceptor's: connections given to the library, counts.n_connections_total of which are known */
 };
+
+/* ---- http_budget.c ---- */
+/* Do many come from there, who have no share of their own? */
+int weft__http_peer_is_exempt(const weft__http *h, const weft__http_peer *peer);
+/* The request is of that client from now on, "": of its address; leaves when it is freed. 0: no memory. */
+int weft__http_client_join(weft__http_request *r, const char *name);
+void weft__http_client_leave(weft__http_request *r);
+/* Counts n more bytes of its body, if there is room for them. */
+enum weft__http_room weft__http_bodies_take(weft__http_request *r, size_t n);
+void weft__http_bodies_give(weft__http_request *r, size_t n);
+/* n more bytes of its answer wait; fewer. Under the request's lock, or when nobody else has it. */
+void weft__http_answers_take(weft__http_request *r, size_t n);
+void weft__http_answers_give(weft__http_request *r, size_t n);
+/* Has whoever shows its key more requests than there are connections left for all others? */
+int weft__http_has_too_many(weft__http_request *r);
 
 /* ---- http_request.c ---- */
 void weft__http_unref(weft__http_request *r);

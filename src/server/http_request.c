@@ -6,7 +6,7 @@
 
 void weft__http_free_body(weft__http_request *r)
 {
-    atomic_fetch_sub(&r->http->n_bodies, r->body.len);
+    weft__http_bodies_give(r, r->body.len);
     weft__text_free(&r->body);
 }
 
@@ -37,7 +37,8 @@ static void request_free(weft__http_request *r)
     tell_record(r);
     weft__text_free(&r->head);
     weft__http_free_body(r);
-    atomic_fetch_sub(&h->n_answers, r->n_counted);
+    weft__http_answers_give(r, r->n_counted);
+    weft__http_client_leave(r);
     weft__text_free(&r->out);
     weft__text_free(&r->extra);
     weft__free(r->whole);
@@ -87,6 +88,7 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     if (!r->gone) {
         r->gone = 1;
         r->slow = (slow || r->full || r->late) && r->answered; /* what we shut down ourselves may be seen as a client that left */
+        if (!r->whole && !r->n_whole) weft__http_answers_give(r, r->n_counted);
         weft__text_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;
@@ -113,6 +115,11 @@ const char *weft__http_path(const weft__http_request *r)
 uint64_t weft__http_began_ns(const weft__http_request *r)
 {
     return r->began_ns;
+}
+
+int weft__http_is_local(const weft__http_request *r)
+{
+    return r->is_local;
 }
 
 const char *weft__http_body(const weft__http_request *r, size_t *n)
@@ -176,8 +183,9 @@ void weft__http_reply(weft__http_request *r, int status, const char *content_typ
         r->status = status;
         r->content_type = content_type;
         r->whole = body;
-        r->n_whole = r->n_counted = n;
-        atomic_fetch_add(&r->http->n_answers, n);
+        r->n_whole = n;
+        weft__http_answers_give(r, r->n_counted); /* what was written before is dropped */
+        weft__http_answers_take(r, n);
     }
     pthread_mutex_unlock(&r->lock);
     if (!ours) {
@@ -234,7 +242,9 @@ int weft__http_write(weft__http_request *r, const void *bytes, size_t n)
             r->out_at = 0;
         }
         full = r->out.len - r->out_at + n > config->max_buffer;
+        size_t before = r->out.len;
         if (!full) weft__text_put(&r->out, bytes, n);
+        weft__http_answers_take(r, r->out.len - before);
         full |= r->out.failed;
         r->full = full; /* nothing after the hole */
         r->last_write_ns = weft__clock_ns();

@@ -71,6 +71,7 @@ static void ping(weft__http *h, uint64_t now)
         if (r->stream && !r->ended && !r->gone && r->out_at == r->out.len && r->last_write_ns + after <= now) {
             r->out.len = r->out_at = 0;
             weft__text_puts(&r->out, ": ping\n\n");
+            weft__http_answers_take(r, r->out.len);
             r->last_write_ns = now;
             if (r->connection) r->connection->deadline_ns = weft__http_read_by(r, 0);
             weft__http_wake(r);
@@ -121,18 +122,15 @@ void *weft__http_watcher(void *arg)
     }
 }
 
-static void *work(weft__http *h, weft__http_request **first, weft__http_request ***end, pthread_cond_t *come)
+static void *work(weft__http *h, weft__turns *queue, pthread_cond_t *come)
 {
     for (;;) {
         pthread_mutex_lock(&h->lock);
-        while (!*first && !h->stopping) pthread_cond_wait(come, &h->lock);
-        weft__http_request *r = *first;
-        if (r) {
-            *first = r->next_job;
-            if (!*first) *end = first;
-        }
+        while (!queue->n && !h->stopping) pthread_cond_wait(come, &h->lock);
+        weft__turn *turn = weft__turns_take(queue);
         pthread_mutex_unlock(&h->lock);
-        if (!r) return NULL;
+        if (!turn) return NULL;
+        weft__http_request *r = WEFT__TURN_OF(weft__http_request, turn, turn);
         if (weft__http_is_gone(r)) weft__http_unref(r);
         else h->config.handle(h->config.arg, r);
     }
@@ -141,11 +139,11 @@ static void *work(weft__http *h, weft__http_request **first, weft__http_request 
 void *weft__http_worker(void *arg)
 {
     weft__http *h = arg;
-    return work(h, &h->jobs, &h->jobs_end, &h->job);
+    return work(h, &h->jobs, &h->job);
 }
 
 void *weft__http_quick_worker(void *arg)
 {
     weft__http *h = arg;
-    return work(h, &h->quick, &h->quick_end, &h->quick_job);
+    return work(h, &h->quick, &h->quick_job);
 }

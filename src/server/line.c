@@ -2,6 +2,7 @@
  * grammars to be compiled, adapters to be read. A flood of slow ones costs one processor and delays those in the same line, and neither the
  * workers nor the engine. What a grammar costs the engine afterwards, at each token, is bounded where its masks are made (matcher.h).
  * A second thread is their clock: whose deadline passes while he waits, or while it is his turn, has his answer then and not later.
+ * Clients take turns, so that who comes with one request waits for one of each other's.
  * Invariant: a gen in the queue belongs to it, and leaves it exactly once; the one whose turn it is stays `now` until that is over, so that it
  * lives while the clock answers for it. */
 #include <string.h>
@@ -10,14 +11,15 @@
 #include "base/clock.h"
 #include "server/server.h"
 
-/* The first in the queue, taken out of it, or NULL. With the lock. */
-static weft__gen *take(weft__line *line)
+static weft__gen *gen_of(weft__turn *turn)
 {
-    weft__gen *g = line->first;
-    if (!g) return NULL;
-    line->first = g->next;
-    line->n--;
-    return g;
+    return turn ? WEFT__TURN_OF(weft__gen, turn, turn) : NULL;
+}
+
+/* With the lock. */
+static void put(weft__line *line, weft__gen *g)
+{
+    weft__turns_put(&line->waiting, &g->turn, weft__http_client_of(g->r));
 }
 
 static void *serve_all(void *arg)
@@ -25,17 +27,21 @@ static void *serve_all(void *arg)
     weft__line *line = arg;
     pthread_mutex_lock(&line->lock);
     for (;;) {
-        while (!line->first && !line->stop) pthread_cond_wait(&line->wake, &line->lock);
-        weft__gen *g = line->now = take(line);
+        while (!line->waiting.n && !line->stop) pthread_cond_wait(&line->wake, &line->lock);
+        weft__gen *g = line->now = gen_of(weft__turns_take(&line->waiting));
         if (!g) break;
         pthread_mutex_unlock(&line->lock);
         weft__fault fault = {0};
         int is_done = line->work(g, &fault);
         pthread_mutex_lock(&line->lock);
         line->now = NULL;
+        int again = is_done < 0 && !g->too_late;
+        if (again) put(line, g);
         pthread_mutex_unlock(&line->lock);
-        if (g->too_late) weft__gen_drop(g);
-        else line->go_on(g, is_done ? NULL : &fault);
+        if (again)
+            ;
+        else if (g->too_late) weft__gen_drop(g);
+        else line->go_on(g, is_done > 0 ? NULL : &fault);
         pthread_mutex_lock(&line->lock);
     }
     pthread_mutex_unlock(&line->lock);
@@ -59,16 +65,11 @@ static uint64_t tell_late(weft__line *line)
         line->now->too_late = 1;
         weft__gen_late(line->now, line->what);
     }
-    weft__gen *before = NULL;
-    for (weft__gen *g = line->first, *after; g; g = after) {
-        after = g->next;
-        if (!is_late(g, now, &next)) {
-            before = g;
-            continue;
-        }
-        *(before ? &before->next : &line->first) = after;
-        if (line->last == g) line->last = before;
-        line->n--;
+    for (weft__turn *turn = line->waiting.first, *after; turn; turn = after) {
+        weft__gen *g = gen_of(turn);
+        after = turn->next;
+        if (!is_late(g, now, &next)) continue;
+        weft__turns_remove(&line->waiting, turn);
         weft__gen_late(g, line->what);
         weft__gen_drop(g);
     }
@@ -96,24 +97,25 @@ weft_status weft__line_begin(weft__line *line, weft_error *err)
     return line->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 
-/* With the lock. Those who give no name are one, as in the engine's queue. */
-static int has_room(const weft__line *line, const char *tenant)
+/* With the lock. Those who give no name are one, as in the engine's queue; and an address may give itself many names. */
+static int has_room(const weft__line *line, const weft__gen *g)
 {
-    int n = 0;
-    for (const weft__gen *g = line->first; g; g = g->next) n += !strcmp(g->tenant, tenant);
-    return line->n < line->max && n < line->max_of_one;
+    const void *client = weft__http_client_of(g->r);
+    int n = 0, n_of_client = 0, most = line->max_of_one + (line->max - line->max_of_one) / 2;
+    for (weft__turn *t = line->waiting.first; t; t = t->next) {
+        n += !strcmp(gen_of(t)->tenant, g->tenant);
+        n_of_client += client && t->who == client;
+    }
+    return line->waiting.n < line->max && n < line->max_of_one && n_of_client < most;
 }
 
 int weft__line_put(weft__line *line, weft__gen *g)
 {
     pthread_mutex_lock(&line->lock);
-    int room = has_room(line, g->tenant);
+    int room = has_room(line, g);
     if (room) {
         int timed = weft__gen_deadline(g) != 0;
-        g->next = NULL;
-        *(line->first ? &line->last->next : &line->first) = g;
-        line->last = g;
-        line->n++;
+        put(line, g);
         pthread_cond_signal(&line->wake);
         if (timed) pthread_cond_signal(&line->tick);
     }

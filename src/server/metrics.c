@@ -213,7 +213,7 @@ static void put_llama(const weft__metrics *m, const weft_engine_stats *e, weft__
     gauge(out, "llamacpp:requests_deferred", "Number of requests deferred.", e->n_waiting);
 }
 
-void weft__metrics_write(weft_server *s, weft__text *out)
+void weft__metrics_write(weft_server *s, const weft__who *who, weft__text *out)
 {
     weft_engine_stats e = {.size = sizeof e};
     weft_engine_get_stats(s->engine, &e);
@@ -225,5 +225,6 @@ void weft__metrics_write(weft_server *s, weft__text *out)
     counter(out, "weft_log_lines_lost_total", "Lines of the request log that could not be written.", s->metrics.log_lines_lost);
     gauge(out, "weft_memory_blocks", "Blocks of memory in use; at rest, after more and more requests, as many as before.",
           (double)weft__alloc_live());
+    weft__usage_write(&s->usage, who->is_admin ? "" : who->label, out);
     put_llama(&s->metrics, &e, out);
 }

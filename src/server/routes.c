@@ -11,7 +11,7 @@ enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
 typedef struct route {
     const char *path; /* a last part in braces stands for any text */
     int methods;
-    void (*answer)(weft_server *s, weft__http_request *r, const char *tenant);
+    void (*answer)(weft_server *s, weft__http_request *r, const weft__who *who);
 } route;
 
 static void reply(weft__http_request *r, weft__text *out)
@@ -28,38 +28,40 @@ static void refuse(weft__http_request *r, const weft__fault *fault)
 
 /* ---- asking the model ---- */
 
-/* *adapter: that the name stands for, or NULL. */
-static int is_served(const weft_server *s, const char *model, const char **adapter)
+/* adapter: that the name stands for, or "". */
+static int is_served(const weft_server *s, const weft__who *who, const char *model, char adapter[WEFT__ADAPTER_NAME])
 {
-    *adapter = NULL;
+    adapter[0] = 0;
     if (!model || !*model || weft__is_model_name(s, model)) return 1;
-    *adapter = weft__adapter_of_model(s, model);
+    weft__adapter_of_model(s, who->tenant, model, adapter);
     for (char **a = s->aliases.items; a && *a && !*adapter; a++)
         if (!strcmp(*a, "*")) return 1;
-    return *adapter != NULL;
+    return *adapter != 0;
 }
 
-static int check_model(const weft_server *s, const char *model, const char **adapter, weft__fault *fault)
+static int check_model(const weft_server *s, const weft__who *who, const char *model, char adapter[WEFT__ADAPTER_NAME],
+                       weft__fault *fault)
 {
-    if (is_served(s, model, adapter)) return 1;
+    if (is_served(s, who, model, adapter)) return 1;
     weft__fault_set(fault, 404, "model", "the model '%.100s' does not exist; this server has '%s'", model, s->name);
     fault->code = "model_not_found";
     return 0;
 }
 
 /* The body as a request of this form. 0: it was refused. */
-static int parse(weft_server *s, weft__http_request *r, const weft__form *form, weft__ask *ask)
+static int parse(weft_server *s, weft__http_request *r, const weft__who *who, const weft__form *form, weft__ask *ask)
 {
     weft__fault fault;
     size_t n;
     const char *body = weft__http_body(r, &n);
-    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, ask->model, &ask->adapter, &fault)) return 1;
+    if (weft__ask_parse(form, s->n_vocab, body, n, ask, &fault) && check_model(s, who, ask->model, ask->adapter, &fault))
+        return 1;
     weft__ask_free(ask);
     refuse(r, &fault);
     return 0;
 }
 
-static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *prefix,
+static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who, const char *prefix,
                   weft__ask *ask, weft__prompts *prompts, int ok, const weft__fault *fault, int embedding)
 {
     char own[64];
@@ -71,67 +73,67 @@ static void start(weft_server *s, weft__http_request *r, const weft__writer *wri
     }
     weft_error err = {0};
     weft_status st = WEFT_OK;
-    if (s->keys.n || !ask->user) snprintf(own, sizeof own, "%s", tenant);
+    if (s->wants_keys || !ask->user) snprintf(own, sizeof own, "%s", who->tenant);
     else st = weft__tenant_of_user(ask->user, own, &err); /* without keys, clients say themselves who they are */
     if (st) {
         weft__fault none = {0};
         weft__fault_of(&none, st, err.message);
-        start(s, r, writer, tenant, prefix, ask, prompts, 0, &none, embedding);
+        start(s, r, writer, who, prefix, ask, prompts, 0, &none, embedding);
         return;
     }
-    weft__gen_start(s, r, writer, own, prefix, ask, prompts, embedding);
+    weft__gen_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
 }
 
-static void chat(weft_server *s, weft__http_request *r, const char *tenant)
+static void chat(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
-    if (!parse(s, r, &weft__form_chat, &ask)) return;
+    if (!parse(s, r, who, &weft__form_chat, &ask)) return;
     int ok = weft__prompts_chat(s, &ask, &prompts, &fault);
     ask.id_slot = -1;
-    start(s, r, &weft__write_chat, tenant, "chatcmpl-", &ask, &prompts, ok, &fault, 0);
+    start(s, r, &weft__write_chat, who, "chatcmpl-", &ask, &prompts, ok, &fault, 0);
 }
 
-static void completions(weft_server *s, weft__http_request *r, const char *tenant)
+static void completions(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
-    if (!parse(s, r, &weft__form_completions, &ask)) return;
+    if (!parse(s, r, who, &weft__form_completions, &ask)) return;
     int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
     ask.id_slot = -1;
-    start(s, r, &weft__write_completions, tenant, "cmpl-", &ask, &prompts, ok, &fault, 0);
+    start(s, r, &weft__write_completions, who, "cmpl-", &ask, &prompts, ok, &fault, 0);
 }
 
-static void completion(weft_server *s, weft__http_request *r, const char *tenant)
+static void completion(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
-    if (!parse(s, r, &weft__form_completion, &ask)) return;
+    if (!parse(s, r, who, &weft__form_completion, &ask)) return;
     int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
-    start(s, r, &weft__write_completion, tenant, "cmpl-", &ask, &prompts, ok, &fault, 0);
+    start(s, r, &weft__write_completion, who, "cmpl-", &ask, &prompts, ok, &fault, 0);
 }
 
-static void embeddings(weft_server *s, weft__http_request *r, const char *tenant)
+static void embeddings(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
-    if (!parse(s, r, &weft__form_embeddings, &ask)) return;
+    if (!parse(s, r, who, &weft__form_embeddings, &ask)) return;
     int ok = weft__prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
-    start(s, r, &weft__write_openai_embeddings, tenant, "embd-", &ask, &prompts, ok, &fault, 1);
+    start(s, r, &weft__write_openai_embeddings, who, "embd-", &ask, &prompts, ok, &fault, 1);
 }
 
-static void embedding(weft_server *s, weft__http_request *r, const char *tenant)
+static void embedding(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
-    if (!parse(s, r, &weft__form_embedding, &ask)) return;
+    if (!parse(s, r, who, &weft__form_embedding, &ask)) return;
     int ok = weft__prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
-    start(s, r, &weft__write_embedding, tenant, "embd-", &ask, &prompts, ok, &fault, 1);
+    start(s, r, &weft__write_embedding, who, "embd-", &ask, &prompts, ok, &fault, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
@@ -165,14 +167,13 @@ static void put_pieces(const weft_server *s, const weft__prompts *prompts, int w
     weft__text_puts(out, "]}");
 }
 
-static void tokenize(weft_server *s, weft__http_request *r, const char *tenant)
+static void tokenize(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     weft__text out = {0};
-    (void)tenant;
-    if (!parse(s, r, &weft__form_tokenize, &ask)) return;
+    if (!parse(s, r, who, &weft__form_tokenize, &ask)) return;
     int none = !ask.content || (weft__json_kind_of(ask.content) == WEFT__JSON_ARRAY && !weft__json_size(ask.content));
     int ok = none || weft__texts_read(s, "content", ask.content, ask.add_special, ask.parse_special, 0, &prompts, &fault);
     if (ok) put_pieces(s, &prompts, ask.with_pieces, &out);
@@ -182,14 +183,13 @@ static void tokenize(weft_server *s, weft__http_request *r, const char *tenant)
     else refuse(r, &fault);
 }
 
-static void detokenize(weft_server *s, weft__http_request *r, const char *tenant)
+static void detokenize(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     weft__text out = {0};
-    (void)tenant;
-    if (!parse(s, r, &weft__form_detokenize, &ask)) return;
+    if (!parse(s, r, who, &weft__form_detokenize, &ask)) return;
     int ok = !weft__json_size(ask.tokens) || weft__texts_read(s, "tokens", ask.tokens, 0, 0, 1, &prompts, &fault);
     weft__text_puts(&out, "{\"content\":");
     weft__json_write_string(&out, prompts.n && ok ? prompts.items[0].text : "", prompts.n && ok ? prompts.items[0].n_text : 0);
@@ -204,14 +204,13 @@ static void detokenize(weft_server *s, weft__http_request *r, const char *tenant
     refuse(r, &fault);
 }
 
-static void apply_template(weft_server *s, weft__http_request *r, const char *tenant)
+static void apply_template(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__fault fault = {0};
     weft__text out = {0};
     weft_chat_prompt *prompt = NULL;
-    (void)tenant;
-    if (!parse(s, r, &weft__form_apply_template, &ask)) return;
+    if (!parse(s, r, who, &weft__form_apply_template, &ask)) return;
     int ok = weft__chat_text(s, &ask, &prompt, &fault);
     weft__ask_free(&ask);
     if (!ok) {
@@ -229,11 +228,11 @@ static void apply_template(weft_server *s, weft__http_request *r, const char *te
 
 /* ---- asking the server ---- */
 
-static void health(weft_server *s, weft__http_request *r, const char *tenant)
+static void health(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
-    (void)tenant;
+    (void)who;
     if (s->draining) {
         weft__fault_set(&fault, 503, NULL, "the server is shutting down");
         refuse(r, &fault);
@@ -255,10 +254,9 @@ static void put_model(const weft_server *s, const char *name, weft__text *out)
         (unsigned long long)s->info.n_bytes);
 }
 
-static void models(weft_server *s, weft__http_request *r, const char *tenant)
+static void models(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
-    (void)tenant;
     weft__text_puts(&out, "{\"object\":\"list\",\"data\":[");
     put_model(s, s->name, &out);
     for (char **a = s->aliases.items; a && *a; a++) {
@@ -266,31 +264,31 @@ static void models(weft_server *s, weft__http_request *r, const char *tenant)
         weft__text_putc(&out, ',');
         put_model(s, *a, &out);
     }
-    weft__adapters_put_models(s, &out);
+    weft__adapters_put_models(s, who, &out);
     weft__text_puts(&out, "]}");
     reply(r, &out);
 }
 
-static void model(weft_server *s, weft__http_request *r, const char *tenant)
+static void model(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
-    const char *name = weft__http_path(r) + strlen("/v1/models/"), *named;
+    const char *name = weft__http_path(r) + strlen("/v1/models/");
+    char named[WEFT__ADAPTER_NAME];
     weft_engine_adapter adapter = {.size = sizeof adapter};
-    (void)tenant;
-    if (!check_model(s, name, &named, &fault)) {
+    if (!check_model(s, who, name, named, &fault)) {
         refuse(r, &fault);
         return;
     }
-    if (named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL)) weft__adapter_put_model(s, &adapter, &out);
+    if (*named && !weft_engine_adapter_find(s->engine, named, &adapter, NULL)) weft__adapter_put_model(s, who, &adapter, &out);
     else put_model(s, name, &out);
     reply(r, &out);
 }
 
-static void props(weft_server *s, weft__http_request *r, const char *tenant)
+static void props(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
-    (void)tenant;
+    (void)who;
     weft__text_printf(
         &out,
         "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1,\"temperature\":0.8,\"top_k\":40,"
@@ -310,13 +308,12 @@ static void props(weft_server *s, weft__http_request *r, const char *tenant)
     reply(r, &out);
 }
 
-static void slots(weft_server *s, weft__http_request *r, const char *tenant)
+static void slots(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
-    (void)tenant;
     const char *fail = weft__http_query(r, "fail_on_no_slot");
-    if (!weft__slots_write(s, &out) && fail && *fail) {
+    if (!weft__slots_write(s, who, &out) && fail && *fail) {
         weft__text_free(&out);
         weft__fault_set(&fault, 503, NULL, "no slot available");
         refuse(r, &fault);
@@ -336,7 +333,7 @@ static int read_filename(weft_server *s, weft__http_request *r, weft__ask *ask, 
     return erase || ask->filename || weft__fault_set(fault, 400, "filename", "'filename' is missing; it must be a string");
 }
 
-static void slot(weft_server *s, weft__http_request *r, const char *tenant)
+static void slot(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
@@ -349,7 +346,7 @@ static void slot(weft_server *s, weft__http_request *r, const char *tenant)
     else if (!action || (strcmp(action, "save") && strcmp(action, "restore") && strcmp(action, "erase")))
         weft__fault_set(&fault, 400, "action", "'action' must be save, restore or erase");
     else if (read_filename(s, r, &ask, action, &fault))
-        ok = !weft__slot_action(s, (int32_t)id, tenant, action, ask.filename, &out, &fault);
+        ok = !weft__slot_action(s, r, (int32_t)id, who->tenant, action, ask.filename, &out, &fault);
     weft__ask_free(&ask);
     if (ok) reply(r, &out);
     else {
@@ -358,11 +355,10 @@ static void slot(weft_server *s, weft__http_request *r, const char *tenant)
     }
 }
 
-static void metrics(weft_server *s, weft__http_request *r, const char *tenant)
+static void metrics(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
-    (void)tenant;
-    weft__metrics_write(s, &out);
+    weft__metrics_write(s, who, &out);
     if (out.failed) {
         reply(r, &out);
         return;
@@ -427,22 +423,27 @@ static const char *given_key(const weft__http_request *r)
     return weft__http_header(r, "X-Api-Key");
 }
 
-/* Who asks. 0 with the fault filled when a key is wanted and none that counts was given. */
-static int identify(const weft_server *s, const weft__http_request *r, int open, char tenant[32], weft__fault *fault)
+/* Who asks. 0 with the fault filled when a key is wanted and none that counts was given. Without keys there are no others to be kept from anything
+ * but on other machines: whoever is on this one is an admin. */
+static int identify(weft_server *s, const weft__http_request *r, int open, weft__who *who, weft__fault *fault)
 {
     const char *key = given_key(r);
-    tenant[0] = 0;
-    if (!s->keys.n || open) return 1;
+    *who = (weft__who){.is_admin = !s->wants_keys && weft__http_is_local(r)};
+    if (!s->wants_keys || open) return 1;
     if (!key) return weft__fault_set(fault, 401, NULL, "an API key is wanted: Authorization: Bearer KEY");
-    return weft__keys_check(&s->keys, key, tenant) ||
-           weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
+    pthread_rwlock_rdlock(&s->keys_lock);
+    int known = weft__keys_check(&s->keys, key, who);
+    pthread_rwlock_unlock(&s->keys_lock);
+    return known || weft__fault_set(fault, 401, NULL, "the API key is not one of this server's");
 }
 
-int weft__admit(void *arg, const weft__http_request *r)
+int weft__admit(void *arg, const weft__http_request *r, char client[WEFT__HTTP_CLIENT])
 {
     weft__fault fault = {0};
-    char tenant[32];
-    return identify(arg, r, 0, tenant, &fault);
+    weft__who who;
+    if (!identify(arg, r, 0, &who, &fault)) return 0;
+    memcpy(client, who.tenant, sizeof who.tenant);
+    return 1;
 }
 
 void weft__route(void *arg, weft__http_request *r)
@@ -452,7 +453,7 @@ void weft__route(void *arg, weft__http_request *r)
     int i = weft__route_index(weft__http_path(r));
     int given = !strcmp(method, "GET") || !strcmp(method, "HEAD") ? GET : !strcmp(method, "POST") ? POST : 0;
     weft__fault fault = {0};
-    char tenant[32];
+    weft__who who;
     if (i == N_ROUTES) weft__fault_set(&fault, 404, NULL, "there is no %.100s here", weft__http_path(r));
     else if (!(routes[i].methods & given)) {
         int both = (routes[i].methods & GET) && (routes[i].methods & POST), get = routes[i].methods & GET;
@@ -462,9 +463,9 @@ void weft__route(void *arg, weft__http_request *r)
                               : "POST",
                         method);
         weft__http_add_header(r, "Allow", both ? "GET, HEAD, POST" : get ? "GET, HEAD" : "POST");
-    } else if (!identify(s, r, routes[i].methods & OPEN, tenant, &fault))
+    } else if (!identify(s, r, routes[i].methods & OPEN, &who, &fault))
         ;
     else if (s->draining && given == POST) weft__fault_set(&fault, 503, NULL, "the server is shutting down");
     if (fault.status) refuse(r, &fault);
-    else routes[i].answer(s, r, tenant);
+    else routes[i].answer(s, r, &who);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "server/server.h"
 
 void weft_server_params_default(weft_server_params *p)
@@ -225,6 +227,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .ping_s = or_default(p->ping_s, 15),
         .allow_hosts = (const char *const *)s->hosts.items,
         .origins = (const char *const *)s->origins.items,
+        .proxies = p->proxies,
         .admit = weft__admit,
         .handle = weft__route,
         .refusal = refusal,
@@ -232,6 +235,7 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
         .arg = s,
     };
     c.max_bodies = c.max_body > BODIES_MIN / 4 ? 4 * c.max_body : BODIES_MIN;
+    c.max_answers = 4 * c.max_bodies;
     if (!st) st = weft__http_start(&c, &s->http, err);
     weft__free(cert);
     weft__free(key);
@@ -240,11 +244,47 @@ static weft_status start_http(weft_server *s, const weft_server_params *p, weft_
 
 /* ---- public ---- */
 
+/* Those that were given, and those of the file as it is now. */
+static weft_status gather_keys(const weft_server *s, weft__keys *out, weft_error *err)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; i < s->given_keys.n && !st; i++) {
+        if (!weft__grow(&out->items, &out->capacity, out->n + 1, sizeof *out->items))
+            st = weft_fail(err, WEFT_NO_MEMORY, "no memory for API keys");
+        else out->items[out->n++] = s->given_keys.items[i];
+    }
+    if (!st && s->key_file) st = weft__keys_read(out, s->key_file, err);
+    return st;
+}
+
+/* What cannot be read changes nothing: nobody is let in, or shut out, by a file that is half written. */
+static void reload_keys(weft_server *s)
+{
+    weft__keys keys = {0};
+    weft_error err = {0};
+    if (!s->key_file) return;
+    weft_status st = gather_keys(s, &keys, &err);
+    if (st) weft__log(WEFT__LOG_WARN, "%s; the keys stay as they were", err.message);
+    else {
+        pthread_rwlock_wrlock(&s->keys_lock);
+        weft__keys old = s->keys;
+        s->keys = keys;
+        pthread_rwlock_unlock(&s->keys_lock);
+        keys = old;
+        weft__adapters_forget(s);
+    }
+    weft__keys_free(&keys);
+}
+
 static weft_status read_keys(weft_server *s, const weft_server_params *p, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__keys_add(&s->keys, *k, err);
-    if (!st && p->api_key_file) st = weft__keys_read(&s->keys, p->api_key_file, err);
+    for (const char *const *k = p->api_keys; !st && k && *k; k++) st = weft__keys_add(&s->given_keys, *k, 0, err);
+    for (const char *const *k = p->admin_keys; !st && k && *k; k++) st = weft__keys_add(&s->given_keys, *k, 1, err);
+    if (!st && p->api_key_file && !(s->key_file = weft__strdup(p->api_key_file)))
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    if (!st) st = gather_keys(s, &s->keys, err);
+    s->wants_keys = s->slots.have_owners = s->keys.n != 0;
     return st;
 }
 
@@ -274,16 +314,29 @@ static weft_status begin_lines(weft_server *s, weft_error *err)
     return st ? st : weft__line_begin(&s->adapters, err);
 }
 
-int weft__disk_take(weft_server *s, const char *field, weft__fault *fault)
+int weft__disk_take(weft_server *s, const weft__http_request *r, const char *field, weft__fault *fault)
 {
-    if (atomic_fetch_add(&s->n_at_disk, 1) < s->max_at_disk) return 1;
-    weft__disk_give(s);
-    return weft__fault_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk);
+    const void *client = weft__http_client_of(r);
+    const int most = client && s->max_at_disk > 1 ? s->max_at_disk - 1 : s->max_at_disk; /* a client leaves room for another */
+    int n = 0;
+    pthread_mutex_lock(&s->disk_lock);
+    for (int i = 0; i < s->n_at_disk; i++) n += s->at_disk[i] == client;
+    int full = s->n_at_disk >= s->max_at_disk, room = !full && n < most;
+    if (room) s->at_disk[s->n_at_disk++] = client;
+    pthread_mutex_unlock(&s->disk_lock);
+    if (room) return 1;
+    return full ? weft__fault_set(fault, 503, field, "%d requests wait for the disk; try again in 1 s", s->max_at_disk)
+                : weft__fault_set(fault, 429, field, "%d requests of this client wait for the disk; try again in 1 s", n);
 }
 
-void weft__disk_give(weft_server *s)
+void weft__disk_give(weft_server *s, const weft__http_request *r)
 {
-    atomic_fetch_sub(&s->n_at_disk, 1);
+    const void *client = weft__http_client_of(r);
+    pthread_mutex_lock(&s->disk_lock);
+    int i = 0;
+    while (s->at_disk[i] != client) i++;
+    s->at_disk[i] = s->at_disk[--s->n_at_disk];
+    pthread_mutex_unlock(&s->disk_lock);
 }
 
 weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out,
@@ -301,9 +354,13 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     s->drain_s = or_default(p->drain_s, 30);
     pthread_mutex_init(&s->loras_lock, NULL);
     pthread_mutex_init(&s->slots.lock, NULL);
+    pthread_mutex_init(&s->disk_lock, NULL);
+    pthread_rwlock_init(&s->keys_lock, NULL);
+    weft__usage_begin(&s->usage);
     weft__metrics_begin(&s->metrics);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);
-    if (s->stop_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
+    s->reload_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (s->stop_fd < 0 || s->reload_fd < 0) st = weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     if (!st) st = learn_model(s, p, err);
     if (!st) st = copy_strings(p->cors_origins, &s->origins, err);
     if (!st) st = copy_strings(p->allow_hosts, &s->hosts, err);
@@ -311,8 +368,8 @@ weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_s
     if (!st)
         snprintf(s->name, sizeof s->name, "%s",
                  s->aliases.items[0] && strcmp(s->aliases.items[0], "*") ? s->aliases.items[0] : s->info.name);
-    if (!st) st = weft__adapters_check_names(s, err);
     if (!st) st = read_keys(s, p, err);
+    if (!st) st = weft__adapters_check_names(s, err);
     if (!st && p->adapter_dir) st = find_adapter_dir(s, p->adapter_dir, err);
     if (!st && p->adapter_dir && p->add_adapters) st = weft__adapters_of_folder(s, err);
     if (!st) st = weft__log_begin(s, p->log_file, err);
@@ -339,6 +396,15 @@ void weft_server_stop(weft_server *s)
     errno = why;
 }
 
+void weft_server_reload(weft_server *s)
+{
+    uint64_t one = 1;
+    int why = errno;
+    if (write(s->reload_fd, &one, sizeof one) < 0) errno = why; /* the counter is full: it was told often enough */
+    errno = why;
+    weft_server_reopen_log(s);
+}
+
 /* 1 when weft_server_stop was called since. */
 static int asked_again(weft_server *s)
 {
@@ -350,8 +416,12 @@ static int asked_again(weft_server *s)
 int32_t weft_server_run(weft_server *s)
 {
     uint64_t n;
-    while (read(s->stop_fd, &n, sizeof n) < 0 && errno == EINTR)
-        ;
+    struct pollfd asked[] = {{s->stop_fd, POLLIN, 0}, {s->reload_fd, POLLIN, 0}};
+    for (;;) {
+        if (poll(asked, 2, -1) < 0) continue;
+        if (asked[1].revents && read(s->reload_fd, &n, sizeof n) == sizeof n) reload_keys(s);
+        if (asked[0].revents && read(s->stop_fd, &n, sizeof n) == sizeof n) break;
+    }
     s->draining = n > 1 ? 2 : 1;
     weft__http_quiesce(s->http);
     uint64_t until = weft__clock_ns() + (uint64_t)s->drain_s * 1000000000u;
@@ -375,6 +445,9 @@ void weft_server_free(weft_server **p)
     weft__log_end(s);
     weft__slots_free(&s->slots);
     weft__keys_free(&s->keys);
+    weft__keys_free(&s->given_keys);
+    weft__free(s->key_file);
+    weft__usage_free(&s->usage);
     free_strings(&s->origins);
     free_strings(&s->hosts);
     free_strings(&s->aliases);
@@ -382,6 +455,9 @@ void weft_server_free(weft_server **p)
     weft__free(s->chat_fault);
     weft__free(s->chat_source);
     if (s->stop_fd >= 0) close(s->stop_fd);
+    if (s->reload_fd >= 0) close(s->reload_fd);
+    pthread_mutex_destroy(&s->disk_lock);
+    pthread_rwlock_destroy(&s->keys_lock);
     pthread_mutex_destroy(&s->loras_lock);
     weft__free(s->adapter_dir);
     weft__free(s);

@@ -11,21 +11,38 @@
 #include "base/text.h"
 #include "server/fields.h"
 #include "server/http.h"
+#include "server/turns.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */
 
-/* SHA-256 of each, as 32 bytes; the keys themselves are not kept. */
+/* Its SHA-256; the key itself is not kept. */
+typedef struct weft__key {
+    unsigned char hash[32];
+    int is_admin;
+    char name[32]; /* for people; "": none */
+} weft__key;
+
 typedef struct weft__keys {
-    unsigned char (*hashes)[32];
+    weft__key *items;
     size_t n, capacity;
 } weft__keys;
 
-weft_status weft__keys_add(weft__keys *keys, const char *key, weft_error *err);
+/* Who asks. */
+typedef struct weft__who {
+    char tenant[32]; /* of a key: "key-" and twelve digits of its hash; "": no keys are wanted here */
+    char label[32];  /* in /metrics: the key's name, or its tenant */
+    int is_admin;    /* may change what all others get, and see what they do */
+} weft__who;
+
+weft_status weft__keys_add(weft__keys *keys, const char *key, int is_admin, weft_error *err);
+/* Adds those of a file: in each line a key, and behind it "admin" and "name=NAME" where it has them. */
 weft_status weft__keys_read(weft__keys *keys, const char *path, weft_error *err);
 void weft__keys_free(weft__keys *keys);
-/* 1 when `key` is one of them, in a time that does not tell which or how nearly; tenant receives a name for its owner. */
-int weft__keys_check(const weft__keys *keys, const char *key, char tenant[32]);
+/* 1 when `key` is one of them, in a time that does not tell how nearly; *who is its owner then. */
+int weft__keys_check(const weft__keys *keys, const char *key, weft__who *who);
+/* Is one of them this tenant's? */
+int weft__keys_have(const weft__keys *keys, const char *tenant);
 /* The name of a tenant that a request without a key gives itself. Long ones by their hash, since two may begin alike. */
 weft_status weft__tenant_of_user(const char *user, char tenant[64], weft_error *err);
 
@@ -46,6 +63,7 @@ typedef struct weft__slots {
     weft__slot *all;
     int32_t n, n_ctx;
     uint64_t n_uses;
+    int have_owners; /* there are keys: what a slot holds is its key's */
 } weft__slots;
 
 /* The lock is there already. */
@@ -81,9 +99,28 @@ typedef struct weft__metrics {
     weft__histogram first_token, between_tokens, queue, duration;
 } weft__metrics;
 
+/* By key and adapters (usage.c). */
+typedef struct weft__used {
+    uint64_t requests, prompt_tokens, cached_tokens, generated_tokens;
+} weft__used;
+
+typedef struct weft__usage {
+    pthread_mutex_t lock;
+    struct weft__usage_row *rows; /* [n] */
+    size_t n, capacity;
+    int n_keys; /* that the rows are of */
+} weft__usage;
+
+void weft__usage_begin(weft__usage *usage);
+/* The rows of a key, or of all: "". */
+void weft__usage_write(weft__usage *usage, const char *key, weft__text *out);
 void weft__metrics_begin(weft__metrics *m);
 void weft__metrics_response(weft__metrics *m, const char *path, int status);
-void weft__metrics_write(weft_server *s, weft__text *out);
+/* Adds what a request of a key used with these adapters. *place: 0 for its first time, then as it was left. Any thread. */
+void weft__usage_add(weft__usage *usage, size_t *place, const char *key, const char *adapters, const weft__used *used);
+void weft__usage_free(weft__usage *usage);
+/* usage by key and adapters: of who asks, of all where it is an admin. */
+void weft__metrics_write(weft_server *s, const weft__who *who, weft__text *out);
 
 /* ---- the server ---- */
 
@@ -95,15 +132,17 @@ typedef struct weft__gen weft__gen;
 
 /* Requests that wait for one thing (line.c). */
 typedef struct weft__line {
-    const char *what;                                      /* they wait for: "its grammar" */
-    int max, max_of_one;                                   /* that wait, in all and of a tenant with a name */
-    int (*work)(weft__gen *g, weft__fault *fault);         /* what they wait for; 0 with the fault filled */
+    const char *what;    /* they wait for: "its grammar" */
+    int max, max_of_one; /* that wait, in all and of a tenant; of an address, whose users are many tenants, half as many more */
+    /* What they wait for: 1; 0 with the fault filled; -1: not yet, and others may come first. */
+    int (*work)(weft__gen *g, weft__fault *fault);
     void (*go_on)(weft__gen *g, const weft__fault *fault); /* takes the line's share of it; NULL: it was done */
     pthread_t thread, clock;                               /* that works; that tells those whose time is over */
     pthread_mutex_t lock;                                  /* all below */
     pthread_cond_t wake, tick;
-    weft__gen *first, *last, *now; /* waiting; whose turn it is */
-    int n, stop, has_thread, has_clock;
+    weft__turns waiting;
+    weft__gen *now; /* whose turn it is */
+    int stop, has_thread, has_clock;
 } weft__line;
 
 /* Whole answers that wait to be written (answers.c). */
@@ -111,7 +150,7 @@ typedef struct weft__answers {
     pthread_t thread;
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
-    weft__gen *first, *last;
+    weft__turns waiting;
     int stop, has_thread;
 } weft__answers;
 
@@ -129,6 +168,8 @@ typedef struct weft__request_log {
     char rest[8192];         /* more than a line has */
 } weft__request_log;
 
+enum { WEFT__WORKERS_MAX = 64 };
+
 struct weft_server {
     weft_model *model;
     weft_engine *engine;
@@ -141,19 +182,26 @@ struct weft_server {
     time_t began;
     weft_model_info info;
     weft__strings origins, hosts, aliases;
-    weft__keys keys;
+    weft__keys keys, given_keys; /* those that count; of them those that are in no file */
+    pthread_rwlock_t keys_lock;  /* keys */
+    char *key_file;
+    int wants_keys; /* from its start on */
     weft__slots slots;
     weft__metrics metrics;
+    weft__usage usage;
     weft__line grammars, adapters;
-    weft_grammar *json[2];             /* of objects and of any value: the thread of grammars makes them when first asked for */
-    atomic_int n_at_disk, max_at_disk; /* workers that wait for the disk: some stay for the others, whatever it does */
+    weft_grammar *json[2]; /* of objects and of any value: the thread of grammars makes them when first asked for */
+    pthread_mutex_t
+        disk_lock; /* workers that wait for the disk, and whose requests: some stay for the others, whatever it does */
+    int n_at_disk, max_at_disk;
+    const void *at_disk[WEFT__WORKERS_MAX];
     weft__answers answers;
     char *adapter_dir; /* links followed; NULL: none are loaded while it runs */
     pthread_mutex_t loras_lock;
     weft__lora loras[WEFT__MAX_LORAS]; /* of requests that name none */
     int n_loras;
     weft__request_log log;
-    int stop_fd;
+    int stop_fd, reload_fd;
     atomic_int draining;
     int32_t drain_s;
     weft__http *http;
@@ -166,6 +214,8 @@ weft__dialect weft__dialect_of(const char *path);
 
 /* An error's JSON in the dialect of the path; NULL when memory runs out. */
 char *weft__fault_body(weft__dialect dialect, const weft__fault *fault, size_t *n);
+/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to whose it is. */
+void weft__hide_tenants(char *message);
 void weft__reply_fault(weft__http_request *r, const weft__fault *fault);
 /* Takes the text's bytes. */
 void weft__reply_json(weft__http_request *r, int status, weft__text *body);
@@ -276,20 +326,23 @@ struct weft__gen {
     int n_at_once, n_asked, n_done; /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
     int retry_s;                    /* where the queue had no place for one of them */
     weft_grammar *grammar;
-    weft__gen *next;          /* in a line, later in the queue of answers */
+    weft__turn turn;          /* in a line, later in the queue of answers */
     int too_late;             /* the line's: its deadline passed, and it has its answer */
     int has_lease;            /* 0: its adapters must be read first */
     weft_engine_lease *lease; /* its adapters, until everything is submitted */
     char id[48], model[160], tenant[64];
+    char label[32], adapters[WEFT__ADAPTERS_SHOWN]; /* for /metrics */
+    size_t usage_place;                             /* of these; of the engine's thread */
     int64_t created;
     int keep_entries, several; /* several: prompts were given as an array */
     int embedding;
     weft__text scratch; /* of the engine's thread, and when all have finished of whoever answers */
 };
 
-/* Submits everything asked for and lets the answer come; takes ask and prompts. Frees itself after the last event. */
-void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const char *tenant, const char *id_prefix,
-                     weft__ask *ask, weft__prompts *prompts, int embedding);
+/* Submits everything asked for and lets the answer come; takes ask and prompts. tenant: who shares the engine's time, the key's or, without keys,
+ * who the request says it is from. Frees itself after the last event. */
+void weft__gen_start(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who, const char *tenant,
+                     const char *id_prefix, weft__ask *ask, weft__prompts *prompts, int embedding);
 
 /* Answers what has finished and was no stream, and takes over the last choice's share of it. */
 void weft__gen_answer(weft__gen *g);
@@ -321,9 +374,10 @@ void weft__gen_lent(weft__gen *g, const weft__fault *fault);
 void weft__gen_compiled(weft__gen *g, const weft__fault *fault);
 void weft__gen_drop(weft__gen *g);
 
-/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, and the fault, of this field, is set. */
-int weft__disk_take(weft_server *s, const char *field, weft__fault *fault);
-void weft__disk_give(weft_server *s);
+/* A worker asks before it waits for the disk, and tells when it no longer does; 0: too many do already, in all or for this client, and the
+ * fault, of this field, is set. */
+int weft__disk_take(weft_server *s, const weft__http_request *r, const char *field, weft__fault *fault);
+void weft__disk_give(weft_server *s, const weft__http_request *r);
 
 /* A JSON array of them. */
 void weft__put_floats(weft__text *out, const float *v, int32_t n);
@@ -346,23 +400,26 @@ weft_status weft__adapters_check_names(const weft_server *s, weft_error *err);
 /* Adds the adapters of the folder to the engine, in alphabetical order, by their names without .gguf; none is read before it is asked for. What
  * may not be one is left out, which stderr says. WEFT_IO, WEFT_NO_MEMORY. */
 weft_status weft__adapters_of_folder(const weft_server *s, weft_error *err);
-/* The adapter that a model's name stands for, within it; NULL: none. */
-const char *weft__adapter_of_model(const weft_server *s, const char *model);
+/* The adapter that a model's name stands for, for who asks: the engine's name of it; "": none. */
+void weft__adapter_of_model(const weft_server *s, const char *tenant, const char *model, char out[WEFT__ADAPTER_NAME]);
 /* Those of a request, taken: what their names and numbers stand for now. NULL: none. 1, or 0 with the fault filled. ready: NULL, or nothing is
- * read, and *ready is 0 where it must be. */
-int weft__adapters_take(weft_server *s, const weft__ask *ask, int *ready, weft_engine_lease **out, weft__fault *fault);
-void weft__adapter_put_model(const weft_server *s, const weft_engine_adapter *a, weft__text *out);
-/* All of them as models, each with a comma in front. */
-void weft__adapters_put_models(const weft_server *s, weft__text *out);
+ * read, and *ready is 0 where it must be. shown: their names as the tenant knows them, with "+" between. */
+int weft__adapters_take(weft_server *s, const weft__ask *ask, const char *tenant, int *ready, weft_engine_lease **out,
+                        char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault);
+void weft__adapter_put_model(const weft_server *s, const weft__who *who, const weft_engine_adapter *a, weft__text *out);
+/* All that are there for who asks, as models, each with a comma in front. */
+void weft__adapters_put_models(const weft_server *s, const weft__who *who, weft__text *out);
+/* Unloads those of keys that are none any more. */
+void weft__adapters_forget(weft_server *s);
 /* /lora-adapters, /v1/load_lora_adapter, /v1/unload_lora_adapter */
-void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const char *tenant);
-void weft__adapter_load(weft_server *s, weft__http_request *r, const char *tenant);
-void weft__adapter_unload(weft_server *s, weft__http_request *r, const char *tenant);
+void weft__adapters_endpoint(weft_server *s, weft__http_request *r, const weft__who *who);
+void weft__adapter_load(weft_server *s, weft__http_request *r, const weft__who *who);
+void weft__adapter_unload(weft_server *s, weft__http_request *r, const weft__who *who);
 
 /* ---- routes (routes.c) ---- */
 void weft__route(void *server, weft__http_request *r);
 /* 0: whoever sent this head will be refused for want of a key, whatever the body. Any thread. */
-int weft__admit(void *server, const weft__http_request *r);
+int weft__admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
 /* For counters: an index in [0, WEFT__ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
  * and NULL stands behind it. */
 int weft__route_index(const char *path);
@@ -376,9 +433,10 @@ void weft__log_end(weft_server *s);
 /* Never blocks. */
 void weft__log_request(weft_server *s, const weft__http_record *record, const weft__note *note);
 
-weft_status weft__slot_action(weft_server *s, int32_t id, const char *tenant, const char *action, const char *filename,
-                              weft__text *out, weft__fault *fault);
-/* Returns how many are idle. */
-int32_t weft__slots_write(weft_server *s, weft__text *out);
+/* r: whose disk it is for a while. */
+weft_status weft__slot_action(weft_server *s, const weft__http_request *r, int32_t id, const char *tenant, const char *action,
+                              const char *filename, weft__text *out, weft__fault *fault);
+/* Of the slots of others who asks is told only that they are there, and whether something runs in them. Returns how many are idle. */
+int32_t weft__slots_write(weft_server *s, const weft__who *who, weft__text *out);
 
 #endif

@@ -30,12 +30,34 @@ void weft__slots_free(weft__slots *s)
     pthread_mutex_destroy(&s->lock);
 }
 
-/* With the lock: of those that are free; -1: none is. */
-static int32_t least_used(const weft__slots *s)
+/* With the lock: how many hold something of this tenant's. */
+static int32_t count_of(const weft__slots *s, const char *tenant)
 {
-    int32_t at = -1;
-    for (int32_t i = 0; i < s->n; i++)
-        if (!s->all[i].busy && (at < 0 || s->all[i].used < s->all[at].used)) at = i;
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n; i++) n += s->all[i].n_tokens && !strcmp(s->all[i].tenant, tenant);
+    return n;
+}
+
+/* With the lock: does it hold something that this tenant may not touch? */
+static int is_others(const weft__slot *slot, const char *tenant)
+{
+    return *tenant && slot->n_tokens && strcmp(slot->tenant, tenant);
+}
+
+/* With the lock: of those that are free, an empty one, or the one used least recently; with keys, of the tenant that has most of them, so that who
+ * runs much pushes out nothing of who runs little. -1: none is free. */
+static int32_t least_used(const weft__slots *s, const char *tenant)
+{
+    int32_t at = -1, most = 0;
+    for (int32_t i = 0; i < s->n; i++) {
+        const weft__slot *slot = &s->all[i];
+        if (slot->busy) continue;
+        int32_t n = !s->have_owners ? 0 : !slot->n_tokens ? INT32_MAX : count_of(s, slot->tenant) + !strcmp(slot->tenant, tenant);
+        if (at < 0 || n > most || (n == most && slot->used < s->all[at].used)) {
+            at = i;
+            most = n;
+        }
+    }
     return at;
 }
 
@@ -43,7 +65,8 @@ int32_t weft__slots_take(weft__slots *s, int32_t wanted, uint64_t task, const ch
                          int32_t n_prompt, int32_t max_tokens, int with_adapters)
 {
     pthread_mutex_lock(&s->lock);
-    int32_t at = wanted >= 0 && wanted < s->n && !s->all[wanted].busy ? wanted : least_used(s);
+    int ours = wanted >= 0 && wanted < s->n && !s->all[wanted].busy && (!s->have_owners || !is_others(&s->all[wanted], tenant));
+    int32_t at = ours ? wanted : least_used(s, tenant);
     if (at >= 0) {
         weft__slot *slot = &s->all[at];
         int32_t n = n_prompt < s->n_ctx ? n_prompt : s->n_ctx;
@@ -79,7 +102,7 @@ void weft__slots_give(weft__slots *s, int32_t at)
     pthread_mutex_unlock(&s->lock);
 }
 
-int32_t weft__slots_write(weft_server *server, weft__text *out)
+int32_t weft__slots_write(weft_server *server, const weft__who *who, weft__text *out)
 {
     weft__slots *s = &server->slots;
     int32_t n_idle = 0;
@@ -88,6 +111,11 @@ int32_t weft__slots_write(weft_server *server, weft__text *out)
     for (int32_t i = 0; i < s->n; i++) {
         const weft__slot *slot = &s->all[i];
         n_idle += !slot->busy;
+        if (!who->is_admin && is_others(slot, who->tenant)) {
+            weft__text_printf(out, "%s{\"id\":%d,\"n_ctx\":%d,\"speculative\":false,\"is_processing\":%s}", i ? "," : "", i,
+                              s->n_ctx, slot->busy ? "true" : "false");
+            continue;
+        }
         int32_t left = slot->max_tokens < 0 ? -1 : slot->max_tokens - slot->n_decoded;
         weft__text_printf(
             out,
@@ -103,12 +131,6 @@ int32_t weft__slots_write(weft_server *server, weft__text *out)
 
 enum { STORED_MAX_BYTES = WEFT__MAX_TENANT + 1 + WEFT__MAX_FILENAME };
 _Static_assert(STORED_MAX_BYTES == 128, "what the store's names have at most");
-
-/* With the lock: does it hold something that this tenant may not touch? */
-static int is_others(const weft__slot *slot, const char *tenant)
-{
-    return *tenant && slot->n_tokens && strcmp(slot->tenant, tenant);
-}
 
 /* A copy of the slot's tokens for a tenant who may have them, and whose they are: what is cached of them is found by that name. */
 static weft_status copy_tokens(weft__slots *s, int32_t id, const char *tenant, int32_t **tokens, int32_t *n, char owner[64],
@@ -237,8 +259,8 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
     return st;
 }
 
-weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenant, const char *action, const char *filename,
-                              weft__text *out, weft__fault *fault)
+weft_status weft__slot_action(weft_server *server, const weft__http_request *r, int32_t id, const char *tenant,
+                              const char *action, const char *filename, weft__text *out, weft__fault *fault)
 {
     if (!strcmp(action, "erase") && !filename) return erase(&server->slots, id, tenant, out, fault);
     char stored[STORED_MAX_BYTES + 1]; /* those of a key begin with its tenant */
@@ -250,10 +272,10 @@ weft_status weft__slot_action(weft_server *server, int32_t id, const char *tenan
     }
     snprintf(stored, sizeof stored, "%s%s%s", tenant, *tenant ? "." : "", filename);
     weft_status st;
-    if (!weft__disk_take(server, "action", fault)) return WEFT_BUSY;
+    if (!weft__disk_take(server, r, "action", fault)) return WEFT_BUSY;
     if (!strcmp(action, "erase")) st = erase_saved(server, id, filename, stored, out, fault);
     else if (!strcmp(action, "save")) st = save(server, id, tenant, filename, stored, out, fault);
     else st = restore(server, id, tenant, filename, stored, out, fault);
-    weft__disk_give(server);
+    weft__disk_give(server, r);
     return st;
 }

@@ -36,7 +36,7 @@ struct request {
     weft_request_params p;
     int32_t *tokens;
     uint64_t id;
-    char script[4096];
+    char script[4096], tenant[64];
     size_t n_script;
     int loops, fail_after, running, unlikely;
     atomic_int cancelled; /* by any thread */
@@ -131,11 +131,20 @@ static void free_request(struct request *r)
     weft__free(r);
 }
 
+/* A tenant leaves some places to others, as in the engine; where there are few, none. */
+static int most_of_one(const weft_engine *e)
+{
+    int all = e->max_queue + N_SLOTS;
+    return all - all / 9;
+}
+
 static weft_status refuse(weft_engine *e, const struct request *r, double *retry_after_s, weft_error *err)
 {
     if (e->draining) return weft_fail(err, WEFT_STATE, "the engine is shutting down");
     if (r->fail_after == -3) return weft_fail(err, WEFT_ARGUMENT, "the engine does not like this request");
-    if (r->fail_after != -2 && e->n_requests < e->max_queue + N_SLOTS) return WEFT_OK;
+    int n = 0;
+    for (const struct request *o = e->requests; o; o = o->next) n += !strcmp(o->tenant, r->tenant);
+    if (r->fail_after != -2 && e->n_requests < e->max_queue + N_SLOTS && n < most_of_one(e)) return WEFT_OK;
     if (retry_after_s) *retry_after_s = 6.5;
     e->stats.n_refused++;
     return weft_fail(err, WEFT_BUSY, "the queue is full; try again in 7 seconds");
@@ -159,6 +168,7 @@ weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params
     memcpy(r->tokens, params->tokens, (size_t)params->n_tokens * sizeof *r->tokens);
     r->p.grammar = weft_grammar_retain(params->grammar);
     r->p.tokens = NULL;
+    snprintf(r->tenant, sizeof r->tenant, "%s", params->tenant ? params->tenant : "");
     r->p.tenant = NULL;
     r->p.sampler.bias = NULL;
     r->submitted_ns = r->due_ns = weft__clock_ns();
@@ -398,7 +408,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->size = sizeof *out;
     out->n_slots = N_SLOTS;
     out->n_ctx = e->n_ctx;
-    out->max_requests = e->max_queue + N_SLOTS;
+    out->max_requests = most_of_one(e);
     out->n_running = e->n_running;
     out->n_waiting = e->n_requests - e->n_running;
     out->kv_pages = 100;

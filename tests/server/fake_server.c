@@ -24,7 +24,7 @@ static void on_signal(int number)
 static void on_hangup(int number)
 {
     (void)number;
-    weft_server_reopen_log(server);
+    weft_server_reload(server);
 }
 
 enum { LIST_MAX = 16 };
@@ -96,11 +96,13 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
 
 int main(int argc, char **argv)
 {
-    static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX];
+    static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX], *admins[LIST_MAX],
+        *proxies[LIST_MAX];
     const struct {
         const char *name;
         const char **list;
-    } lists[] = {{"api-key", keys}, {"origin", origins}, {"allow-host", hosts}, {"alias", aliases}};
+    } lists[] = {{"api-key", keys},  {"origin", origins},   {"allow-host", hosts},
+                 {"alias", aliases}, {"admin-key", admins}, {"proxy", proxies}};
     weft_server_params p;
     weft_error err = {0};
     weft_engine *engine = NULL;
@@ -110,6 +112,8 @@ int main(int argc, char **argv)
     p.cors_origins = origins;
     p.allow_hosts = hosts;
     p.aliases = aliases;
+    p.admin_keys = admins;
+    p.proxies = proxies;
     if (argc == 2 && !strcmp(argv[1], "--fields")) {
         weft__text out = {0};
         weft__forms_write(&out);

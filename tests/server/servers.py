@@ -84,17 +84,18 @@ class Server:
             elif stream is self.process.stderr:
                 self.err.append(line)
 
-    def connect(self, timeout=PATIENCE):
+    def connect(self, timeout=PATIENCE, source="127.0.0.1"):
+        """source: the address that it comes from; any of 127.0.0.0/8 is loopback."""
         if self.port:
-            return socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+            return socket.create_connection(("127.0.0.1", self.port), timeout=timeout, source_address=(source, 0))
         s = socket.socket(socket.AF_UNIX)
         s.settimeout(timeout)
         s.connect(self.address[len("unix:"):])
         return s
 
-    def ask(self, method, path, body=None, headers=None, timeout=PATIENCE):
+    def ask(self, method, path, body=None, headers=None, timeout=PATIENCE, source="127.0.0.1"):
         c = http.client.HTTPConnection("127.0.0.1", self.port or 80, timeout=timeout)
-        c.sock = self.connect(timeout)
+        c.sock = self.connect(timeout, source)
         data = json.dumps(body).encode() if isinstance(body, (dict, list)) else body
         c.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
         r = c.getresponse()

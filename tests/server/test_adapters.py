@@ -171,6 +171,20 @@ class Adapters(unittest.TestCase):
             t.join()
         self.assertEqual(sorted(answers), ["full1=nan;", "full2=nan;"])
 
+    def test_who_finds_no_room_holds_up_nobody(self):
+        """Who needs an adapter for which there is room is not behind who waits for room."""
+        for name in ("full1", "full2", "slow1", "slow2"):
+            self.load(name, "a.gguf")
+        with self.server.connect() as long, self.server.connect() as full, self.server.connect() as more:
+            long.sendall(base.request({"prompt": "[delay 60000][loop x]", "max_tokens": 2000}, base.TEXT))
+            self.assertEqual(self.server.wait_metric("weft_running", 1), 1)
+            for s, name in ((full, "full1"), (more, "full2")):
+                s.sendall(base.request({"prompt": "x", "model": name}, base.TEXT))
+            self.assertEqual(self.server.wait_metric("weft_http_requests", 4), 4)  # and the one that asks
+            for source, name in (("127.0.0.1", "slow1"), ("127.0.0.2", "slow2")):
+                r = self.server.post(base.TEXT, {"prompt": "x", "model": name, "timeout_ms": 20000}, source=source)
+                self.assertEqual(r.status, 200, r.body)
+
     def test_what_is_unloaded_while_it_is_waited_for(self):
         """Is missing then: the base does not answer in its name."""
         self.load("full1", "a.gguf")
@@ -210,12 +224,18 @@ class Adapters(unittest.TestCase):
         with self.held():
             for t in loading:
                 t.start()
-            base.wait_until(lambda: len(answers) >= 3)
-            self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers], [(503, "1")] * 3)
+            base.wait_until(lambda: len(answers) >= 4)
+            self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers], [(429, "1")] * 4)
             self.assertEqual(self.used(), "-")
+            ask = {"lora_name": "y", "lora_path": "slow.gguf"}
+            for source in ("127.0.0.2", "127.0.0.3"):  # there is one place at the disk that no address alone gets
+                loading.append(threading.Thread(target=lambda source=source: answers.append(self.server.post(LOAD, ask, source=source))))
+                loading[-1].start()
+            base.wait_until(lambda: len(answers) >= 5)
+            self.assertEqual([(a.status, a.headers.get("retry-after")) for a in answers[4:]], [(503, "1")])
         for t in loading:
             t.join()
-        self.assertEqual([a.status for a in answers[3:]], [200] * 3)
+        self.assertEqual([a.status for a in answers[5:]], [200] * 3)
 
     def test_load_and_unload(self):
         r = self.load("a", "a.gguf")

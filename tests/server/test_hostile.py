@@ -83,8 +83,8 @@ class Refusals(Case):
                                   (TEXT, {"prompt": ["[say x]"] * 6, "n": 2}, "n")):
             answer = server.post(path, body)
             self.assertEqual((answer.status, answer.json["error"]["param"]), (400, field), answer.body)
-            self.assertIn("takes 10 together", answer.json["error"]["message"])
-        self.assertEqual(len(server.post(TEXT, {"prompt": "[say x]", "n": 10}).json["choices"]), 10)
+            self.assertIn("takes 9 together", answer.json["error"]["message"])
+        self.assertEqual(len(server.post(TEXT, {"prompt": "[say x]", "n": 9}).json["choices"]), 9)
         self.assertEqual(len(server.post("/v1/embeddings", {"input": ["x"] * 11}).json["data"]), 11)  # they come in turns
 
     def test_slow_grammars_hold_up_nobody_else(self):
@@ -146,26 +146,29 @@ class Refusals(Case):
         self.assertTrue(out.startswith(b"HTTP/1.1 413 "), out[:100])
 
     def test_bodies_together(self):
-        """All bodies that are held have a limit of their own (64 MB here): who is beyond it is told to come again, and what is let go counts no more."""
+        """All bodies that are held have a limit (64 MB here), and one address no more than it leaves the others: who is beyond is told to come again, and
+        what is let go counts no more."""
         size, clients = 4 << 20, []
-        for _ in range(17):
-            s = self.server.connect()
-            self.addCleanup(s.close)
-            s.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
-            clients.append(s)
-        def are_there():
+        def are_there(n):
             held = self.server.metric("weft_http_body_bytes")
             self.assertLessEqual(held, 64 << 20)
-            return held >= 15 * (size - 1)
-        self.assertTrue(wait_until(are_there))
+            return held >= n * (size - 1)
+        for source, n, least in (("127.0.0.2", 9, 7), ("127.0.0.3", 5, 10), ("127.0.0.4", 3, 11)):
+            for _ in range(n):
+                s = self.server.connect(source=source)
+                self.addCleanup(s.close)
+                s.sendall(b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * (size - 1))
+                clients.append(s)
+            self.assertTrue(wait_until(lambda: are_there(least)))
         answers = []
         for s in clients:
             s.sendall(b"x")
             answers.append(s.recv(65536))
             s.close()
-        refused = [a for a in answers if a.startswith(b"HTTP/1.1 503 ")]
-        self.assertIn(len(refused), (1, 2))
+        refused = [a for a in answers if a.startswith(b"HTTP/1.1 429 ")]
+        self.assertIn(len(refused), range(1, 7))
         self.assertIn(b"\r\nRetry-After: 1\r\n", refused[0])
+        self.assertIn(b"too many bodies at once of this client", refused[0])
         self.assertEqual(sum(a.startswith(b"HTTP/1.1 404 ") for a in answers), 17 - len(refused))
         self.assertEqual(self.server.wait_metric("weft_http_body_bytes", 0), 0)
 
@@ -195,15 +198,17 @@ class Refusals(Case):
             self.assertEqual(server.metric("weft_http_body_bytes"), 0)
             self.assertEqual(server.wait_metric("weft_http_cut_slow_total", cut + 1), cut + 1)  # at 1 KB/s it had a quarter of an hour
 
-    def test_answers_that_nobody_reads_leave_no_room_for_bodies(self):
-        """Both are memory: where whole answers that wait for their readers fill it, no body is taken until one has gone."""
+    def test_answers_that_nobody_reads(self):
+        """Are memory: who has too many of them asks for nothing more until one has gone, and nobody else is refused because of it."""
         server = self.own("--slow", 60)
-        with server.connect() as lazy:
-            lazy.sendall(request({"content": "a" * 3_500_000, "with_pieces": True}, "/tokenize"))
-            self.assertTrue(wait_until(lambda: server.metric("weft_http_answer_bytes") >= 64 << 20))
+        with server.connect() as lazy, server.connect() as lazier:
+            for s in (lazy, lazier):
+                s.sendall(request({"content": "a" * 3_500_000, "with_pieces": True}, "/tokenize"))
+            self.assertTrue(wait_until(lambda: server.metric("weft_http_answer_bytes") >= 128 << 20))
             answer = server.post("/tokenize", {"content": "x"})
-            self.assertEqual((answer.status, answer.headers["retry-after"]), (503, "1"), answer.body[:300])
-            self.assertIn("too many bodies", answer.json["error"]["message"])
+            self.assertEqual((answer.status, answer.headers["retry-after"]), (429, "1"), answer.body[:300])
+            self.assertIn("read it first", answer.json["error"]["message"])
+            self.assertEqual(server.post("/tokenize", {"content": "x"}, source="127.0.0.2").status, 200)
         self.assertEqual(server.wait_metric("weft_http_answer_bytes", 0), 0)
         self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
 
@@ -235,19 +240,25 @@ class Refusals(Case):
         self.assertEqual({a.status for a in answers}, {200})
 
     def test_slots_on_a_slow_disk_leave_a_worker(self):
-        """Of four workers three may wait for the disk; who comes meanwhile is answered, and told to come again if he wants the disk as well."""
+        """Of four workers three may wait for the disk, for one address two; who comes meanwhile is answered, and told to come again if he wants the disk
+        as well."""
         (server, hold), answers = self.own_held(), []
         server.post(LLAMA, {"prompt": "[say x]", "id_slot": 0})
         open(hold, "w").close()
-        save = self.run_all(6, lambda: answers.append(server.post("/slots/0?action=save", {"filename": "hung"})))
-        self.assertTrue(wait_until(lambda: len(answers) == 3))
-        self.assertEqual([(a.status, a.headers["retry-after"]) for a in answers], [(503, "1")] * 3)
+        def hung(source):
+            return lambda: answers.append(server.post("/slots/0?action=save", {"filename": "hung"}, source=source))
+        save = self.run_all(6, hung("127.0.0.2"))
+        self.assertTrue(wait_until(lambda: len(answers) == 4))
+        self.assertEqual([(a.status, a.headers["retry-after"]) for a in answers], [(429, "1")] * 4)
+        save += self.run_all(4, hung("127.0.0.3"))
+        self.assertTrue(wait_until(lambda: len(answers) == 7))
+        self.assertEqual([(a.status, a.headers["retry-after"]) for a in answers[4:]], [(503, "1")] * 3)
         self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
-        self.assertEqual(len(answers), 3)
+        self.assertEqual(len(answers), 7)
         os.unlink(hold)
         for t in save:
             t.join()
-        self.assertEqual([a.status for a in answers[3:]], [200] * 3)
+        self.assertEqual([a.status for a in answers[7:]], [200] * 3)
 
     def test_deadlines_count_from_the_request(self):
         """Also while a grammar waits for others to be compiled, and while it is compiled itself: which takes as long as `hold` is there."""

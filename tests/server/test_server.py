@@ -621,7 +621,7 @@ class Documents(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
         schemas = document["components"]["schemas"]
-        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/props", "/slots")]
+        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/props", "/slots", "/lora-adapters")]
         for path in (CHAT, "/chat/completions"):
             asks += [("post", path, {"messages": user("[say hi]"), **more}) for more in ({}, {"n": 2, "logprobs": True, "top_logprobs": 2}, {"max_tokens": 1, "logprobs": True}, {"messages": 5})]
         asks += [("post", TEXT, {"prompt": "[say hi]", **more}) for more in ({}, {"logprobs": 2, "echo": True}, {"logprobs": 0, "n": 2}, {"prompt": None})]

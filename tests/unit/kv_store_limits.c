@@ -48,6 +48,29 @@ static void the_cap_removes_what_was_used_least_recently(void **state)
     assert_int_equal(stats(e->store).n_write_failed, 1);
 }
 
+/* What an owner saves by name leaves room for what others do. */
+static void an_owner_leaves_room_for_others(void **state)
+{
+    scene *e = *state;
+    int32_t t[48];
+    char a[] = "key-0123456789ab.0", b[] = "key-ba9876543210.0";
+    series(t, 1000, 48);
+    assert_int_equal(save(e, t, 48, "x"), WEFT_OK);
+    uint64_t one = stats(e->store).n_bytes;
+    assert_int_equal(weft__store_erase(e->store, "x", NULL, NULL, NULL), WEFT_OK);
+    scene_reopen(e, 8 * one + one / 2); /* six slots in all */
+    for (int i = 0; i < 3; i++, a[sizeof a - 2]++) assert_int_equal(save(e, t, 48, a), WEFT_OK);
+    assert_int_equal(save(e, t, 48, a), WEFT_LIMIT); /* a half */
+    a[sizeof a - 2]--;
+    assert_int_equal(save(e, t, 48, a), WEFT_OK); /* in its own place */
+    assert_int_equal(save(e, t, 48, b), WEFT_OK);
+    b[sizeof b - 2]++;
+    assert_int_equal(save(e, t, 48, b), WEFT_LIMIT); /* two of four, beside the three */
+    assert_int_equal(save(e, t, 48, "x"), WEFT_OK);  /* nobody's have what there is */
+    assert_int_equal(save(e, t, 48, "key-x"), WEFT_OK);
+    assert_int_equal(stats(e->store).n_slots, 6);
+}
+
 /* The order of use lasts over a restart, and a smaller cap holds at once. */
 static void a_smaller_cap_holds_from_the_start(void **state)
 {
@@ -532,6 +555,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_A_STORE(the_cap_removes_what_was_used_least_recently),
+        IN_A_STORE(an_owner_leaves_room_for_others),
         IN_A_STORE(a_smaller_cap_holds_from_the_start),
         IN_A_STORE(the_end_does_not_wait_for_a_disk_that_hangs),
         IN_A_STORE(a_full_disk_is_survived),

@@ -1,0 +1,33 @@
+/* turns.c: see turns.h. Kept in the order in which it is taken. */
+#include "server/turns.h"
+
+void weft__turns_put(weft__turns *q, weft__turn *turn, const void *who)
+{
+    weft__turn **to = &q->first;
+    turn->who = who;
+    turn->at = q->now;
+    for (const weft__turn *t = q->first; t; t = t->next)
+        if (t->who == who) turn->at = t->at + 1;
+    while (*to && (*to)->at <= turn->at) to = &(*to)->next;
+    turn->next = *to;
+    *to = turn;
+    q->n++;
+}
+
+weft__turn *weft__turns_take(weft__turns *q)
+{
+    weft__turn *t = q->first;
+    if (!t) return NULL;
+    q->first = t->next;
+    q->now = t->at;
+    q->n--;
+    return t;
+}
+
+void weft__turns_remove(weft__turns *q, const weft__turn *turn)
+{
+    weft__turn **at = &q->first;
+    while (*at != turn) at = &(*at)->next;
+    *at = turn->next;
+    q->n--;
+}

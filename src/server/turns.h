@@ -1,0 +1,33 @@
+/* turns.h: a queue whose members take turns: one of each that waits, then a second of each, whatever was put first; members of one
+ * in their order.
+ *
+ * Who stands in it is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what waits, and in
+ * one queue at a time. Putting costs the number of those that wait. Locks are the caller's. */
+#ifndef WEFT_SERVER_TURNS_H
+#define WEFT_SERVER_TURNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct weft__turn {
+    struct weft__turn *next;
+    const void *who;
+    uint64_t at; /* which turn of the queue */
+} weft__turn;
+
+typedef struct weft__turns {
+    weft__turn *first;
+    uint64_t now; /* of whom was taken last */
+    int n;
+} weft__turns;
+
+/* What the turn is a member of. */
+#define WEFT__TURN_OF(type, member, turn) ((type *)((char *)(turn)-offsetof(type, member)))
+
+void weft__turns_put(weft__turns *turns, weft__turn *turn, const void *who);
+/* NULL: nothing waits. */
+weft__turn *weft__turns_take(weft__turns *turns);
+/* Takes out one that waits. */
+void weft__turns_remove(weft__turns *turns, const weft__turn *turn);
+
+#endif

@@ -1,0 +1,176 @@
+"""One client holds all that it can of what all need, and every request of another is answered: bodies, answers, connections, workers, queues,
+grammars and the disk have shares, of keys or without them of addresses. Over a scripted model (fake_engine.c).
+
+usage: test_shares.py build/fake_server"""
+import os
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from servers import CHAT, FAKE, LLAMA, PATIENCE, TEXT, Case, request, user, wait_until
+
+SIZE = 4 << 20
+KEYS = ("key-of-the-greedy", "key-of-the-other")
+
+
+def head(path, n, more=b""):
+    return b"POST %s HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n" % (path.encode(), more, n)
+
+
+class Shares(Case):
+    def send(self, server, data, **more):
+        s = server.connect(**more)
+        self.addCleanup(s.close)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.sendall(data)
+        return s
+
+    def check_other(self, server, **other):
+        """Whatever the other asks for is answered, what is held up apart."""
+        def ok(answer, *status):
+            self.assertIn(answer.status, status or (200,), answer.body[:300])
+            return answer
+        for path, body in ((TEXT, {"prompt": "[say x]"}), (CHAT, {"messages": user("[say x]"), "n": 3}), (LLAMA, {"prompt": "[say x]", "n_predict": 5}), (TEXT, {"prompt": "[say x]", "stream": True}),
+                           ("/v1/embeddings", {"input": ["x"] * 20}), ("/tokenize", {"content": "x" * 1_000_000}), ("/detokenize", {"tokens": [97] * 1000}), ("/apply-template", {"messages": user("x")})):
+            ok(server.post(path, body, **other))
+        for path in ("/v1/models", "/v1/models/fake", "/props", "/slots", "/lora-adapters", "/metrics"):
+            ok(server.get(path, **other))
+        ok(server.post("/tokenize", {"content": "x", "pad": "y" * (7 << 20)}, **other))  # the longest body there may be, nearly
+        ok(server.post("/slots/0?action=restore", {"filename": "none"}, **other), 404)
+
+    def hold_all(self, server, greedy, key):
+        """All that one can: bodies that never end, answers that are not read, the queue, connections."""
+        lazy = [self.send(server, request({"content": "a" * 3_500_000, "with_pieces": True}, "/tokenize", key), **greedy) for _ in range(2)]
+        self.assertTrue(wait_until(lambda: self.number(server, "weft_http_answer_bytes") >= 128 << 20))
+        # Its share of answers is full: its bodies are refused until it has read one.
+        refused = self.send(server, request({"content": "x"}, "/tokenize", key), **greedy)
+        self.assertTrue(refused.recv(65536).startswith(b"HTTP/1.1 429 "))
+        lazy.pop().close()
+        self.assertTrue(wait_until(lambda: self.number(server, "weft_http_answer_bytes") < 128 << 20))
+        for _ in range(200):
+            self.send(server, request({"prompt": "[queue 600000]", "n_predict": 5, "stream": True}, LLAMA, key), **greedy)
+        wait_until(lambda: self.number(server, "weft_http_requests") >= 100)
+        for _ in range(16):
+            s = self.send(server, head("/tokenize", SIZE, key), **greedy)
+            s.setblocking(False)
+            for _ in range(64):
+                try:
+                    s.send(b"x" * 65536)
+                except (BlockingIOError, ConnectionError):
+                    break
+
+    def number(self, server, name):
+        page = server.get("/metrics", **self.who).body.decode()
+        return float(page.split("\n" + name + " ")[1].split("\n")[0])
+
+    def check_all(self, server, greedy, other, key):
+        self.who = other
+        self.hold_all(server, greedy, key)
+        self.check_other(server, **other)
+        self.assertGreaterEqual(self.number(server, "weft_http_answer_bytes"), 64 << 20)  # it was held all the time
+        self.assertGreaterEqual(self.number(server, "weft_http_requests"), 60)
+
+    def test_of_keys(self):
+        """By one address, as behind a proxy that is not named."""
+        server = self.own("--per-ip", 512, "--slow", 600, "--idle", 600, *(o for key in KEYS for o in ("--api-key", key)))
+        self.check_all(server, {}, {"headers": {"X-Api-Key": KEYS[1]}}, b"X-Api-Key: %s\r\n" % KEYS[0].encode())
+
+    def test_of_addresses(self):
+        server = self.own("--slow", 600, "--idle", 600)
+        self.check_all(server, {"source": "127.0.0.2"}, {"source": "127.0.0.3"}, b"")
+
+    def test_users_of_an_address(self):
+        """Names that an address gives itself are no further shares of the queue."""
+        server = self.own("--per-ip", 512, "--queue", 28)  # and 8 that run: one user gets 32 of 36, one address 34
+        for i in range(40):
+            self.send(server, request({"prompt": "[queue 600000]", "max_tokens": 5, "user": f"name{i}"}, TEXT))
+        self.assertTrue(wait_until(lambda: server.metric("weft_running") + server.metric("weft_waiting") == 34))
+        answer = server.post(TEXT, {"prompt": "[say x]", "user": "one more"})
+        self.assertEqual((answer.status, "of this address" in answer.json["error"]["message"]), (429, True), answer.body)
+        self.assertEqual(server.metric("weft_waiting") + server.metric("weft_running"), 34)
+        other = self.send(server, request({"prompt": "[say x]", "timeout_ms": 10}, TEXT), source="127.0.0.2")
+        self.assertRegex(other.recv(65536), rb"^HTTP/1.1 (200|504) ")  # it had a place
+
+    def test_the_disk(self):
+        """A key whose slots are being saved leaves a place at the disk."""
+        server, hold = self.own_held(*(o for key in KEYS for o in ("--api-key", key)))
+        greedy, other = ({"X-Api-Key": key} for key in KEYS)
+        for who in (greedy, greedy, greedy, other):
+            self.assertEqual(server.post(LLAMA, {"prompt": "[say x]"}, headers=who).status, 200)
+        mine = [s["id"] for s in server.get("/slots", headers=other).json if s.get("n_tokens")][0]
+        open(hold, "w").close()
+        try:
+            answers = []
+            self.run_all(4, lambda: answers.append(server.post("/slots/0?action=save", {"filename": "hung"}, headers=greedy).status))
+            self.assertTrue(wait_until(lambda: len(answers) == 2))
+            self.assertEqual(answers, [429, 429])
+            self.assertEqual(server.post(f"/slots/{mine}?action=save", {"filename": "y"}, headers=other).status, 200)
+        finally:
+            os.remove(hold)
+
+    def test_turns_in_a_line(self):
+        """Who brings one grammar waits for one of a crowd of another's, not for all."""
+        server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}, []
+        crowd = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow))) for _ in range(40)]
+        for t in crowd:
+            t.start()
+        self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > 30, 0.001))
+        before = len(answers)
+        self.assertEqual(server.post(TEXT, slow, source="127.0.0.2").status, 200)
+        self.assertLess(len(answers) - before, 12)
+        for t in crowd:
+            t.join()
+
+    def crowd(self, server, n):
+        """Statuses of so many of one address that are open at once."""
+        got = []
+        for s in [self.send(server, b"") for _ in range(n)]:
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            got.append(s.recv(1000).split()[1])
+        return got
+
+    def bodies(self, server, n):
+        """Status of a body of 5 MB while n more of 4 MB lack their last byte."""
+        before = server.metric("weft_http_body_bytes")
+        for _ in range(n):
+            self.send(server, head("/nowhere", SIZE) + b"x" * (SIZE - 1))
+        self.assertTrue(wait_until(lambda: server.metric("weft_http_body_bytes") >= n * (SIZE - 1) + before))
+        return server.post("/nowhere", b"x" * (5 << 20)).status
+
+    def test_a_proxy_has_no_share(self):
+        """Of an address that many come from, and of a unix socket, no limit of one address counts, but those of all do."""
+        self.assertEqual(set(self.crowd(self.own("--per-ip", 4), 8)), {b"200", b"429"})
+        self.assertEqual(self.bodies(self.own(), 7), 429)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        for options in (("--proxy", "10.0.0.1", "--proxy", "127.0.0.1"), ("--unix", folder.name + "/s")):
+            server = self.own("--per-ip", 4, *options)
+            self.assertEqual(self.crowd(server, 8), [b"200"] * 8)
+            self.assertEqual((self.bodies(server, 7), self.bodies(server, 8)), (404, 503))
+        p = subprocess.run([*FAKE, "--proxy", "no-address"], capture_output=True, text=True, timeout=PATIENCE)
+        self.assertEqual((p.returncode, "proxy no-address: must be an address in digits" in p.stderr), (1, True), p.stderr)
+
+    def test_a_key_leaves_connections(self):
+        """However many may come from an address, requests of one key take no more connections than are left for all others."""
+        server = self.own("--connections", 20, "--per-ip", 20, *(o for key in KEYS for o in ("--api-key", key)))
+        body = request({"prompt": "[queue 600000]", "n_predict": 5}, LLAMA, b"X-Api-Key: %s\r\n" % KEYS[0].encode())
+        sent = [self.send(server, body) for _ in range(15)]
+        self.assertTrue(wait_until(lambda: server.get("/health").status == 200))
+        other = {"headers": {"X-Api-Key": KEYS[1]}}
+        self.who = other
+        self.assertTrue(wait_until(lambda: 9 <= self.number(server, "weft_http_requests") <= 11))
+        self.assertEqual(server.post(TEXT, {"prompt": "[say x]"}, **other).status, 200)
+        refused = []
+        for s in sent:
+            s.setblocking(False)
+            try:
+                refused.append(s.recv(100)[:12])
+            except BlockingIOError:
+                pass
+        self.assertEqual(set(refused), {b"HTTP/1.1 429"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
