@@ -287,6 +287,15 @@ static void model(weft_server *s, weft__http_request *r, const char *tenant)
     reply(r, &out);
 }
 
+static void openapi(weft_server *s, weft__http_request *r, const char *tenant)
+{
+    weft__text out = {0};
+    (void)s;
+    (void)tenant;
+    weft__text_put(&out, weft__openapi, weft__openapi_n);
+    reply(r, &out);
+}
+
 static void props(weft_server *s, weft__http_request *r, const char *tenant)
 {
     weft__text out = {0};
@@ -390,6 +399,7 @@ static const route routes[] = {
     {"/apply-template", POST, apply_template},
     {"/health", GET | OPEN, health},
     {"/v1/health", GET | OPEN, health},
+    {"/openapi.json", GET | OPEN, openapi},
     {"/props", GET, props},
     {"/slots", GET, slots},
     {"/slots/{id_slot}", POST, slot},
