@@ -40,7 +40,12 @@ static void usage(FILE *f)
     fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n",
             weft_version());
     for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
-    fprintf(f, "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n");
+    fprintf(
+        f,
+        "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
+        "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_EXACT (1: BF16 weights in\n"
+        "float32), WEFT_LOG (error, warn, info or debug), WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
+        "those of 'weft pull'; docs/howto/environment.md has all.\n");
 }
 
 static const char *command_name(const void *arg, size_t i)
