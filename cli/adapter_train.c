@@ -10,9 +10,11 @@ static const char ABOUT[] =
     "  {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}, {\"role\": \"assistant\", \"content\": \"...\"}], \"tools\": [...]}\n"
     "  {\"prompt\": \"...\", \"completion\": \"...\"}\n"
     "  {\"prompt\": \"...\", \"chosen\": \"...\", \"rejected\": \"...\"}      with --dpo: the chosen answer is to become likelier than the rejected\n"
+    "or ShareGPT's {\"conversations\": [{\"from\", \"value\"}]}, or Alpaca's {\"instruction\", \"input\", \"output\"}, or a chat that /save of\n"
+    "'weft chat' saved. F.json holds a list of such records, or one.\n"
     "Conversations and prompts go through the model's chat template, and the assistant's words are learned. Other files are text, of which every\n"
     "token is learned. In DIR appear adapter.gguf (for 'weft run --adapter'), checkpoint.gguf, loss.jsonl and loss.svg. Ctrl-C saves and stops;\n"
-    "--resume goes on. A few hundred records and a minute or two give a small model a new way of speaking.";
+    "--resume goes on; before the first step there is nothing to save. A few hundred records and a minute or two give a small model a new way of speaking.";
 
 int adapter_train(int argc, char **argv)
 {

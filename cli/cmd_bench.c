@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "options.h"
 #include "outputs.h"
+#include "provider.h"
 #include "terminal.h"
 
 static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
@@ -16,6 +17,7 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     progress bar = {0};
     weft_model_params_default(&params);
     params.n_threads = threads;
+    params.provider = provider_given;
     params.progress = progress_update;
     params.progress_arg = &bar;
     weft_status st = o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
@@ -294,6 +296,7 @@ int cmd_bench(int argc, char **argv)
         {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, NULL},
         {"n-depth", 'd', OPT_INT_LIST, &o.n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT_LIST, &o.threads, "N,..", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"repetitions", 'r', OPT_INT, &o.reps, "N", "repetitions of each row (5)", 1, BENCH_REPS_MAX, NULL},
         {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0, BENCH_REPS_MAX,

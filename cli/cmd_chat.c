@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "conversation.h"
 #include "prompt.h"
+#include "provider.h"
 #include "terminal.h"
 
 struct chat_options {
@@ -202,6 +203,7 @@ int cmd_chat(int argc, char **argv)
          NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,

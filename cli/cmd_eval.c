@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "eval.h"
+#include "near.h"
 #include "options.h"
 
 static const struct {
@@ -24,6 +25,12 @@ static void usage(FILE *f)
     for (int i = 0; i < N_KINDS; i++) fprintf(f, "  %-12s %s\n", KINDS[i].name, KINDS[i].about);
 }
 
+static const char *kind_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return i < N_KINDS ? KINDS[i].name : NULL;
+}
+
 int cmd_eval(int argc, char **argv)
 {
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
@@ -32,7 +39,9 @@ int cmd_eval(int argc, char **argv)
     }
     for (int i = 0; argc > 1 && i < N_KINDS; i++)
         if (!strcmp(argv[1], KINDS[i].name)) return KINDS[i].run(argc - 1, argv + 1);
-    if (argc > 1) fprintf(stderr, "weft eval: there is no '%s'\n", argv[1]);
-    usage(stderr);
+    const char *meant = argc > 1 ? near_match(argv[1], kind_name, NULL) : NULL;
+    if (meant) fprintf(stderr, "weft eval: there is no '%s'; did you mean 'weft eval %s'?\n", argv[1], meant);
+    else if (argc > 1) fprintf(stderr, "weft eval: there is no '%s'\n", argv[1]);
+    if (!meant) usage(stderr);
     return EXIT_USAGE;
 }

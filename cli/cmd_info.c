@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "options.h"
+#include "provider.h"
 #include "terminal.h"
 
 enum { SHOWN_ITEMS = 6, VALUE_BYTES = 200 };
@@ -137,6 +138,7 @@ int cmd_info(int argc, char **argv)
         {"no-tensors", 0, OPT_FLAG, &no_tensors, NULL, "metadata only", 0, 0, NULL},
         {"check", 0, OPT_FLAG, &check, NULL, "read all of a compiled plan and compare its checksums", 0, 0, NULL},
         {"plan", 0, OPT_FLAG, &plan, NULL, "instead: how it would run here, op by op, with kernels and memory", 0, 0, NULL},
+        PROVIDER_OPTION,
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},
     };

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "generate.h"
 #include "prompt.h"
+#include "provider.h"
 #include "terminal.h"
 
 struct run_options {
@@ -177,6 +178,7 @@ int cmd_run(int argc, char **argv)
     const option_spec options[] = {
         {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
         {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},

@@ -14,6 +14,7 @@
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
+#include "provider.h"
 #include "terminal.h"
 #include "weft/server.h"
 
@@ -186,6 +187,7 @@ int cmd_serve(int argc, char **argv)
         {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
         {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
         {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
          WEFT_CTX_MAX, NULL},

@@ -27,12 +27,11 @@ struct sample {
     double prompt_tokens, cached_tokens, generated_tokens, steps;
 };
 
-static volatile sig_atomic_t interrupted;
-
+/* What is shown was flushed, and there is nothing else to lose: also while a server that hangs is waited for. */
 static void on_interrupt(int number)
 {
     (void)number;
-    interrupted = 1;
+    _exit(EXIT_DONE);
 }
 
 /* ---- HTTP ---- */
@@ -265,9 +264,9 @@ int cmd_top(int argc, char **argv)
     signal(SIGINT, on_interrupt);
     weft_status st = read_address(address, &target, &err);
     if (!st) st = poll_once(&target, address, live, &before, &err);
-    while (!st && live && !interrupted) {
+    while (!st && live) {
         sleep((unsigned)every);
-        if (!interrupted) st = poll_once(&target, address, live, &before, &err);
+        st = poll_once(&target, address, live, &before, &err);
     }
     return st ? report("top", &err) : EXIT_DONE;
 }

@@ -9,11 +9,14 @@ static const char ABOUT[] =
     "--tokenizer), or of --base. Data are files of\n"
     "  text        documents, separated by <|endoftext|> as the vocabulary spells it; every token is learned\n"
     "  .jsonl      a record per line: {\"text\"}, {\"messages\", \"tools\"} or {\"prompt\", \"completion\"}; conversations go through the chat\n"
-    "              template, and what the assistant says is learned\n"
+    "              template, and what the assistant says is learned; also ShareGPT's {\"conversations\": [{\"from\", \"value\"}]} and Alpaca's\n"
+    "              {\"instruction\", \"input\", \"output\"}\n"
+    "  .json       a list of such records, or one; a chat that /save of 'weft chat' saved is one\n"
     "  .u16 .u32   token ids, little-endian; the end-of-text id ends a document\n"
     "Texts are packed into batches and never see each other. In DIR appear model.gguf (F32; 'weft quantize' makes it small), checkpoint.gguf,\n"
     "loss.jsonl (a line per step) and loss.svg. The same data, options and seed give the same model on the same\n"
-    "kind of processor, whatever the number of threads. Ctrl-C saves and stops; --resume goes on.";
+    "kind of processor, whatever the number of threads. Ctrl-C saves and stops; --resume goes on.\n"
+    "Before the first step there is nothing to save: it stops at once.";
 
 int cmd_train(int argc, char **argv)
 {

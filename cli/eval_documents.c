@@ -7,6 +7,7 @@
 #include "eval.h"
 #include "options.h"
 #include "prompt.h"
+#include "provider.h"
 #include "quality.h"
 #include "terminal.h"
 
@@ -45,6 +46,7 @@ static weft_status prepare(struct reading *r, const char *path, weft_error *err)
     weft_status st = read_text(r->o->text, &r->text, &r->n_text, err);
     weft_model_params_default(&mp);
     mp.n_threads = r->o->threads;
+    mp.provider = provider_given;
     if (st || (st = weft_model_open(path, &mp, &r->model, err)) || (st = weft_model_describe(r->model, &info, err))) return st;
     if (!weft_model_tokenizer(r->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     r->n_vocab = info.n_vocab;
@@ -106,6 +108,7 @@ int eval_documents_command(int argc, char **argv)
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the documents", 0, 0, NULL},
         {"separator", 0, OPT_TEXT, &o.separator, "S", "what ends a document, and is part of it (<|endoftext|>)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a document at most; the rest is left out (512)", 1, 1 << 20, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},

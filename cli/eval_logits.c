@@ -8,6 +8,7 @@
 #include "eval.h"
 #include "options.h"
 #include "outputs.h"
+#include "provider.h"
 #include "terminal.h"
 #include "whole_file.h"
 
@@ -98,6 +99,7 @@ int eval_logits_command(int argc, char **argv)
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX,
          NULL},
         {0},

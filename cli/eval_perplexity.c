@@ -9,6 +9,7 @@
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
+#include "provider.h"
 #include "quality.h"
 #include "terminal.h"
 #include "whole_file.h"
@@ -186,6 +187,7 @@ int eval_perplexity_command(int argc, char **argv)
         {"kl-base", 0, OPT_TEXT, &o.kl_base, "F", "write this model's probabilities to F", 0, 0, NULL},
         {"kl-against", 0, OPT_TEXT, &o.kl_against, "F", "compare with the probabilities in F", 0, 0, NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
         {0},

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "faults.h"
+#include "near.h"
 #include "options.h"
 #include "weft/weft.h"
 
@@ -39,7 +40,39 @@ static void usage(FILE *f)
     fprintf(f, "weft %s: runs large language models on the machine you have\n\nusage: weft COMMAND [options]\n\n",
             weft_version());
     for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
-    fprintf(f, "\n'weft COMMAND --help' explains each.\n");
+    fprintf(
+        f,
+        "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
+        "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_EXACT (1: BF16 weights in\n"
+        "float32), WEFT_LOG (error, warn, info or debug), WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
+        "those of 'weft pull'; docs/howto/environment.md has all.\n");
+}
+
+static const char *command_name(const void *arg, size_t i)
+{
+    (void)arg;
+    return i < N_COMMANDS ? COMMANDS[i].name : NULL;
+}
+
+static int unknown(const char *word)
+{
+    const char *foreign = near_foreign_command(word), *meant = near_match(word, command_name, NULL);
+    if (foreign) fprintf(stderr, "weft: there is no command '%s': %s\n", word, foreign);
+    else if (meant) fprintf(stderr, "weft: there is no command '%s'; did you mean 'weft %s'?\n", word, meant);
+    else fprintf(stderr, "weft: there is no command '%s'\n", word);
+    if (foreign || meant) fprintf(stderr, "'weft --help' lists all.\n");
+    else usage(stderr);
+    return EXIT_USAGE;
+}
+
+/* COMMAND [KIND], as if --help stood behind it. */
+static int help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    char *asked[] = {argv[0], argc > 1 ? argv[1] : option, argc > 1 ? option : NULL, NULL};
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (!strcmp(argv[0], COMMANDS[i].name)) return COMMANDS[i].run(argc > 1 ? 3 : 2, asked);
+    return unknown(argv[0]);
 }
 
 int main(int argc, char **argv)
@@ -49,6 +82,7 @@ int main(int argc, char **argv)
         usage(stderr);
         return EXIT_USAGE;
     }
+    if (!strcmp(argv[1], "help") && argc > 2 && argv[2][0] != '-') return help(argc - 2, argv + 2);
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
         usage(stdout);
         return EXIT_DONE;
@@ -66,7 +100,5 @@ int main(int argc, char **argv)
             }
             return rc;
         }
-    fprintf(stderr, "weft: there is no command '%s'\n", argv[1]);
-    usage(stderr);
-    return EXIT_USAGE;
+    return unknown(argv[1]);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "near.h"
+
 enum { MAX_OPTIONS = 64, HELP_COLUMN = 30 };
 
 static void print_help(const command_spec *spec)
@@ -123,6 +125,7 @@ static int store(const command_spec *spec, const option_spec *o, const char *val
 static void make_tables(const command_spec *spec, char *letters, struct option *longs)
 {
     int n = 0, at = 0;
+    letters[at++] = ':'; /* a value that is missing is told apart; getopt says nothing by itself */
     letters[at++] = 'h';
     for (; spec->options[n].name && n < MAX_OPTIONS; n++) {
         const option_spec *o = &spec->options[n];
@@ -144,25 +147,92 @@ static const option_spec *by_letter(const command_spec *spec, int letter)
     return o->name ? o : NULL;
 }
 
+/* ---- what is no option ---- */
+
+static const option_spec *by_name(const command_spec *spec, const char *name, size_t n)
+{
+    const option_spec *o = spec->options;
+    while (o->name && (strlen(o->name) != n || memcmp(o->name, name, n))) o++;
+    return o->name ? o : NULL;
+}
+
+/* The option that an argument names alone, without a value in it; NULL: none, or more than that. */
+static const option_spec *named_by(const command_spec *spec, const char *argument)
+{
+    if (argument[1] == '-') return by_name(spec, argument + 2, strlen(argument + 2));
+    return argument[1] && !argument[2] ? by_letter(spec, argument[1]) : NULL;
+}
+
+/* Is there an option of ours that begins so? getopt takes what is left out of a long one, and what stands behind a letter as its value. */
+static int is_ours(const command_spec *spec, const char *argument)
+{
+    const size_t n = strcspn(argument + 2, "=");
+    if (argument[1] != '-') return argument[1] && !argument[2] && by_letter(spec, argument[1]);
+    for (const option_spec *o = spec->options; o->name; o++)
+        if (!strncmp(o->name, argument + 2, n)) return 1;
+    return !strncmp("help", argument + 2, n);
+}
+
+/* 1 after a message about an option of other programs, before any value is read: "-ngl 99" is not "-n gl". */
+static int find_foreign(const command_spec *spec, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        if (argv[i][0] != '-' || !argv[i][1]) continue;
+        const option_spec *o = named_by(spec, argv[i]);
+        const char *answer = is_ours(spec, argv[i]) ? NULL : near_foreign_option(argv[i]);
+        if (o && o->kind != OPT_FLAG) i++; /* its value */
+        if (!answer) continue;
+        fprintf(stderr, "weft %s: there is no %.*s: %s\nTry 'weft %s --help'.\n", spec->name, (int)strcspn(argv[i], "="), argv[i],
+                answer, spec->name);
+        return 1;
+    }
+    return 0;
+}
+
+static const char *option_name(const void *arg, size_t i)
+{
+    const option_spec *options = arg;
+    return options[i].name;
+}
+
+/* After getopt refused an argument: c as it returned. */
+static int refuse(const command_spec *spec, int c, const char *argument, const struct option *longs)
+{
+    const option_spec *o = optopt >= 256 ? &spec->options[optopt - 256] : optopt ? by_letter(spec, optopt) : NULL;
+    const size_t n = strcspn(argument, "=");
+    fprintf(stderr, "weft %s: ", spec->name);
+    if (c == ':' && o) fprintf(stderr, "--%s wants a value: --%s %s\n", o->name, o->name, o->argument);
+    else if (o) fprintf(stderr, "--%s takes no value\n", o->name);
+    else if (optopt && strncmp(argument, "--", 2)) fprintf(stderr, "there is no option -%c\n", optopt);
+    else {
+        char word[64];
+        snprintf(word, sizeof word, "%.*s", (int)(n > 2 ? n - 2 : 0), argument + 2);
+        int begin = 0;
+        for (const struct option *l = longs; l->name; l++) begin += !strncmp(l->name, word, strlen(word));
+        const char *meant = near_match(word, option_name, spec->options);
+        fprintf(stderr, "%s '%.*s'", begin > 1 ? "several options begin with" : "there is no option", (int)n, argument);
+        if (meant) fprintf(stderr, "; did you mean --%s?\n", meant);
+        else putc('\n', stderr);
+    }
+    fprintf(stderr, "Try 'weft %s --help'.\n", spec->name);
+    return EXIT_USAGE;
+}
+
 int options_parse(const command_spec *spec, int argc, char **argv, int *first)
 {
-    char letters[2 * MAX_OPTIONS + 4];
+    char letters[2 * MAX_OPTIONS + 5];
     struct option longs[MAX_OPTIONS + 2];
-    static char name[64]; /* argv[0] from here on */
     make_tables(spec, letters, longs);
-    snprintf(name, sizeof name, "weft %s", spec->name);
-    argv[0] = name; /* getopt prints it in its messages */
+    if (find_foreign(spec, argc, argv)) return EXIT_USAGE;
     optind = 1;
+    opterr = 0;
     for (int c; (c = getopt_long(argc, argv, letters, longs, NULL)) != -1;) {
         if (c == 'h') {
             print_help(spec);
             return -1;
         }
+        if (c == ':' || c == '?') return refuse(spec, c, argv[optind - 1], longs);
         const option_spec *o = c >= 256 ? &spec->options[c - 256] : by_letter(spec, c);
-        if (!o) {
-            fprintf(stderr, "Try 'weft %s --help'.\n", spec->name);
-            return EXIT_USAGE;
-        }
         int rc = store(spec, o, optarg);
         if (rc) return rc;
     }

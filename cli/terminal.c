@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "provider.h"
 
 enum { BAR = 30 };
+
+const char *provider_given;
 
 uint64_t now_ns(void)
 {
@@ -72,6 +75,7 @@ weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_mo
     weft_model_params_default(&params);
     params.n_threads = threads;
     params.n_ctx = n_ctx;
+    params.provider = provider_given;
     params.progress = progress_update;
     params.progress_arg = &bar;
     weft_status st = weft_model_open(path, &params, model, err);

@@ -1,4 +1,5 @@
-/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM) saves its state first. */
+/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM) saves its state first; while data are still read there is none, and
+ * it ends at once. */
 #include "training.h"
 
 #include <math.h>
@@ -6,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "outputs.h"
@@ -14,12 +16,28 @@
 
 enum { BAR = 24 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t interrupted, planned; /* planned: there is something to save */
+static const char *volatile made_folder;           /* what the run makes, or NULL where it was there */
+
+static void put(const char *text)
+{
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; /* nobody is left to tell */
+}
 
 static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
+    if (planned) return;
+    if (made_folder) rmdir(made_folder); /* while it is empty, as it was made */
+    put("\nweft: stopped before the first step; there was nothing to save\n");
+    _exit(EXIT_FAILED);
+}
+
+static int is_interrupted(void *arg)
+{
+    (void)arg;
+    return interrupted;
 }
 
 void training_init(training *t)
@@ -150,6 +168,7 @@ static int tell(void *arg, const weft_train_event *e)
 {
     telling *x = arg;
     if (e->kind == WEFT_TRAIN_PLANNED) {
+        planned = 1;
         show_plan(x->t, e);
         x->last = *e; /* of a run that is at its end already */
     }
@@ -251,6 +270,9 @@ static weft_status run(training *t, telling *x, weft_error *err)
     p->resume = t->resume;
     p->report = tell;
     p->arg = x;
+    p->stop = is_interrupted;
+    struct stat there;
+    made_folder = stat(p->out, &there) ? p->out : NULL;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (!st) st = weft_train(p, err);

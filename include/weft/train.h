@@ -117,6 +117,9 @@ typedef struct weft_train_params {
     int64_t save_every, heldout_every; /* steps; 0: at the end only */
     weft_train_fn report;
     void *arg;
+    int (*stop)(
+        void
+            *arg); /* NULL, or asked every few milliseconds of a step or of held-out data: non-zero as of `report`, but at once */
 } weft_train_params;
 
 WEFT_API void weft_train_params_default(weft_train_params *params);

@@ -109,15 +109,18 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 
 typedef struct weft_model_params {
     uint32_t size;
-    int32_t n_threads;    /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
-    int32_t max_rows;     /* rows of the largest step; 0: WEFT_ROWS_DEFAULT */
-    int32_t n_ctx;        /* context that will be used; some models choose their rope by it. 0: the model's own */
-    const char *provider; /* "cpu", a plugin's path, or NULL: cpu */
+    int32_t n_threads; /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
+    int32_t max_rows;  /* rows of the largest step; 0: WEFT_ROWS_DEFAULT */
+    int32_t n_ctx;     /* context that will be used; some models choose their rope by it. 0: the model's own */
+    const char
+        *provider; /* a plugin beside the CPU: its path, or its name in a folder of WEFT_PLUGIN_PATH; NULL or "cpu": none */
     weft_progress_fn progress;
     void *progress_arg;
 } weft_model_params;
 
 WEFT_API void weft_model_params_default(weft_model_params *params);
+/* With a plugin, each op goes to whom ranks it higher (weft_backend_api.supports), the plugin or the CPU. A compiled plan is packed for the CPU alone,
+ * and takes no plugin: WEFT_UNSUPPORTED. */
 WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err);
 /* A model of a known shape ("tinyllama-1.1b") with random weights of one type, in memory; without a tokenizer. For benchmarks. */
 WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,

@@ -11,10 +11,12 @@ enum { RANK = 200 }; /* above the CPU's, so that the plan comes here */
 
 struct weft_backend {
     const weft_host_api *host;
+    long n_run; /* nodes, told when it is closed */
 };
 
 struct weft_program {
     const weft_host_api *host;
+    weft_backend *backend;
     const weft_graph *graph;
     const weft_segment *segment;
     float *arena;
@@ -37,6 +39,7 @@ static weft_status test_open(const weft_host_api *host, const char *options, wef
     *out = b;
     if (!b) return failed(err, WEFT_NO_MEMORY, "no memory");
     b->host = host;
+    b->n_run = 0;
     host->log(3, "test plugin opened");
     return WEFT_OK;
 }
@@ -44,8 +47,12 @@ static weft_status test_open(const weft_host_api *host, const char *options, wef
 static void test_close(weft_backend **backend)
 {
     weft_backend *b = *backend;
+    char text[64];
     *backend = NULL;
-    if (b) b->host->free(b);
+    if (!b) return;
+    snprintf(text, sizeof text, "test plugin ran %ld nodes", b->n_run);
+    b->host->log(3, text);
+    b->host->free(b);
 }
 
 static weft_status test_describe(weft_backend *b, weft_backend_info *out, weft_error *err)
@@ -80,6 +87,7 @@ static weft_status test_compile(weft_backend *b, const weft_graph *graph, const 
     weft_program *p = b->host->alloc(sizeof *p + (size_t)graph->n_tensors * sizeof(float *));
     if (!p) return failed(err, WEFT_NO_MEMORY, "no memory");
     p->host = b->host;
+    p->backend = b;
     p->graph = graph;
     p->segment = segment;
     p->arena = b->host->alloc(segment->arena_bytes);
@@ -99,6 +107,7 @@ static weft_status test_run(weft_program *p, const weft_rows *rows, const weft_b
 {
     (void)err;
     for (int32_t i = 0; i < bindings->n_tensors; i++) p->data[bindings->tensors[i].tensor] = bindings->tensors[i].data;
+    p->backend->n_run += p->segment->n_nodes;
     for (int32_t i = 0; i < p->segment->n_nodes; i++) {
         const weft_node *n = &p->graph->nodes[p->segment->nodes[i]];
         const weft_shape *s = &p->graph->tensors[n->out[0]].shape;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/pool.h"
+#include "base/thread.h"
 
 #define WORK_NS 400000   /* between rests, of the thread's own time */
 #define REST_NS 2000000  /* also where there was no chance to rest for longer: what that did is done */
@@ -89,11 +89,6 @@ void weft__background_run(void (*fn)(void *arg), void *arg)
 {
     job j = {fn, arg};
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for other threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int refused = pthread_create(&thread, NULL, run, &j);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (refused) fn(arg);
+    if (weft__thread_start(&thread, run, &j)) fn(arg);
     else pthread_join(thread, NULL);
 }

@@ -11,7 +11,6 @@
 #include "base/pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/team.h"
+#include "base/thread.h"
 #include "base/topology.h"
 
 #define LINE 64        /* words that different threads write stand on cache lines of their own */
@@ -138,21 +138,14 @@ static void *worker_main(void *arg)
     }
 }
 
-/* Starts the workers with signals blocked, so that these reach the threads of the program that embeds us; not those that a
- * thread's own fault raises: with them blocked the program's handler would not be called. */
 static weft_status start_workers(weft__pool *pool, weft_error *err)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
-    sigset_t others, before;
-    sigfillset(&others);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&others, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &others, &before);
     int code = 0;
     while (pool->n_started < pool->n_threads - 1) {
         worker *w = &pool->workers[pool->n_started];
         w->pool = pool;
         w->index = pool->n_started + 1;
-        code = pthread_create(&w->thread, NULL, worker_main, w);
+        code = weft__thread_start(&w->thread, worker_main, w);
         if (code) break;
 #ifdef __linux__
         char name[16];
@@ -161,7 +154,6 @@ static weft_status start_workers(weft__pool *pool, weft_error *err)
 #endif
         pool->n_started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!code) return WEFT_OK;
     return weft_fail(err, WEFT_LIMIT, "thread %d of %d could not be started (%s); ask for fewer threads (-t or WEFT_THREADS)",
                      pool->n_started + 1, pool->n_threads, strerror(code));

@@ -42,7 +42,8 @@ static int module_of(const void *arg, const char *tensor, int32_t expert, char *
 weft_status weft__base_names_read(const weft__source *src, weft__base_names *out, weft_error *err)
 {
     char arch[64];
-    weft_status st = weft__source_string(src, NULL, "general.architecture", 1, arch, sizeof arch, err);
+    weft_status st = weft__source_is_model(src, err);
+    if (!st) st = weft__source_string(src, NULL, "general.architecture", 1, arch, sizeof arch, err);
     if (!st) st = weft__hparams_read(src, arch, 0, &out->hp, err);
     out->names = (weft__adapt_names){.arg = out, .arch = out->hp.arch, .place = place_of, .module = module_of};
     return st;
@@ -76,7 +77,11 @@ static int any_nan(const float *x, int32_t n)
 weft_status weft__adapters_blame(weft_status st, const char *names, const char *what, const float *logits, int32_t n_vocab,
                                  weft_error *err)
 {
-    if (!names[0] || (logits && !any_nan(logits, n_vocab))) return weft_fail(err, st, "%s", what);
+    if (logits && !any_nan(logits, n_vocab)) return weft_fail(err, st, "%s", what);
+    if (!names[0])
+        return weft_fail(err, WEFT_INTERNAL,
+                         "%s: the model's file is damaged, or was overwritten while it was in use; restore it and start again",
+                         what);
     return weft_fail(err, st, "%s: %s; it may be too strong: give a smaller scale, or another adapter", names, what);
 }
 

@@ -43,7 +43,7 @@ struct weft_model {
     weft_tokenizer *tokenizer; /* NULL where there is none */
     weft__hparams hp;
     weft_graph *graph;
-    weft__provider *provider;
+    weft__provider *provider, *plugin; /* the CPU; one beside it, or NULL */
     weft__plan *plan;
     char *plan_text; /* made when first asked */
     int32_t max_rows, max_wanted;

@@ -75,7 +75,8 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     info->n_threads = b.n_units;
     info->n_bytes = m->file ? weft__file_bytes(m->file) : weft__synthetic_bytes(m->synthetic);
     snprintf(info->arch, sizeof info->arch, "%s", hp->arch);
-    snprintf(info->provider, sizeof info->provider, "%.*s", (int)sizeof info->provider - 1, b.name);
+    snprintf(info->provider, sizeof info->provider, "%.30s%s%.30s", b.name, m->plugin ? "+" : "",
+             m->plugin ? m->plugin->api->name : "");
     snprintf(info->device, sizeof info->device, "%s", b.device);
     if (weft__source_string(&m->source, NULL, "general.name", 1, info->name, sizeof info->name, NULL) != WEFT_OK) {
         size_t n;
@@ -91,11 +92,22 @@ const weft_image *weft__model_image(const weft_model *m)
     return m->file && m->file->plan ? &weft__plan_file_info(m->file->plan)->image : NULL;
 }
 
-static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_error *err)
+static weft_status open_providers(weft_model *m, const weft_model_params *p, weft_error *err)
 {
     char options[32];
     snprintf(options, sizeof options, "threads=%d", p->n_threads);
-    weft_status st = weft__provider_open(p->provider ? p->provider : "cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
+    weft_status st = weft__provider_open("cpu", p->n_threads > 0 ? options : NULL, &m->provider, err);
+    if (st || !p->provider || !strcmp(p->provider, "cpu")) return st;
+    if (weft__model_image(m))
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "%s: a compiled plan is packed for the CPU alone; give the model that it was made from, or no provider",
+                         m->source.label);
+    return weft__provider_open(p->provider, NULL, &m->plugin, err);
+}
+
+static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_error *err)
+{
+    weft_status st = open_providers(m, p, err);
     if (st) return st;
     m->max_rows = p->max_rows > 0 ? p->max_rows : WEFT_ROWS_DEFAULT;
     m->max_wanted = m->max_rows < WEFT_SLOTS_MAX ? m->max_rows : WEFT_SLOTS_MAX;
@@ -112,8 +124,8 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows,
                                .max_wanted = m->max_wanted,
-                               .providers = &m->provider,
-                               .n_providers = 1,
+                               .providers = (weft__provider *const[]){m->provider, m->plugin},
+                               .n_providers = m->plugin ? 2 : 1,
                                .progress = p->progress,
                                .progress_arg = p->progress_arg,
                                .image = weft__model_image(m)};
@@ -207,6 +219,7 @@ void weft_model_close(weft_model **p)
     weft__free(m->token);
     weft__free(m->plan_text);
     weft__plan_destroy(&m->plan);
+    weft__provider_close(&m->plugin);
     weft__provider_close(&m->provider);
     weft__adapt_base_free(&m->base);
     weft__graph_destroy(&m->graph);

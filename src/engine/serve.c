@@ -1,12 +1,12 @@
 /* serve.c: weft_engine: its parameters and its life, and what any thread may ask of it (serve.h says who owns what). */
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/thread.h"
 #include "engine/serve.h"
 #include "sample/sampler.h"
 
@@ -147,14 +147,9 @@ static weft_status make_tables(weft_engine *e, weft_error *err)
     return WEFT_OK;
 }
 
-/* Signals are for other threads. */
 static weft_status start(weft_engine *e, weft_error *err)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int why = pthread_create(&e->thread, NULL, weft__serve_thread, e);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int why = weft__thread_start(&e->thread, weft__serve_thread, e);
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for an engine: %s", strerror(why)) : WEFT_OK;
 }
 

@@ -94,8 +94,8 @@ static void fail_computing(serve_request *r, weft_status st, const char *what, c
     char names[256] = "";
     weft_error err = {0};
     if (r->lease) weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
-    weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
-    weft__serve_fail(r, st, err.message);
+    weft_status why = weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
+    weft__serve_fail(r, why, err.message);
 }
 
 /* The token that follows, or -1 after weft__serve_end. */

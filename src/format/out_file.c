@@ -21,6 +21,12 @@ static weft_status io_failed(weft__out *o, const char *what, int why, weft_error
         return weft_fail(err, WEFT_IO,
                          "%s: the disk is full or the file too large for it (%s: %s); free space or choose another folder",
                          o->label, what, strerror(why));
+    if (why == EFAULT) /* of bytes that are mapped, where reading them would be a SIGBUS */
+        return weft_fail(
+            err, WEFT_IO,
+            "%s: %s failed: what it copies cannot be read any more: that file was made shorter while it was in use, or its "
+            "disk failed; restore it and start again",
+            o->label, what);
     return weft_fail(err, WEFT_IO, "%s: %s failed: %s", o->label, what, strerror(why));
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,6 +74,34 @@ done:
     return st;
 }
 
+/* A pulled model whose repository is called so, without its owner. */
+typedef struct namesake {
+    const char *name;
+    size_t n; /* of the name, up to the ':' */
+    char found[2 * WEFT__HUB_PART_MAX + 2];
+} namesake;
+
+static void compare_repo(void *arg, const weft_pulled *p)
+{
+    namesake *s = arg;
+    const char *slash = strchr(p->name, '/');
+    const size_t n = slash ? strcspn(slash + 1, ":") : 0;
+    if (n == s->n && !strncasecmp(slash + 1, s->name, n))
+        snprintf(s->found, sizeof s->found, "%.*s", (int)strcspn(p->name, ":"), p->name);
+}
+
+static weft_status not_there(const char *name, int why, weft_error *err)
+{
+    namesake s = {.name = name, .n = strcspn(name, ":")};
+    if (why != ENOENT || strchr(name, '/')) return weft_fail(err, WEFT_NOT_FOUND, "%s: %s", name, strerror(why));
+    weft_pulled_each(compare_repo, &s, NULL);
+    if (s.found[0])
+        return weft_fail(err, WEFT_NOT_FOUND, "%s: no such file or folder; of pulled models there is %s: say it with its owner",
+                         name, s.found);
+    return weft_fail(err, WEFT_NOT_FOUND, "%s: %s (a pulled model is called OWNER/NAME; 'weft list' shows them)", name,
+                     strerror(why));
+}
+
 weft_status weft_resolve_model(const char *name, char *path, size_t capacity, weft_error *err)
 {
     weft__hub_name n;
@@ -85,7 +114,7 @@ weft_status weft_resolve_model(const char *name, char *path, size_t capacity, we
         memcpy(path, name, strlen(name) + 1);
         return WEFT_OK;
     }
-    if (weft__hub_name_parse(name, &n, NULL)) return weft_fail(err, WEFT_NOT_FOUND, "%s: %s", name, strerror(why));
+    if (weft__hub_name_parse(name, &n, NULL)) return not_there(name, why, err);
     return resolve_pulled(name, &n, path, capacity, err);
 }
 

@@ -4,7 +4,6 @@
 #include "kv/store.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +12,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "kv/store_parts.h"
 
 /* Snapshots that wait to be written take at most this much memory (one may be larger). */
@@ -219,7 +219,8 @@ static weft_status do_read(weft__store *s, weft__store_entry *e, weft__snapshot 
         pthread_mutex_unlock(&s->lock);
         return WEFT_OK;
     }
-    weft_fail_within(err, st, "%s/%s", s->folder.path, e->file);
+    weft__log(WEFT__LOG_WARN, "%s/%s: %s", s->folder.path, e->file, err->message); /* who asked need not know where it lies */
+    weft_fail_within(err, st, e->slot ? "the saved slot" : "a saved prefix");
     if (st != WEFT_NOT_FOUND && !weft__store_is_damage(st)) return st;
     pthread_mutex_lock(&s->lock);
     s->stats.n_damaged++;
@@ -515,14 +516,9 @@ void weft__store_get_stats(weft__store *s, weft__store_stats *out)
 
 /* ---- opening and closing ---- */
 
-/* Signals are for other threads; a file that is too large gives an error then, and no SIGXFSZ. */
 static weft_status start(weft__store *s, weft_error *err)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    int why = pthread_create(&s->thread, NULL, serve, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    int why = weft__thread_start(&s->thread, serve, s); /* on which a file that is too large gives an error, and no SIGXFSZ */
     return why ? weft_fail(err, WEFT_LIMIT, "no thread for the disk store: %s", strerror(why)) : WEFT_OK;
 }
 

@@ -200,7 +200,9 @@ weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hpar
     char name[64];
     weft_status st;
     *graph = NULL;
-    if ((st = weft__source_string(src, NULL, "general.architecture", 1, name, sizeof name, err))) return st;
+    if ((st = weft__source_is_model(src, err)) ||
+        (st = weft__source_string(src, NULL, "general.architecture", 1, name, sizeof name, err)))
+        return st;
     const weft__arch *arch = weft__arch_find(name);
     if (!arch) return unknown_arch(src->label, name, err);
     if ((st = weft__hparams_read(src, name, n_ctx, hp, err))) return st;

@@ -198,6 +198,12 @@ void weft__hf_source(const weft__hf *hf, weft__source *out)
 static weft_status open_all(weft__hf *hf, weft_error *err)
 {
     weft_status status = weft__hf_json(hf, "config.json", &hf->config, err);
+    weft_buffer *peft;
+    if (status == WEFT_NOT_FOUND && !weft__hf_map(hf, "adapter_config.json", &peft, NULL)) {
+        weft_buffer_release(&peft);
+        return weft_fail(err, WEFT_UNSUPPORTED,
+                         "it is an adapter (PEFT), which changes a model: give the model, and this as --adapter NAME=PATH");
+    }
     if (status == WEFT_NOT_FOUND) return weft_fail(err, status, "there is no config.json: it is no Hugging Face folder");
     if (status) return status;
     if ((status = weft__hf_read_sizes(hf, err)) || (status = weft__safetensors_open_folder(hf->folder, &hf->weights, err)) ||

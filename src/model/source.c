@@ -18,7 +18,7 @@ static int look_up(const weft__source *src, const char *arch, const char *key, i
 {
     int n = snprintf(full, size, "%s%s", key[0] == '.' ? arch : "", key);
     if (n < 0 || (size_t)n >= size) {
-        *st = weft_fail(err, WEFT_FORMAT, "%s: key %s%s is too long", src->label, arch, key);
+        *st = weft_fail(err, WEFT_FORMAT, "%s: key %s%s is too long", src->label, arch ? arch : "", key);
         return -1;
     }
     if (src->meta(src, full, meta)) return 1;
@@ -129,4 +129,22 @@ static const weft__tensor_desc *gguf_tensor(const weft__source *src, const char 
 void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *out)
 {
     *out = (weft__source){label, gguf_meta, gguf_meta_at, gguf_tensor, gguf, weft__gguf_tensors(gguf)};
+}
+
+weft_status weft__source_is_model(const weft__source *src, weft_error *err)
+{
+    static const struct {
+        const char *type, *what;
+    } others[] = {
+        {"adapter", "an adapter (LoRA), which changes a model: give the model, and this as --adapter NAME=PATH"},
+        {"imatrix", "an importance matrix, which 'weft quantize --imatrix' takes"},
+        {"vocabulary", "a vocabulary without a model, which 'weft train --tokenizer' takes"},
+        {"checkpoint", "a checkpoint of a training, whose --resume goes on from it; the model is beside it"},
+        {"mmproj", "the part of a model that reads pictures; Weft reads text only: give the model"},
+    };
+    char type[32] = "";
+    if (weft__source_string(src, NULL, "general.type", 0, type, sizeof type, NULL)) return WEFT_OK; /* of no kind that we know */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(type, others[i].type)) return weft_fail(err, WEFT_UNSUPPORTED, "%s is %s", src->label, others[i].what);
+    return WEFT_OK;
 }

@@ -40,6 +40,9 @@ struct weft__source {
 /* A view of an open GGUF file; file and label outlive it. */
 void weft__source_gguf(const weft__gguf *gguf, const char *label, weft__source *out);
 
+/* WEFT_UNSUPPORTED with what it is, and what it is for, where general.type names something else than a model: an adapter, say. */
+weft_status weft__source_is_model(const weft__source *src, weft_error *err);
+
 /* Typed reads. `key` with a leading '.' is taken within the architecture: ".block_count" is "llama.block_count".
  * `required` 0: an absent key leaves *out as it was. A value of another type or outside [min, max] is an error that names it. */
 weft_status weft__source_i32(const weft__source *src, const char *arch, const char *key, int required, int32_t min, int32_t max,

@@ -131,7 +131,7 @@ static int start(weft__sched *s, int32_t i)
             set_blocked(s, i);
             return 0;
         }
-        weft_fail(&err, WEFT_LIMIT, "the KV pages for %d tokens are taken by something that no request releases",
+        weft_fail(&err, WEFT_NO_MEMORY, "the KV pages for %d tokens are taken by something that no request releases",
                   weft__sched_known(r));
         weft__sched_finish(s, i, WEFT__SCHED_FAILED, &err);
         return 1;

@@ -94,6 +94,18 @@ static int check_listed(const weft_server *s, const char *tenant, const weft__lo
     return 1;
 }
 
+/* What is wrong with a file that the server has is no fault of the request, unless it brings a scale that the values cannot have. */
+static int faults_file(const weft_server *s, const weft_request_adapter *adapters, int n, weft_status st)
+{
+    weft_engine_adapter a = {.size = sizeof a};
+    int all_there = 1, scaled = 0;
+    for (int i = 0; i < n; i++) {
+        scaled |= !isnan(adapters[i].scale);
+        if (adapters[i].name) all_there &= !weft_engine_adapter_find(s->engine, adapters[i].name, &a, NULL);
+    }
+    return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || (st == WEFT_NOT_FOUND && all_there) || (st == WEFT_ARGUMENT && !scaled);
+}
+
 /* By their names or their numbers; shown is filled when they are taken. */
 static int take(weft_server *s, const char *tenant, const weft_request_adapter *adapters, int n, int *ready,
                 weft_engine_lease **out, char shown[WEFT__ADAPTERS_SHOWN], weft__fault *fault)
@@ -110,6 +122,8 @@ static int take(weft_server *s, const char *tenant, const weft_request_adapter *
     weft_status st = ready ? weft_engine_lease_ready(s->engine, adapters, n, ready, out, &err)
                            : weft_engine_lease_new(s->engine, adapters, n, out, &err);
     if (!st) return 1;
+    if (faults_file(s, adapters, n, st)) st = WEFT_IO;
+    if (st == WEFT_LIMIT) st = WEFT_NO_MEMORY; /* of adapters: it is the server's */
     weft__fault_of(fault, st, err.message);
     return 0;
 }
@@ -475,7 +489,7 @@ static void load(weft_server *s, const weft__who *who, const weft__ask *ask, con
         weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                         ask->lora_name);
     else if (st == WEFT_STATE) weft__fault_set(fault, 400, "lora_name", "%s", err.message);
-    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL) weft__fault_of(fault, st, err.message);
+    else if (st == WEFT_NO_MEMORY || st == WEFT_INTERNAL || st == WEFT_IO) weft__fault_of(fault, st, err.message);
     else if (st) weft__fault_set(fault, 400, "lora_path", "%s", err.message);
     else put_loaded(s, who->tenant, name, out);
 }

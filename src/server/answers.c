@@ -1,6 +1,7 @@
 /* answers.c: whole answers are written by a thread of their own, one after the other: some have tens of megabytes, and everybody's tokens
  * would wait meanwhile for the engine's thread, which tells of the end. Clients take turns.
  * Invariant: a gen in the queue has finished and is nobody else's to change; each put is answered, those before weft__answers_end, too. */
+#include "base/thread.h"
 #include "server/server.h"
 
 static weft__gen *take(weft__answers *a)
@@ -22,7 +23,7 @@ weft_status weft__answers_begin(weft__answers *a, weft_error *err)
 {
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
-    a->has_thread = pthread_create(&a->thread, NULL, write_all, a) == 0;
+    a->has_thread = weft__thread_start(&a->thread, write_all, a) == 0;
     return a->has_thread ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for answers");
 }
 

@@ -245,7 +245,9 @@ static void write_field(weft__text *out, const weft__field *f)
     if (f->kind == WEFT__FIELD_STRING && has_range(f)) weft__text_printf(out, ", \"maxLength\": %.17g", f->max);
     if (!isnan(f->fallback) && f->kind == WEFT__FIELD_BOOL)
         weft__text_printf(out, ", \"default\": %s", f->fallback != 0 ? "true" : "false");
-    if (!isnan(f->fallback) && is_number) weft__text_printf(out, ", \"default\": %.17g", f->fallback);
+    /* A fallback that no request can give stands for what happens without the field. */
+    if (!isnan(f->fallback) && is_number && (!has_range(f) || (f->fallback >= f->min && f->fallback <= f->max)))
+        weft__text_printf(out, ", \"default\": %.17g", f->fallback);
     weft__text_puts(out, "}");
 }
 

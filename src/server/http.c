@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/thread.h"
 
 /* ::ffff:127.0.0.1 is 127.0.0.1. */
 static int is_loopback(const struct sockaddr *a)
@@ -126,8 +127,7 @@ static weft_status start_daemon(weft__http *h, weft_error *err)
     if (!h->daemon)
         return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address,
                          c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
-    if (pthread_create(&h->acceptor, NULL, weft__http_acceptor, h))
-        return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    if (weft__thread_start(&h->acceptor, weft__http_acceptor, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->accepting = 1;
     return WEFT_OK;
 }
@@ -140,15 +140,15 @@ static weft_status start_threads(weft__http *h, weft_error *err)
     h->quiet_fd = eventfd(0, EFD_CLOEXEC);
     if (h->epoll_fd < 0 || h->wake_fd < 0 || h->quiet_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
         return weft_fail(err, WEFT_IO, "epoll: %s", strerror(errno));
-    if (pthread_create(&h->quick_worker, NULL, weft__http_quick_worker, h))
+    if (weft__thread_start(&h->quick_worker, weft__http_quick_worker, h))
         return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->has_quick = 1;
     h->workers = weft__alloc_array((size_t)h->config.n_workers, sizeof *h->workers);
     if (!h->workers) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
-    if (pthread_create(&h->watcher, NULL, weft__http_watcher, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    if (weft__thread_start(&h->watcher, weft__http_watcher, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->watching = 1;
     for (; h->n_workers < h->config.n_workers; h->n_workers++)
-        if (pthread_create(&h->workers[h->n_workers], NULL, weft__http_worker, h))
+        if (weft__thread_start(&h->workers[h->n_workers], weft__http_worker, h))
             return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     return WEFT_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "server/server.h"
 
 static weft__gen *gen_of(weft__turn *turn)
@@ -92,8 +93,8 @@ weft_status weft__line_begin(weft__line *line, weft_error *err)
     pthread_mutex_init(&line->lock, NULL);
     pthread_cond_init(&line->wake, NULL);
     weft__clock_cond_init(&line->tick);
-    line->has_thread = pthread_create(&line->thread, NULL, serve_all, line) == 0;
-    line->has_clock = line->has_thread && pthread_create(&line->clock, NULL, watch_clock, line) == 0;
+    line->has_thread = weft__thread_start(&line->thread, serve_all, line) == 0;
+    line->has_clock = line->has_thread && weft__thread_start(&line->clock, watch_clock, line) == 0;
     return line->has_clock ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for requests that wait for %s", line->what);
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -16,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "server/server.h"
 
 enum {
@@ -130,7 +130,6 @@ static void wake(weft__request_log *l)
 weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
 {
     weft__request_log *l = &s->log;
-    sigset_t all, old;
     if (!path) return WEFT_OK;
     int is_stderr = !strcmp(path, "-");
     l->fd = is_stderr ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -140,11 +139,7 @@ weft_status weft__log_begin(weft_server *s, const char *path, weft_error *err)
     if (l->wake_fd < 0) return weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     pthread_mutex_init(&l->lock, NULL);
     weft__clock_cond_init(&l->end);
-    /* It gets no signals: those of a reader that left and of a limit on files become errors of its writes. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    l->has_thread = !pthread_create(&l->thread, NULL, keep, s);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    l->has_thread = !weft__thread_start(&l->thread, keep, s);
     return l->has_thread ? WEFT_OK : weft_fail(err, WEFT_LIMIT, "the system refuses threads");
 }
 

@@ -136,6 +136,7 @@ void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
     case WEFT_LIMIT:
     case WEFT_UNSUPPORTED: http = 400; break;
     case WEFT_NOT_FOUND: http = 404; break;
+    case WEFT_EXISTS: http = 409; break;
     case WEFT_BUSY: http = 429; break;
     case WEFT_TIMEOUT: http = 504; break;
     case WEFT_STATE:

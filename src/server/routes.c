@@ -285,6 +285,15 @@ static void model(weft_server *s, weft__http_request *r, const weft__who *who)
     reply(r, &out);
 }
 
+static void openapi(weft_server *s, weft__http_request *r, const weft__who *who)
+{
+    weft__text out = {0};
+    (void)s;
+    (void)who;
+    weft__text_put(&out, weft__openapi, weft__openapi_n);
+    reply(r, &out);
+}
+
 static void props(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
@@ -386,6 +395,7 @@ static const route routes[] = {
     {"/apply-template", POST, apply_template},
     {"/health", GET | OPEN, health},
     {"/v1/health", GET | OPEN, health},
+    {"/openapi.json", GET | OPEN, openapi},
     {"/props", GET, props},
     {"/slots", GET, slots},
     {"/slots/{id_slot}", POST, slot},

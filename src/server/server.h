@@ -420,6 +420,9 @@ void weft__adapter_unload(weft_server *s, weft__http_request *r, const weft__who
 void weft__route(void *server, weft__http_request *r);
 /* 0: whoever sent this head will be refused for want of a key, whatever the body. Any thread. */
 int weft__admit(void *server, const weft__http_request *r, char client[WEFT__HTTP_CLIENT]);
+/* docs/openapi.json, as it was when this was built (cmake/embed.cmake). */
+extern const char weft__openapi[];
+extern const size_t weft__openapi_n;
 /* For counters: an index in [0, WEFT__ROUTES_MAX), and the path as the table spells it ("/slots/{id_slot}"); the last is "other",
  * and NULL stands behind it. */
 int weft__route_index(const char *path);

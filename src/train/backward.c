@@ -240,6 +240,7 @@ void weft__train_backward(weft__trainer *t, int32_t first, int32_t last)
     for (int32_t i = last - 1; i >= first; i--) {
         const struct weft__train_op *op = &t->ops[i];
         if (!op->learns) continue;
+        if (weft__train_stopped(t)) return;
         switch (op->node->op) {
         case WEFT_OP_LINEAR: linear(t, op); break;
         case WEFT_OP_ATTENTION: weft__train_attend_back(t, op); break;

@@ -90,7 +90,8 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
 {
     char arch[64];
     int32_t own = INT32_MAX;
-    weft_status st = weft__source_string(&b->source, NULL, "general.architecture", 1, arch, sizeof arch, err);
+    weft_status st = weft__source_is_model(&b->source, err);
+    if (!st) st = weft__source_string(&b->source, NULL, "general.architecture", 1, arch, sizeof arch, err);
     if (!st) st = weft__source_i32(&b->source, arch, ".context_length", 0, 1, INT32_MAX, &own, err);
     if (st) return st;
     *n_ctx = asked ? asked : own < WEFT__USUAL_CTX ? own : WEFT__USUAL_CTX;

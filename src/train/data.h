@@ -40,8 +40,14 @@ typedef struct weft__data_position {
 weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err);
 void weft__dataset_destroy(weft__dataset **d);
 
-typedef enum weft__data_form { WEFT__DATA_TEXT, WEFT__DATA_JSONL, WEFT__DATA_U16, WEFT__DATA_U32 } weft__data_form;
-/* By the end of the name, in any case: .jsonl, .u16, .u32; all else is text. */
+typedef enum weft__data_form {
+    WEFT__DATA_TEXT,
+    WEFT__DATA_JSONL,
+    WEFT__DATA_U16,
+    WEFT__DATA_U32,
+    WEFT__DATA_JSON
+} weft__data_form;
+/* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text. */
 weft__data_form weft__data_form_of(const char *path);
 
 /* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there; WEFT_NOT_FOUND, WEFT_IO;

@@ -116,11 +116,58 @@ static int is_blank(const char *s, size_t n)
     return i == n;
 }
 
+/* One value, or a list of them; frees it. */
+static weft_status read_values(weft__dataset *d, const char *name, weft__json **root, weft_error *err)
+{
+    weft__record record;
+    weft_status st = WEFT_OK;
+    const int many = weft__json_kind_of(*root) == WEFT__JSON_ARRAY && !weft__train_is_conversation(*root);
+    const size_t n = many ? weft__json_size(*root) : 1;
+    for (size_t i = 0; !st && i < n; i++) {
+        weft__json *one = many ? weft__json_copy(weft__json_at(*root, i)) : *root;
+        if (!many) *root = NULL;
+        st = one ? weft__train_record_of(&one, &record, err) : no_memory(err);
+        if (!st) {
+            st = take_record(d, &record, err);
+            weft__train_record_free(&record);
+        }
+        if (st && many) weft_fail_within(err, st, "%s: record %zu", name, i + 1);
+        else if (st) weft_fail_within(err, st, "%s", name);
+    }
+    weft__json_free(root);
+    return st;
+}
+
+/* Is the first line that is not blank a JSON value by itself? */
+static int begins_line(const char *s, size_t n)
+{
+    weft__json *v = NULL;
+    const char *end = s + n, *nl;
+    for (; s < end && (nl = memchr(s, '\n', (size_t)(end - s))) && is_blank(s, (size_t)(nl - s)); s = nl + 1) continue;
+    nl = s < end ? memchr(s, '\n', (size_t)(end - s)) : NULL;
+    const int is = nl && !weft__json_parse(s, (size_t)(nl - s), &v, NULL);
+    weft__json_free(&v);
+    return is;
+}
+
+/* Is it one JSON value over several lines, as editors write a list, and as chats were saved once? It is parsed then. */
+static weft__json *one_value(const char *s, size_t n)
+{
+    weft__json *v = NULL;
+    size_t i = 0;
+    while (i < n && s[i] && strchr(" \t\r\n", s[i])) i++;
+    if (i < n && (s[i] == '[' || s[i] == '{') && memchr(s + i, '\n', n - i) && !begins_line(s + i, n - i))
+        weft__json_parse(s, n, &v, NULL);
+    return v;
+}
+
 static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
 {
     size_t line = 0, skip;
     weft_status st = weft__text_file_begin(s, n, &skip, err);
     if (st) return weft_fail_within(err, st, "%s", name);
+    weft__json *root = one_value(s + skip, n - skip);
+    if (root) return read_values(d, name, &root, err);
     for (const char *at = s + skip, *end = s + n, *next; !st && at < end; at = next) {
         const char *nl = memchr(at, '\n', (size_t)(end - at));
         size_t len = (size_t)((nl ? nl : end) - at);
@@ -137,6 +184,17 @@ static weft_status read_jsonl(weft__dataset *d, const char *name, const char *s,
         if (st) weft_fail_within(err, st, "%s:%zu", name, line);
     }
     return st;
+}
+
+static weft_status read_json(weft__dataset *d, const char *name, const char *s, size_t n, weft_error *err)
+{
+    weft__json *root = NULL;
+    size_t skip;
+    weft_status st = weft__text_file_begin(s, n, &skip, err);
+    if (!st) st = weft__json_parse(s + skip, n - skip, &root, err);
+    if (st == WEFT_FORMAT && begins_line(s + skip, n - skip))
+        return read_jsonl(d, name, s, n, err); /* a record per line under this name */
+    return st ? weft_fail_within(err, st, "%s", name) : read_values(d, name, &root, err);
 }
 
 static int is_break(char c)
@@ -207,7 +265,7 @@ weft__data_form weft__data_form_of(const char *path)
     static const struct {
         const char *end;
         weft__data_form form;
-    } forms[] = {{".jsonl", WEFT__DATA_JSONL}, {".u16", WEFT__DATA_U16}, {".u32", WEFT__DATA_U32}};
+    } forms[] = {{".jsonl", WEFT__DATA_JSONL}, {".json", WEFT__DATA_JSON}, {".u16", WEFT__DATA_U16}, {".u32", WEFT__DATA_U32}};
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         size_t k = strlen(forms[i].end);
@@ -219,11 +277,13 @@ weft__data_form weft__data_form_of(const char *path)
 weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
                                     weft_error *err)
 {
-    if (form != WEFT__DATA_JSONL && d->options.pairs)
-        return weft_fail(err, WEFT_FORMAT,
-                         "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line", name);
+    if (form != WEFT__DATA_JSONL && form != WEFT__DATA_JSON && d->options.pairs)
+        return weft_fail(
+            err, WEFT_FORMAT,
+            "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line, or as .json", name);
     switch (form) {
     case WEFT__DATA_JSONL: return read_jsonl(d, name, bytes, n, err);
+    case WEFT__DATA_JSON: return read_json(d, name, bytes, n, err);
     case WEFT__DATA_U16: return read_ids(d, name, 2, bytes, n, err);
     case WEFT__DATA_U32: return read_ids(d, name, 4, bytes, n, err);
     default: return read_text(d, name, bytes, n, err);

@@ -114,6 +114,7 @@ void weft__train_forward(weft__trainer *t, int32_t first, int32_t last)
 {
     for (int32_t i = first; i < last; i++) {
         const struct weft__train_op *op = &t->ops[i];
+        if (weft__train_stopped(t)) return;
         switch (op->node->op) {
         case WEFT_OP_LINEAR: linear(t, op); break;
         case WEFT_OP_ATTENTION: weft__train_attend(t, op); break;

@@ -58,14 +58,23 @@ static weft_status add_batches(weft__job *j, sums *s, weft_error *err)
     return WEFT_OK;
 }
 
-/* One step that counts: one whose gradients are finite. */
+/* One step that counts: one whose gradients are finite. One that is given up (WEFT_CANCELLED) was not begun. */
 static weft_status make_step(weft__job *j, sums *s, weft__train_step *step, weft_error *err)
 {
+    const weft__data_position begun = weft__dataset_position(j->data);
+    const int64_t n_rows = j->n_rows;
+    const double seconds = j->seconds;
     for (int bad = 0;;) {
         uint64_t start = weft__clock_ns();
         *s = (sums){0};
         weft_status st = add_batches(j, s, err);
         if (!st) st = weft__trainer_step(j->trainer, step, err);
+        if (st == WEFT_CANCELLED) {
+            weft_error why;
+            j->n_rows = n_rows;
+            j->seconds = seconds;
+            return weft__dataset_seek(j->data, begun, &why) ? weft_fail(err, (weft_status)why.status, "%s", why.message) : st;
+        }
         s->seconds = (double)(weft__clock_ns() - start) / 1e9;
         j->seconds += s->seconds;
         j->n_rows += s->n_rows;
@@ -221,7 +230,7 @@ static weft_status begin(weft__job *j, int *stop, weft_error *err)
     e = event_of(j, WEFT_TRAIN_MEASURED);
     weft_status st = measure_heldout(j, &e, err);
     if (!st) st = record(j, &e, err);
-    if (!st && (*stop = tell(j, &e))) st = save_and_tell(j, err);
+    if ((*stop = st == WEFT_CANCELLED || (!st && tell(j, &e)))) st = save_and_tell(j, err);
     return st;
 }
 
@@ -242,6 +251,7 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
     weft__train_step step;
     double peak = measure_peak(j);
     weft_status st = make_step(j, &s, &step, err);
+    if ((*stop = st == WEFT_CANCELLED)) return save_and_tell(j, err);
     if (st) return st;
     weft_train_event e = event_of(j, WEFT_TRAIN_STEP);
     e.loss = s.loss / s.weight;
@@ -251,9 +261,10 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
     e.rows_per_s = (double)s.n_rows / s.seconds;
     e.gflops = s.flops / s.seconds / 1e9;
     e.peak_gflops = peak;
-    if (j->heldout && due(j, step.step, j->p->heldout_every) && (st = measure_heldout(j, &e, err))) return st;
-    if ((st = record(j, &e, err))) return st;
-    *stop = tell(j, &e);
+    if (j->heldout && due(j, step.step, j->p->heldout_every)) st = measure_heldout(j, &e, err);
+    int given_up = st == WEFT_CANCELLED; /* what was held out; the step is made */
+    if ((st && !given_up) || (st = record(j, &e, err))) return st;
+    *stop = tell(j, &e) || given_up;
     if (!*stop && !due(j, step.step, j->p->save_every)) return WEFT_OK;
     return save_and_tell(j, err);
 }

@@ -267,6 +267,8 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
     o.momentum = p->momentum;
     o.weight_decay = p->weight_decay;
     o.clip_norm = p->clip_norm;
+    o.stop = p->stop;
+    o.stop_arg = p->arg;
     weft_status st = weft__trainer_create(&j->base.source, &o, &j->trainer, err);
     if (st) return st;
     weft__trainer_info info;

@@ -48,7 +48,14 @@ static weft_status accept(weft__trainer *t, const weft__train_batch *b, weft_err
     t->begin[t->n_segs] = b->n_rows;
     t->flops = 0;
     t->counting = 1;
+    t->stopped = 0;
     return WEFT_OK;
+}
+
+int weft__train_stopped(weft__trainer *t)
+{
+    if (!t->stopped) t->stopped = t->o.stop && t->o.stop(t->o.stop_arg);
+    return t->stopped;
 }
 
 static void body(weft__trainer *t)
@@ -114,10 +121,21 @@ static void head(weft__trainer *t, int back, int again)
     }
 }
 
-static weft_status not_finite(weft__trainer *t, weft_error *err)
+static void drop(weft__trainer *t)
 {
     memset(t->grad, 0, (size_t)t->n_floats * sizeof *t->grad);
     weft__train_begin_step(t);
+}
+
+static weft_status cancelled(weft__trainer *t, weft_error *err)
+{
+    drop(t);
+    return weft_fail(err, WEFT_CANCELLED, "cancelled; what was added since step %lld is dropped", (long long)t->step);
+}
+
+static weft_status not_finite(weft__trainer *t, weft_error *err)
+{
+    drop(t);
     return weft_fail(err, WEFT_LIMIT,
                      "%s: the loss is not finite; what was added since step %lld is dropped: lower the learning rate",
                      t->src.label, (long long)t->step);
@@ -151,6 +169,7 @@ weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, 
         head(t, 1, 0);
         body_back(t);
     }
+    if (t->stopped) return cancelled(t, err);
     weft__train_loss l = summed(t);
     if (!isfinite(l.loss)) return not_finite(t, err);
     t->kind = 1;
@@ -169,6 +188,7 @@ weft_status weft__trainer_loss(weft__trainer *t, const weft__train_batch *batch,
     body(t);
     head(t, 0, 0);
     t->adapter_on = 1;
+    if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (out) *out = summed(t);
     for (int32_t r = 0, w = 0; logp && r < batch->n_rows; r++) logp[r] = w < t->n_wanted && t->wanted[w] == r ? t->logp[w++] : 0;
     return WEFT_OK;
@@ -213,6 +233,7 @@ weft_status weft__trainer_pairs(weft__trainer *t, const weft__train_batch *batch
     body(t);
     head(t, 0, 0);
     add_margins(t, 1, margin);
+    if (t->stopped) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     for (int64_t i = 0; i < l->n_pairs; i++) {
         l->loss += softplus_minus((double)beta * margin[i]);
         l->margin += margin[i];
@@ -228,7 +249,8 @@ weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *b
     weft__pair_loss l;
     const double *margin = t->partial;
     weft_status st;
-    if ((st = one_kind(t, 2, err)) || (st = weft__trainer_pairs(t, batch, beta, &l, err))) return st;
+    if ((st = one_kind(t, 2, err)) || (st = weft__trainer_pairs(t, batch, beta, &l, err)))
+        return st == WEFT_CANCELLED ? cancelled(t, err) : st;
     if (!isfinite(l.loss)) return not_finite(t, err);
     /* d loss / d log p = -+ beta sigmoid(-beta margin): the factor of -log p is its negative. */
     for (int32_t i = 0; i < t->n_wanted; i++) {
@@ -238,6 +260,7 @@ weft_status weft__trainer_add_pairs(weft__trainer *t, const weft__train_batch *b
     }
     head(t, 1, 1);
     body_back(t);
+    if (t->stopped) return cancelled(t, err);
     l.flops = t->flops;
     t->kind = 2;
     t->total_weight += (double)l.n_pairs;

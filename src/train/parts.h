@@ -65,6 +65,7 @@ enum { WEFT__QUERY_ROWS = 96, WEFT__SQUARES_PART = 4096 /* floats of one sum of 
 
 struct weft__trainer {
     weft__train_options o;
+    int stopped;   /* o.stop said so in this batch */
     char *targets; /* the trainer's copy */
     weft__source src;
     weft__hparams hp;
@@ -140,6 +141,8 @@ static inline int64_t weft__train_width(const weft__trainer *t, weft_tensor_id i
 /* step.c: nothing is added yet; gradients are the caller's to clear. */
 void weft__train_begin_step(weft__trainer *t);
 /* forward.c, backward.c: ops [first, last) in order; and back again, last first. */
+/* loss.c: is the batch given up? What follows is left out then, until the next batch. */
+int weft__train_stopped(weft__trainer *t);
 void weft__train_forward(weft__trainer *t, int32_t first, int32_t last);
 void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);
 /* attention.c */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "text/chat_content.h"
+#include "train/record_forms.h"
 
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};
 
@@ -80,12 +81,13 @@ int weft__train_is_learned(const weft__json *m)
 
 static weft_status check_chat(const weft__record *r, weft_error *err)
 {
-    weft_status st = check_messages(r->messages, "messages", err);
+    const char *where = r->made ? "conversations" : "messages";
+    weft_status st = check_messages(r->messages, where, err);
     if (st) return st;
     if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY) return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
     for (size_t i = 0; i < weft__json_size(r->messages); i++)
         if (weft__train_is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
-    return weft_fail(err, WEFT_FORMAT, "\"messages\" has no turn of the assistant: there is nothing to learn");
+    return weft_fail(err, WEFT_FORMAT, "\"%s\" has no turn of the assistant: there is nothing to learn", where);
 }
 
 static weft_status check_prompt(const weft__json *v, weft_error *err)
@@ -177,55 +179,109 @@ static const weft__json *member(const weft__record *r, const char *key)
     return weft__json_is_null(v) ? NULL : v;
 }
 
+int weft__train_is_conversation(const weft__json *v)
+{
+    return weft__json_kind_of(v) == WEFT__JSON_ARRAY && weft__json_get(weft__json_at(v, 0), "role");
+}
+
+/* "instruction" is the prompt; its answer is "output", or those of a pair. */
+static weft_status take_instruction(weft__record *r, weft_error *err)
+{
+    weft_status st = weft__record_of_instruction(r->root, &r->made, err);
+    r->prompt = r->made;
+    r->answer = member(r, "output");
+    r->kind = r->answer ? WEFT__RECORD_COMPLETION : WEFT__RECORD_PAIR;
+    if (!r->answer) r->answer = member(r, "chosen");
+    r->rejected = member(r, "rejected");
+    if (!st && !r->answer)
+        st = weft_fail(err, WEFT_FORMAT, "beside \"instruction\" there is no \"output\" (or \"chosen\" and \"rejected\")");
+    return st;
+}
+
+static weft_status take_conversations(weft__record *r, weft_error *err)
+{
+    weft_status st = weft__record_of_conversations(r->root, &r->made, err);
+    r->messages = r->made;
+    r->tools = is_list(member(r, "tools")) ? member(r, "tools") : NULL; /* elsewhere a string, often "" */
+    r->kind = WEFT__RECORD_CHAT;
+    return st;
+}
+
 static weft_status classify(weft__record *r, weft_error *err)
 {
     const weft__json *completion = member(r, "completion"), *chosen = member(r, "chosen");
+    if (weft__train_is_conversation(r->root)) {
+        r->messages = r->root;
+        r->kind = WEFT__RECORD_CHAT;
+        return WEFT_OK;
+    }
     r->text = member(r, "text");
     r->messages = member(r, "messages");
     r->tools = member(r, "tools");
     r->prompt = member(r, "prompt");
     r->rejected = member(r, "rejected");
-    int n = (r->text != NULL) + (r->messages != NULL) + (completion != NULL) + (chosen != NULL || r->rejected != NULL);
+    int pair = chosen != NULL || r->rejected != NULL, ours = r->messages || completion;
+    int instructs = !ours && member(r, "instruction") && (pair || !r->text || member(r, "output"));
+    int converses = !r->messages && member(r, "conversations");
+    if (instructs) r->text = NULL; /* the same once more */
+    int n = (r->text != NULL) + (r->messages != NULL) + (completion != NULL) + converses + (instructs || pair);
     if (n > 1)
-        return weft_fail(
-            err, WEFT_FORMAT,
-            "the record is of more than one kind: it has several of \"text\", \"messages\", \"completion\" and \"chosen\"");
+        return weft_fail(err, WEFT_FORMAT,
+                         "the record is of more than one kind: it has several of \"text\", \"messages\", \"completion\", "
+                         "\"conversations\", \"instruction\" and \"chosen\"");
+    if (instructs) return take_instruction(r, err);
+    if (converses) return take_conversations(r, err);
     if (r->text) r->kind = WEFT__RECORD_TEXT;
     else if (r->messages) r->kind = WEFT__RECORD_CHAT;
     else if (completion) r->kind = WEFT__RECORD_COMPLETION;
     else if (n) r->kind = WEFT__RECORD_PAIR;
     else
         return weft_fail(err, WEFT_FORMAT,
-                         "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"} or "
-                         "{\"prompt\", \"chosen\", \"rejected\"}");
+                         "the record is of no known kind: {\"text\"}, {\"messages\"}, {\"prompt\", \"completion\"}, "
+                         "{\"prompt\", \"chosen\", \"rejected\"}, {\"conversations\"} or {\"instruction\", \"output\"}");
     r->answer = completion ? completion : chosen;
     return WEFT_OK;
 }
 
 static weft_status check(weft__record *r, weft_error *err)
 {
-    if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "the line is no JSON object");
+    if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
+        return weft_fail(err, WEFT_FORMAT, "the record is %s",
+                         weft__json_kind_of(r->root) == WEFT__JSON_ARRAY
+                             ? "a list, and not one of messages; a list of records is a file whose name ends in .json"
+                             : "no JSON object");
     weft_status st = classify(r, err);
     if (st) return st;
     switch (r->kind) {
     case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
     case WEFT__RECORD_CHAT: return check_chat(r, err);
-    case WEFT__RECORD_COMPLETION: st = check_prompt(r->prompt, err); return st ? st : check_answer(r->answer, "completion", err);
+    case WEFT__RECORD_COMPLETION:
+        st = check_prompt(r->prompt, err);
+        return st ? st : check_answer(r->answer, r->made ? "output" : "completion", err);
     default: return check_pair(r, err);
     }
+}
+
+weft_status weft__train_record_of(weft__json **root, weft__record *out, weft_error *err)
+{
+    *out = (weft__record){.root = *root};
+    *root = NULL;
+    weft_status st = check(out, err);
+    if (st) weft__train_record_free(out);
+    return st;
 }
 
 weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err)
 {
     *out = (weft__record){0};
-    weft_status st = weft__json_parse(line, n, &out->root, err);
-    if (!st) st = check(out, err);
-    if (st) weft__train_record_free(out);
-    return st;
+    weft__json *root = NULL;
+    weft_status st = weft__json_parse(line, n, &root, err);
+    return st ? st : weft__train_record_of(&root, out, err);
 }
 
 void weft__train_record_free(weft__record *r)
 {
+    weft__json_free(&r->made);
     weft__json_free(&r->root);
     *r = (weft__record){0};
 }

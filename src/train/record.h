@@ -1,8 +1,10 @@
-/* record.h: one line of a JSONL file as something to learn from.
+/* record.h: one line of a JSONL file, or one value of a JSON file, as something to learn from.
  *
  * Known are {"text": ...}, {"messages": [...], "tools": [...]}, {"prompt", "completion"} and {"prompt", "chosen", "rejected"}; a prompt
  * is a string or a list of messages, an answer a string, a message or a list of messages. Of pairs the prompt may also stand in both answers,
- * as TRL has it: lists of messages that begin alike. Other members are ignored (ids, sources).
+ * as TRL has it: lists of messages that begin alike. A list of messages alone is a conversation, as `weft chat` saved them. ShareGPT's
+ * {"conversations"} and Alpaca's {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside
+ * the latter is the same once more, and ignored). Other members are ignored (ids, sources).
  * Invariant: what is in a record has the shape that its kind says; renderers need not check again. One thread per record. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
@@ -19,11 +21,15 @@ typedef enum weft__record_kind {
 /* Zero-initialise. Values borrow from `root`; those that a record lacks are NULL. */
 typedef struct weft__record {
     weft__record_kind kind;
-    weft__json *root;
+    weft__json *root, *made; /* made: messages or a prompt of another form, or NULL */
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
     size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
 } weft__record;
 
+/* Is it a list of messages, and not one of records? */
+int weft__train_is_conversation(const weft__json *v);
+/* Takes *root, which is NULL then in any case. Fails as below. */
+weft_status weft__train_record_of(weft__json **root, weft__record *out, weft_error *err);
 /* Reads line[0..n). Fails with WEFT_FORMAT (what is wrong, and where in the record) or WEFT_NO_MEMORY; the record is empty then. On
  * success the caller frees it. */
 weft_status weft__train_record_read(const char *line, size_t n, weft__record *out, weft_error *err);

@@ -51,6 +51,9 @@ typedef struct weft__train_options {
     float momentum;          /* SGD */
     float weight_decay;      /* decoupled, times the learning rate; vectors (norms, biases) are not decayed */
     float clip_norm;         /* of all gradients together; 0: none */
+    int (*stop)(
+        void *arg); /* NULL, or asked before each op of a batch, by the thread that uses the trainer: non-zero ends the call */
+    void *stop_arg;
 } weft__train_options;
 
 /* AdamW, lr 1e-3, betas 0.9 and 0.95, eps 1e-8, decay 0.01, clipping at 1, cosine to 0.1, LoRA rank 0, max_rows 512. */
@@ -84,7 +87,7 @@ typedef struct weft__train_loss {
 
 /* Adds the gradient of the batch's loss. *out (may be NULL) is filled, not added to. A batch without a target adds nothing.
  * WEFT_ARGUMENT names the row that is out of range; WEFT_LIMIT: a loss that is not finite: what was added since the last step is
- * dropped. */
+ * dropped; WEFT_CANCELLED, of this and the three below: `stop` said so, and of what adds the same was dropped. */
 weft_status weft__trainer_add(weft__trainer *t, const weft__train_batch *batch, weft__train_loss *out, weft_error *err);
 
 /* The loss alone; for LoRA, `with_adapter` 0 gives that of the frozen base. logp (may be NULL) [R] receives log p(target), 0 where

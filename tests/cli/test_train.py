@@ -138,21 +138,57 @@ class Models(Training):
         self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
 
     @of_files
-    def test_an_interruption_before_the_first_step_saves_too(self):
-        out, long = self.path("early"), self.write("long.txt", TEXT * repeated(1500, 200, 60))
-        command = self.command("early", "--steps", "2")
-        command[1] = long
-        child = subprocess.Popen(WEFT + command, stderr=subprocess.PIPE)
-        while not os.path.exists(out):
-            time.sleep(0.002)
-        child.send_signal(signal.SIGINT)  # the texts are not read yet
-        _, stderr = child.communicate(timeout=PATIENCE)
-        self.assertEqual(child.returncode, 1, stderr)
-        self.assertIn(b"--resume goes on", stderr)
-        self.assertEqual(self.points("early"), [])
-        p = weft(*command, "--resume")
-        self.assertEqual(p.returncode, 0, p.stderr)
-        self.assertEqual([p["step"] for p in self.points("early")], [1, 2])
+    def test_an_interruption_while_data_are_read_ends_at_once(self):
+        """There is nothing to save, so nothing is left; a sparse file that would take minutes is not read to its end."""
+        long = self.write("long.txt", "")
+        os.truncate(long, 1 << 31)
+        for n, number in enumerate((signal.SIGINT, signal.SIGTERM)):
+            out = self.path(f"early{n}")
+            command = self.command(f"early{n}", "--steps", "2")
+            command[1] = long
+            child = subprocess.Popen(WEFT + command, stderr=subprocess.PIPE)
+            while not os.path.exists(out):
+                time.sleep(0.002)
+            child.send_signal(number)
+            try:
+                _, stderr = child.communicate(timeout=PATIENCE / 20)
+            finally:
+                child.kill()
+            self.assertEqual(child.returncode, 1, stderr)
+            self.assertIn(b"stopped before the first step; there was nothing to save", stderr)
+            self.assertFalse(os.path.exists(out))
+
+    @of_files
+    def test_an_interruption_within_a_step_gives_it_up(self):
+        """A step of many batches, or the measuring of much that is held out, is not waited for: the checkpoint is that of the step before, and
+        the run that goes on from it ends as one without an interruption."""
+        held = self.write("held.txt", TEXT * 20000)
+        command = self.command("given-up", "--steps", "3", "--accumulate", "100000")
+        for more in ([], ["--heldout", held, "--heldout-tokens", "0"]):
+            out = self.path("given-up")
+            child = subprocess.Popen(WEFT + command + more, stderr=subprocess.PIPE)
+            while b"tokens in an epoch" not in child.stderr.readline():
+                self.assertIsNone(child.poll())
+            child.send_signal(signal.SIGINT)
+            try:
+                _, stderr = child.communicate(timeout=PATIENCE / 20)
+            finally:
+                child.kill()
+            self.assertEqual(child.returncode, 1, stderr)
+            self.assertIn(b"--resume goes on", stderr)
+            self.assertEqual(sorted(os.listdir(out)), ["checkpoint.gguf", "loss.jsonl", "loss.svg"])
+            self.assertEqual(self.points("given-up"), [])
+            shutil.rmtree(out)
+        whole = pathlib.Path(self.train("whole-again", "--steps", "6", "--accumulate", "3", "--save-every", "0")).read_bytes()
+        args = ("--steps", "6", "--accumulate", "3", "--save-every", "0")
+        child = subprocess.Popen(WEFT + self.command("halves", *args), stderr=subprocess.PIPE)
+        while not os.path.exists(self.path("halves/loss.jsonl")) or not self.points("halves"):
+            time.sleep(0.001)
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=PATIENCE)
+        if child.returncode:
+            self.assertEqual(pathlib.Path(self.train("halves", "--resume", *args)).read_bytes(), whole)
+        self.assertEqual(self.bytes_of("halves", "model.gguf"), whole)
 
     @of_files
     def test_what_a_killed_run_left_half_written_goes(self):
@@ -291,6 +327,22 @@ class Adapters(Training):
         p = weft("compare", self.model, "Who sat by the duck?", "--adapter", "owl=" + self.path("owl/adapter.gguf"), "-n", "8", "--temp", "0", "--json")
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertEqual([(r["adapter"], r["text"]) for r in json.loads(p.stdout)], [("base", base), ("owl", owl)])
+
+    def test_a_saved_chat_is_learned(self):
+        """What /save writes is a record, under whatever name, and so is the list of messages that it once was; and so are others' forms."""
+        told = [{"role": "user", "content": "Who sat by the mill?"}, {"role": "assistant", "content": "The owl!"}]
+        files = [self.write("once.json", json.dumps(told, indent=2) + "\n"), self.write("once.jsonl", json.dumps(told, indent=2) + "\n"),
+                 self.write("share.json", json.dumps([{"conversations": [{"from": "human", "value": "Who sat by the mill?"}, {"from": "gpt", "value": "The owl!"}]}])),
+                 self.write("alpaca.jsonl", json.dumps({"instruction": "Who sat by the mill?", "input": "", "output": "The owl!"}) + "\n")]
+        losses = []
+        for file in files:
+            self.adapt(os.path.basename(file) + "-out", "--data", file, "--steps", "2")
+            losses.append([p["loss"] for p in self.points(os.path.basename(file) + "-out")])
+        self.assertEqual(losses, [losses[0]] * len(files))
+        for name in ("saved.json", "saved.jsonl"):
+            p = weft("chat", self.model, "-n", "4", "--temp", "0", stdin=f"hello\n/save {self.path(name)}\n".encode())
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.adapt(name + "-out", "--data", self.path(name), "--steps", "1")
 
     def test_an_adapter_knows_its_base(self):
         self.adapt("known", "--data", self.chats, "--rank", "4", "--steps", "2")

@@ -1,5 +1,5 @@
 /* train_data.c: any bytes as training data: what is read gives batches whose rows are in range, and a position gives its batch again. The
- * first byte chooses the form and the kind of training. */
+ * first byte chooses the form (a JSON file: 32) and the kind of training. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +72,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                   .seed = how};
     weft_error err = {0};
     if (weft__renderer_init(&r, tok, NULL, 0, NULL) || weft__dataset_create(&r, &o, &d, NULL)) abort();
-    if (n && weft__dataset_add_bytes(d, "f", (weft__data_form)(how & 3), (const char *)data + 1, n - 1, &err) && !*err.message)
+    if (n &&
+        weft__dataset_add_bytes(d, "f", how & 32 ? WEFT__DATA_JSON : (weft__data_form)(how & 3), (const char *)data + 1, n - 1,
+                                &err) &&
+        !*err.message)
         abort();
     else if (n && !err.status) read_all(d, o.max_rows);
     weft__dataset_destroy(&d);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The layer check accepts what layers.txt allows and names each line that breaks it.  Usage: layers.sh (from the root)
+# The layer check accepts what layers.txt allows and names each line that breaks it, and each thread that is not started by base/thread.h.  Usage: layers.sh (from the root)
 set -eu
 check=$PWD/scripts/check-layers
 tree=$(mktemp -d)
@@ -43,8 +43,20 @@ expect 0 cli/a.c base/json.h
 expect 1 cli/a.c base/alloc.h
 expect 0 plugins/a.c weft/weft.h
 expect 1 plugins/a.c base/json.h
+# thread NUMBER-OF-COMPLAINTS FILE
+thread() {
+    printf '#include <pthread.h>\nint why = pthread_create(&t, NULL, fn, arg);\n' >"$2"
+    found=$("$check" . | grep -c "^$2:2: starts a thread" || true)
+    rm "$2"
+    [ "$found" = "$1" ] || { echo "$2 starts a thread: $found complaints, expected $1"; exit 1; }
+}
+mkdir -p tests
+thread 1 src/kernels/a.c
+thread 1 cli/a.c
+thread 0 src/base/thread.c
+thread 0 tests/a.c
 printf '#include "quant/quant.h"\n' >src/base/a.c
 if "$check" . >/dev/null; then echo "a violation did not fail the check"; exit 1; fi
 rm src/base/a.c
 "$check" . >/dev/null
-echo "layers: 18 cases as expected"
+echo "layers: 22 cases as expected"

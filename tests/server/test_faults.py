@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import struct
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -103,6 +104,69 @@ class Faults(Serving):
                 self.serve("--chat-template", f.name, model=model)
         with self.assertRaisesRegex(RuntimeError, "/nowhere.jinja"):
             self.serve("--chat-template", "/nowhere.jinja", model=model)
+
+    def plan(self):
+        """The model compiled, in a folder that goes."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        path = os.path.join(folder, "model.plan")
+        subprocess.run([*real.EMULATOR, real.PROGRAM, "compile", real.MODEL, path], check=True, stderr=subprocess.PIPE)
+        return path
+
+    def test_a_file_that_is_made_shorter_while_it_is_served_is_named(self):
+        """Whatever thread reads it first: the server ends with a message and a status, and by no signal."""
+        plan = self.plan()
+        server = self.serve(model=plan)
+        self.answer(server)
+        os.truncate(plan, 4096)
+        with self.assertRaises((http.client.HTTPException, OSError)):
+            server.post(TEXT, ASK)
+        status, err = server.ended()
+        self.assertEqual(status, 1, err)
+        for words in (plan, "made shorter while it was in use", "restore the file and start again"):
+            self.assertIn(words, err)
+
+    def test_a_file_that_is_overwritten_while_it_is_served_is_the_servers_fault(self):
+        """What is computed of it is no number: an answer of 500 that says so and names no path, for texts and for embeddings."""
+        plan = self.plan()
+        server = self.serve(model=plan)
+        self.answer(server)
+        n = os.path.getsize(plan)
+        with open(plan, "r+b") as f:
+            f.seek(n // 4)
+            f.write(b"\xff" * (n - n // 4))
+        for path, body in ((TEXT, ASK), (CHAT, {"messages": user("hi"), "max_tokens": 4}), (LLAMA, {"prompt": "x", "n_predict": 4}), ("/v1/embeddings", {"input": "x"})):
+            said = server.post(path, body)
+            self.assertEqual(said.status, 500, (path, said.body))
+            self.assertIn("the model's file is damaged, or was overwritten while it was in use", said.json["error"]["message"])
+            self.assertNotIn(os.path.dirname(plan), said.body.decode())
+        real.checked_stop(server)
+
+    def test_a_saved_slot_that_is_damaged_is_the_servers_fault(self):
+        """The answer says what is wrong with it, and not where it lies, which the log does; without a folder for them there are none: 501."""
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        server = self.serve("--store", folder)
+        self.assertEqual(server.post(LLAMA, {"prompt": STORY, "n_predict": 4, "id_slot": 0}).status, 200)
+        self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}).status, 200)
+        for damage in ("turned", "short"):
+            path = os.path.join(folder, "s-mine.kv")
+            self.assertEqual(server.post("/slots/0?action=save", {"filename": "mine"}).status, 200)
+            with open(path, "r+b") as f:
+                f.seek(os.path.getsize(path) // 2)
+                f.write(b"damage")
+                f.truncate(None if damage == "turned" else 100)
+            said = server.post("/slots/0?action=restore", {"filename": "mine"})
+            self.assertEqual(said.status, 500, said.body)
+            self.assertRegex(said.json["error"]["message"], "^the saved slot: .*(damaged|truncated)")
+            self.assertNotIn(folder, said.body.decode())
+            self.assertEqual(server.post("/slots/0?action=restore", {"filename": "mine"}).status, 404)  # it is dropped
+        self.assertIn(os.path.join(folder, "s-mine.kv"), real.checked_stop(server))
+        server = self.serve()
+        self.assertEqual(server.post(LLAMA, {"prompt": STORY, "n_predict": 4, "id_slot": 0}).status, 200)
+        for action in ("save", "restore", "erase"):
+            self.assertEqual(server.post("/slots/0?action=" + action, {"filename": "mine"}).status, 501, action)
+        real.checked_stop(server)
 
     def test_special_tokens_in_messages_stay_text(self):
         server = self.serve()

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import http.client
 import json
+import math
 import os
 import re
 import resource
@@ -621,7 +622,7 @@ class Documents(unittest.TestCase):
         with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
             document = json.load(f)
         schemas = document["components"]["schemas"]
-        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/props", "/slots", "/lora-adapters")]
+        asks = [("get", path, None) for path in ("/v1/models", "/models", "/v1/models/fake", "/health", "/v1/health", "/openapi.json", "/props", "/slots", "/lora-adapters")]
         for path in (CHAT, "/chat/completions"):
             asks += [("post", path, {"messages": user("[say hi]"), **more}) for more in ({}, {"n": 2, "logprobs": True, "top_logprobs": 2}, {"max_tokens": 1, "logprobs": True}, {"messages": 5})]
         asks += [("post", TEXT, {"prompt": "[say hi]", **more}) for more in ({}, {"logprobs": 2, "echo": True}, {"logprobs": 0, "n": 2}, {"prompt": None})]
@@ -641,6 +642,57 @@ class Documents(unittest.TestCase):
                 self.assertEqual(mismatch(schemas, told, answer.json), "", (path, body, answer.body[:500]))
         finally:
             server.stop()
+
+    def test_the_document_is_valid_and_served(self):
+        """To whom has no key, too, and byte for byte. Where openapi-spec-validator is installed, that accepts it; everywhere: what is referred to is
+        there, defaults are values that may be given, operations have ids of their own and name the parameters of their paths."""
+        with open(os.path.join(ROOT, "docs", "openapi.json"), "rb") as f:
+            text = f.read()
+        document = json.loads(text)
+        server = Server([*FAKE, "--api-key", "key-of-someone"])
+        try:
+            said = server.get("/openapi.json")
+            self.assertEqual((said.status, said.headers["content-type"].split(";")[0], said.body), (200, "application/json", text))
+            self.assertEqual(server.get("/props").status, 401)
+        finally:
+            server.stop()
+        faults, ids = [], []
+
+        def walk(value, at):
+            if isinstance(value, list):
+                for i, v in enumerate(value):
+                    walk(v, f"{at}/{i}")
+            if not isinstance(value, dict):
+                return
+            if isinstance(ref := value.get("$ref"), str):
+                target = document
+                for part in ref.removeprefix("#/").split("/"):
+                    target = target.get(part) if isinstance(target, dict) else None
+                if not ref.startswith("#/") or target is None:
+                    faults.append(f"{at}: {ref} is not there")
+            default, kinds = value.get("default"), value.get("type")
+            if default is not None and kinds and at.split("/")[-2:-1] == ["properties"]:
+                m = mismatch(document["components"]["schemas"], {"type": kinds, **({"enum": value["enum"]} if "enum" in value else {})}, default)
+                if m or not value.get("minimum", -math.inf) <= (default if isinstance(default, (int, float)) else math.inf) <= value.get("maximum", math.inf) and isinstance(default, (int, float)):
+                    faults.append(f"{at}: {default!r} cannot be given")
+            if missing := set(value.get("required", [])) - set(value.get("properties", {})) if isinstance(value.get("required"), list) else ():
+                faults.append(f"{at}: requires {missing}, which it does not describe")
+            for key, v in value.items():
+                walk(v, f"{at}/{key}")
+        walk(document, "#")
+        for path, operations in document["paths"].items():
+            for method, operation in operations.items():
+                ids.append(operation["operationId"])
+                named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path" and p["required"]}
+                if named != set(re.findall(r"{(\w+)}", path)) or "responses" not in operation or not all("description" in r for r in operation["responses"].values()):
+                    faults.append(f"{method} {path}")
+        self.assertEqual(faults, [])
+        self.assertEqual(len(ids), len(set(ids)))
+        try:
+            import openapi_spec_validator
+        except ImportError:
+            return  # what it would say of this document, the above says
+        openapi_spec_validator.validate(document)
 
     def test_openapi(self):
         """docs/openapi.json says of every field what the tables say."""

@@ -1,0 +1,160 @@
+/* near.c: see near.h. Names of other programs are facts of their manuals, as of November 2026. */
+#include "near.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum { LONGEST = 40 };
+
+/* ---- spelling ---- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Damerau and Levenshtein's distance, without a second change of what was swapped; SIZE_MAX / 8 where a word is too long to be meant. */
+static size_t distance(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    size_t rows[3][LONGEST + 1];
+    if (n > LONGEST || m > LONGEST) return SIZE_MAX / 8;
+    for (size_t j = 0; j <= m; j++) rows[0][j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t *now = rows[i % 3];
+        const size_t *before = rows[(i + 2) % 3], *swapped = rows[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            now[j] = least(least(before[j], now[j - 1]) + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = least(now[j], swapped[j - 2] + 1);
+        }
+    }
+    return rows[n % 3][m];
+}
+
+const char *near_match(const char *word, near_name name, const void *arg)
+{
+    const size_t n = strlen(word), most = n < 6 ? 1 : n / 3;
+    size_t best = SIZE_MAX;
+    const char *found = NULL;
+    for (size_t i = 0; n > 1 && name(arg, i); i++) {
+        const char *s = name(arg, i);
+        const size_t d = distance(word, s);
+        /* Among those that are as near: one that begins as it does, then one that is as long. */
+        const size_t rank = 4 * d + 2 * (s[0] != word[0]) + (strlen(s) != n);
+        if (d > most || rank > best) continue;
+        found = rank < best ? s : NULL;
+        best = rank;
+    }
+    return found;
+}
+
+/* ---- other programs ---- */
+
+typedef struct foreign {
+    const char *names; /* separated by blanks */
+    const char *answer;
+} foreign;
+
+static const foreign OPTIONS[] = {
+    {"-m --model -mu --model-url", "the model is an argument by itself: weft run MODEL"},
+    {"-hf -hfr --hf-repo -hff --hf-file --hf-repo-file",
+     "'weft pull OWNER/NAME:QUANTIZATION' fetches a model, whose name is then the MODEL"},
+    {"-p --prompt", "the prompt is an argument by itself: weft run MODEL \"PROMPT\""},
+    {"-f --file", "a prompt comes from a file as standard input: weft run MODEL < FILE"},
+    {"-ngl --gpu-layers --n-gpu-layers -ngld --gpu-layers-draft --n-gpu-layers-draft -ot --override-tensor -cmoe --cpu-moe -ncmoe --n-cpu-moe "
+     "--gpu-memory-utilization --cpu-offload-gb",
+     "Weft computes on the CPU, where all layers are; leave it out"},
+    {"-dev --device -mg --main-gpu -sm --split-mode -ts --tensor-split -tp --tensor-parallel-size -pp --pipeline-parallel-size --num-gpu",
+     "Weft computes on the CPU; --provider NAME takes a plugin for other devices"},
+    {"-fa --flash-attn --flash-attention --attention-backend", "attention never writes its matrix anyway; leave it out"},
+    {"-ctk --cache-type-k -ctv --cache-type-v --kv-cache-dtype", "keys and values have one type: --kv-type f16 or f32"},
+    {"-c --ctx-size --n-ctx --num-ctx --max-model-len --context-length", "the context is set with -c N or --ctx N"},
+    {"-n --predict --n-predict --num-predict --max-tokens --max-new-tokens",
+     "the tokens of an answer are limited with -n N or --n-predict N"},
+    {"-np --parallel --max-num-seqs", "requests that run at once: weft serve MODEL --slots N"},
+    {"-b --batch-size -ub --ubatch-size --max-num-batched-tokens",
+     "batches are made as the requests come; weft serve has --chunk ROWS"},
+    {"-cb --cont-batching --no-cont-batching --enable-chunked-prefill", "requests always share their steps; leave it out"},
+    {"--enable-prefix-caching --cache-prompt --cache-reuse --prompt-cache",
+     "what prompts have in common is always kept; weft serve MODEL --store DIR keeps it on disk"},
+    {"--mlock --no-mmap --mmap --use-mmap --no-kv-offload -nkvo --numa --swap-space",
+     "model files are mapped, or packed into memory of our own; leave it out"},
+    {"-tb --threads-batch --num-thread --cpu-mask", "threads are set with -t N or --threads N, for prompts and answers"},
+    {"--lora --lora-scaled --lora-modules --enable-lora --max-loras --max-lora-rank",
+     "adapters are given with --adapter NAME=PATH[:SCALE]"},
+    {"--temperature", "the temperature is set with --temp T"},
+    {"-s --random-seed", "the seed is set with --seed S"},
+    {"--repetition-penalty --repeat-last-n-penalty", "it is called --repeat-penalty here"},
+    {"-sys --system-prompt --system-prompt-file -cnv --conversation -i --interactive -st --single-turn",
+     "conversations: weft chat MODEL --system \"TEXT\""},
+    {"-j --json-schema --grammar-file --format --guided-json",
+     "answers are held to a form with --grammar FILE (GBNF) or --json-object"},
+    {"--jinja --no-jinja --chat-template-file --chat-template-content-format",
+     "templates are always Jinja; --chat-template FILE gives another one than the model's"},
+    {"--slot-save-path", "slots are saved in the folder of weft serve MODEL --store DIR"},
+    {"--metrics --slots-endpoint --props --embedding --embeddings --reranking --no-webui --no-warmup --warmup --log-disable",
+     "weft serve needs no option for that; leave it out"},
+    {"-a --served-model-name", "further names of the model: weft serve MODEL --alias NAME"},
+    {"-v --verbose -lv --verbosity --uvicorn-log-level --disable-log-requests",
+     "WEFT_LOG=debug says more on stderr; weft serve has --log-file FILE"},
+    {"-md --model-draft --draft --draft-max --speculative-config", "Weft has no speculation with a second model; leave it out"},
+    {"--dtype --quantization -q --quantize", "a model keeps the types of its file; 'weft quantize' makes a smaller one"},
+    {"--keepalive --nowordwrap --insecure --trust-remote-code --enforce-eager --color -e --escape",
+     "there is nothing of that kind here; leave it out"},
+    {"--download-dir --cache-dir", "pulled models lie in the folder of WEFT_CACHE"},
+    {"--tokenizer --tokenizer-mode", "the tokenizer is the model's own"},
+    {"--mmproj -mm --image", "Weft reads text only"},
+};
+
+static const foreign COMMANDS[] = {
+    {"ps stats status", "weft top shows what a server does"},
+    {"show inspect gguf", "weft info MODEL"},
+    {"create", "weft convert, weft quantize or weft adapter merge make models"},
+    {"cp push login signin", "models are files, or names that weft pull fetched; nothing is published"},
+    {"stop", "a server ends with Ctrl-C or SIGTERM"},
+    {"server llama-server api-server", "weft serve MODEL"},
+    {"cli llama-cli main generate complete completion llama-simple", "weft run MODEL \"PROMPT\""},
+    {"perplexity ppl llama-perplexity evaluate", "weft eval perplexity MODEL -f TEXT"},
+    {"llama-bench benchmark llama-batched-bench", "weft bench MODEL"},
+    {"llama-quantize", "weft quantize MODEL OUT TYPE"},
+    {"llama-imatrix", "weft imatrix MODEL -f TEXT -o F"},
+    {"llama-tokenize encode", "weft tokenize MODEL TEXT"},
+    {"finetune fine-tune lora sft dpo", "weft adapter train MODEL --data F.jsonl --out DIR"},
+    {"merge", "weft adapter merge MODEL OUT --adapter NAME=PATH"},
+    {"logits documents", "weft eval logits and weft eval documents"},
+    {"download get fetch", "weft pull OWNER/NAME"},
+    {"ls models", "weft list"},
+    {"remove delete del uninstall", "weft rm NAME"},
+    {"version", "weft --version"},
+};
+
+/* Is the word s[0..n) among these names? Others write '_' for '-'. */
+static int is_among(const char *names, const char *s, size_t n)
+{
+    for (const char *at = names; *at;) {
+        const size_t len = strcspn(at, " ");
+        size_t i = 0;
+        while (i < len && i < n && (at[i] == s[i] || (at[i] == '-' && s[i] == '_' && i > 1))) i++;
+        if (i == len && i == n) return 1;
+        at += len + (at[len] == ' ');
+    }
+    return 0;
+}
+
+static const char *answer_of(const foreign *all, size_t n_all, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n_all; i++)
+        if (is_among(all[i].names, s, n)) return all[i].answer;
+    return NULL;
+}
+
+const char *near_foreign_option(const char *argument)
+{
+    return answer_of(OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, argument, strcspn(argument, "="));
+}
+
+const char *near_foreign_command(const char *word)
+{
+    return answer_of(COMMANDS, sizeof COMMANDS / sizeof *COMMANDS, word, strlen(word));
+}
