@@ -20,8 +20,9 @@ static void print_info(const weft_adapter_file *f, const weft_adapter_info *info
     printf("%s: a %s, %d matrices, ranks %d to %d, %.2f M parameters", path, info->is_folder ? "PEFT folder" : "GGUF adapter",
            info->n_matrices, info->min_rank, info->max_rank, (double)info->n_params / 1e6);
     if (info->n_dora) printf(", DoRA on %d", info->n_dora);
-    printf("\nbase architecture %s, id %s\n\n%-40s %6s %10s  %s\n", info->arch[0] ? info->arch : "not named", info->id, "matrix",
-           "rank", "scale", "shape");
+    printf("\nbase architecture ");
+    print_clean(stdout, info->arch[0] ? info->arch : "not named", strlen(info->arch[0] ? info->arch : "not named"), 0);
+    printf(", id %s\n\n%-40s %6s %10s  %s\n", info->id, "matrix", "rank", "scale", "shape");
     for (int32_t i = 0; i < info->n_matrices; i++) {
         weft_adapter_matrix m = {.size = sizeof m};
         if (weft_adapter_file_matrix(f, i, &m, NULL)) continue;

@@ -4,190 +4,233 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <editline/readline.h>
-
-#include "adapters.h"
+#include "chat.h"
 #include "commands.h"
-#include "conversation.h"
 #include "prompt.h"
 #include "provider.h"
+#include "shown.h"
 #include "terminal.h"
+#include "tty.h"
 
-struct chat_options {
-    int32_t n, threads, n_ctx;
-    weft_sampler_params sampler;
-    const char *system, *template_file, *kwargs, *kv_type;
-    struct text_list adapters;
-    struct adapter_option adapter[LIST_MAX];
-};
-
-struct chat {
-    const struct chat_options *o;
-    conversation c;
-    weft_sampler *sampler;
-    int32_t n_vocab;
-    int interactive, failed;
-};
-
-static const char HELP[] = "/reset            begin anew, keeping the system message\n"
-                           "/system TEXT      begin anew with this system message\n"
-                           "/save FILE        write the conversation as JSON\n"
-                           "/load FILE        go on with a saved one\n"
-                           "/regen            answer the last message again\n"
-                           "/stats            speed and context of the last answer\n"
-                           "/exit             leave (Ctrl-D too); Ctrl-C stops an answer\n";
-
-static int show(void *arg, const char *text, size_t n)
+void chat_complain(chat *c, const weft_error *err)
 {
-    (void)arg;
-    return fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0;
+    const char *text = err->message[0] ? err->message : weft_status_text((weft_status)err->status);
+    c->failed = 1;
+    fprintf(c->notes, "weft chat: ");
+    print_clean(c->notes, text, strlen(text), 0);
+    putc('\n', c->notes);
 }
 
-static void complain(struct chat *chat, const weft_error *err)
+/* ---- answers ---- */
+
+/* The conversation is what it was before. Takes `before`. */
+static void take_back(chat *c, weft__json *before)
 {
-    chat->failed = 1;
-    report("chat", err);
+    weft__json_free(&c->c.messages);
+    c->c.messages = before;
 }
 
-static void answer(struct chat *chat)
+static void tell_end(chat *c, const char *reason)
+{
+    if (!strcmp(reason, "length")) fprintf(c->notes, "[stopped at the limit of tokens]\n");
+    if (strcmp(reason, "cancelled")) return;
+    fprintf(c->notes, "[stopped]\n");
+    if (!c->interactive) c->left = c->failed = 1; /* Ctrl-C, where nobody types, is about all of it */
+}
+
+/* `before`: what the conversation is again when there is no answer; taken. */
+static void answer(chat *c, weft__json *before)
 {
     weft_error err = {0};
     const char *reason = "";
     struct text_list no_stops = {0};
-    generate_request q = {.model = chat->c.model, .sampler = chat->sampler, .n_max = chat->o->n, .stop = &no_stops, .sink = show};
-    generate_cancel_on_interrupt(chat->c.session);
-    weft_status st = conversation_answer(&chat->c, &q, chat->o->kwargs, &reason, &err);
+    shown s;
+    generate_request q = {
+        .model = c->c.model, .sampler = c->sampler, .n_max = c->o->n, .stop = &no_stops, .sink = shown_put, .sink_arg = &s};
+    shown_begin(&s, stdout);
+    generate_cancel_on_interrupt(c->c.session);
+    weft_status st = conversation_answer(&c->c, &q, c->o->kwargs, &reason, &err);
     generate_cancel_on_interrupt(NULL);
+    shown_end(&s);
     putchar('\n');
     fflush(stdout);
-    if (st) {
-        complain(chat, &err);
-        conversation_drop_last(&chat->c, "user"); /* as if it had not been said */
-    } else if (!strcmp(reason, "length")) {
-        fprintf(stderr, "[stopped at the limit of tokens]\n");
-    }
+    const int nothing = !st && !strcmp(reason, "cancelled") && c->c.n_generated == 0;
+    if (st || nothing) take_back(c, before);
+    else weft__json_free(&before);
+    if (st) chat_complain(c, &err);
+    else tell_end(c, reason);
+    if (c->interactive && !st) putchar('\n');
+    fflush(stdout);
 }
 
-static void print_stats(const struct chat *chat)
-{
-    const conversation *c = &chat->c;
-    fprintf(stderr, "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
-            weft_session_n_tokens(c->session), weft_session_n_ctx(c->session), c->n_reused, c->n_prompt,
-            c->prefill_ms > 0 ? c->n_prompt * 1000 / c->prefill_ms : 0, c->n_generated,
-            c->decode_ms > 0 ? c->n_generated * 1000 / c->decode_ms : 0);
-}
-
-/* The conversation's first message where it is the system's, copied; free(). */
-static char *system_of(const conversation *c)
-{
-    const weft__json *first = weft__json_at(c->messages, 0);
-    const char *role, *text;
-    size_t n;
-    if (!weft__json_string(weft__json_get(first, "role"), &role, &n) || strcmp(role, "system")) return NULL;
-    return weft__json_string(weft__json_get(first, "content"), &text, &n) ? strdup(text) : NULL;
-}
-
-static void reset(struct chat *chat, const char *system)
+void chat_say(chat *c, const char *text, size_t n)
 {
     weft_error err = {0};
-    if (!conversation_reset(&chat->c, system)) {
-        weft_fail(&err, WEFT_NO_MEMORY, "no memory for the conversation");
-        complain(chat, &err);
-    }
-}
-
-/* A line that begins with '/'. Returns 1 when the chat is over. */
-static int command(struct chat *chat, const char *line)
-{
-    const char *argument = strchr(line, ' ');
-    size_t n = argument ? (size_t)(argument - line) : strlen(line);
-    weft_error err = {0};
-    argument = argument ? argument + 1 : "";
-#define IS(name) (n == sizeof name - 1 && !memcmp(line, name, n))
-    if (IS("/exit") || IS("/quit")) return 1;
-    if (IS("/help")) fputs(HELP, stderr);
-    else if (IS("/reset")) {
-        char *system = system_of(&chat->c);
-        reset(chat, system);
-        free(system);
-    } else if (IS("/system")) reset(chat, argument[0] ? argument : NULL);
-    else if (IS("/stats")) print_stats(chat);
-    else if (IS("/regen")) {
-        conversation_drop_last(&chat->c, "assistant");
-        answer(chat);
-    } else if (IS("/save") && argument[0]) {
-        if (conversation_save(&chat->c, argument, &err)) complain(chat, &err);
-    } else if (IS("/load") && argument[0]) {
-        if (conversation_load(&chat->c, argument, &err)) complain(chat, &err);
-    } else fprintf(stderr, "unknown command %.*s; /help lists them\n", (int)n, line);
-#undef IS
-    return 0;
-}
-
-static void say(struct chat *chat, const char *line)
-{
-    weft_error err = {0};
-    if (!conversation_add(&chat->c, "user", line, strlen(line))) {
-        weft_fail(&err, WEFT_ARGUMENT, "that line is not UTF-8, or memory ran out");
-        complain(chat, &err);
+    weft__json *before = weft__json_copy(c->c.messages);
+    if (before && conversation_add(&c->c, "user", text, n)) {
+        answer(c, before);
         return;
     }
-    answer(chat);
+    weft__json_free(&before);
+    weft_fail(&err, WEFT_NO_MEMORY, "no memory for the conversation");
+    chat_complain(c, &err);
 }
 
-/* The next line without its end, free(); NULL at the end of input. */
-static char *next_line(const struct chat *chat)
+void chat_answer_again(chat *c)
 {
-    char *line = NULL;
-    size_t capacity = 0;
-    if (chat->interactive) {
-        line = readline("> ");
-        if (line && line[0]) add_history(line);
-        return line;
+    weft_error err = {0};
+    weft__json *before = weft__json_copy(c->c.messages);
+    if (!before) weft_fail(&err, WEFT_NO_MEMORY, "no memory for the conversation");
+    else {
+        conversation_drop_last(&c->c, "assistant");
+        const size_t n = weft__json_size(c->c.messages);
+        if (n == 0 || conversation_ends_with(&c->c, "system")) weft_fail(&err, WEFT_ARGUMENT, "there is nothing to answer yet");
     }
-    ssize_t n = getline(&line, &capacity, stdin);
-    if (n < 0) {
-        free(line);
-        return NULL;
+    if (!err.status) {
+        answer(c, before);
+        return;
     }
-    if (n > 0 && line[n - 1] == '\n') line[n - 1] = 0;
-    return line;
+    if (before) take_back(c, before);
+    chat_complain(c, &err);
 }
 
-static void converse(struct chat *chat)
+weft_status chat_use_adapters(chat *c, const int *in_use, const float *scales, weft_error *err)
 {
-    if (chat->interactive) fprintf(stderr, "Say something; /help lists the commands, Ctrl-D leaves.\n");
-    for (char *line; (line = next_line(chat)); free(line)) {
-        if (!line[0]) continue;
-        if (line[0] != '/') say(chat, line);
-        else if (command(chat, line)) {
-            free(line);
-            break;
+    struct adapter_option chosen[LIST_MAX];
+    int n = 0;
+    for (int i = 0; i < c->n_adapters; i++)
+        if (in_use[i]) {
+            chosen[n] = c->adapters[i].option;
+            chosen[n++].scale = scales[i];
         }
+    conversation_forget(&c->c);
+    weft_status st = n ? adapter_options_apply(chosen, n, c->c.model, c->c.session, err)
+                       : weft_session_set_adapters(c->c.session, NULL, 0, err);
+    for (int i = 0; !st && i < c->n_adapters; i++) {
+        c->adapters[i].in_use = in_use[i];
+        if (in_use[i]) c->adapters[i].option.scale = scales[i];
     }
+    return st;
 }
 
-static weft_status open_chat(struct chat *chat, const char *path, weft_error *err)
+/* ---- who speaks ---- */
+
+static input_outcome typed_line(void *arg, const char *prompt, char **text, size_t *n, weft_error *err)
 {
-    const struct chat_options *o = chat->o;
+    chat *c = arg;
+    switch (editor_read(&c->ed, prompt, text, n)) {
+    case EDIT_END: return INPUT_END;
+    case EDIT_INTERRUPTED: return INPUT_INTERRUPTED;
+    case EDIT_LINE: break;
+    }
+    if (*text) return INPUT_SAID;
+    weft_fail(err, WEFT_NO_MEMORY, "no memory for what was typed");
+    return INPUT_REFUSED;
+}
+
+static void banner(chat *c)
+{
+    const int dim = tty_colours(fileno(c->notes));
+    weft__text t = {0};
+    shown s;
+    weft__text_printf(&t, "%s (%s) | context %d tokens | adapter ", c->info.name, c->info.type, weft_session_n_ctx(c->c.session));
+    chat_name_adapters(c, &t);
+    weft__text_puts(&t, "\n/help lists the commands; Ctrl-D leaves, Ctrl-C stops an answer");
+    fputs(dim ? "\x1b[2m" : "", c->notes);
+    shown_begin(&s, c->notes);
+    if (!t.failed) shown_put(&s, t.data, t.len);
+    shown_end(&s);
+    fputs(dim ? "\x1b[0m\n" : "\n", c->notes);
+    weft__text_free(&t);
+}
+
+/* Who types gets an editor where the terminal draws, else lines as the terminal has them. */
+static void open_terminal(chat *c, int out)
+{
+    weft_error err = {0};
+    char place[PATH_MAX];
+    c->interactive = 1;
+    if (!isatty(STDERR_FILENO)) c->notes = stdout;
+    banner(c);
+    if (!tty_draws(out)) {
+        tty_take(STDIN_FILENO, out, "", "");
+        chat_input_open(&c->in, STDIN_FILENO, out);
+        return;
+    }
+    if (history_open(&c->past, !c->o->no_history && history_place(place, sizeof place) ? place : NULL, &err))
+        chat_note(c, "%s", err.message);
+    fflush(c->notes);
+    editor_open(&c->ed, STDIN_FILENO, out, &c->past);
+    c->ed.complete = chat_complete;
+    c->ed.complete_arg = c;
+    c->in.read = typed_line;
+    c->in.arg = c;
+}
+
+static void open_input(chat *c)
+{
+    const int out = isatty(STDOUT_FILENO) ? STDOUT_FILENO : isatty(STDERR_FILENO) ? STDERR_FILENO : -1;
+    chat_input_open(&c->in, STDIN_FILENO, -1);
+    if (isatty(STDIN_FILENO) && out >= 0) open_terminal(c, out);
+}
+
+static void take_message(chat *c, input_outcome kind, const char *text, size_t n)
+{
+    if (c->past.fd >= 0 || c->interactive) history_add(&c->past, c->in.raw.data, c->in.raw.len);
+    if (kind == INPUT_SAID && chat_is_command(text, n)) chat_command(c, text);
+    else chat_say(c, text, n);
+}
+
+static void converse(chat *c)
+{
+    int interrupts = 0;
+    open_input(c);
+    while (!c->left) {
+        weft_error err = {0};
+        char *text = NULL;
+        size_t n;
+        const input_outcome got = chat_input_next(&c->in, &text, &n, &err);
+        if (got == INPUT_END) break;
+        if (c->ed.n_keys > 1) interrupts = 0; /* something was typed in between */
+        interrupts = got == INPUT_INTERRUPTED ? interrupts + 1 : 0;
+        if (interrupts == 2) break;
+        if (interrupts == 1) chat_note(c, "Ctrl-C again leaves, and so do Ctrl-D and /exit");
+        else if (got == INPUT_REFUSED) chat_complain(c, &err);
+        else take_message(c, got, text, n);
+        fflush(c->notes);
+        free(text);
+    }
+    editor_close(&c->ed);
+    chat_input_close(&c->in);
+    history_free(&c->past);
+    if (c->interactive) c->failed = 0; /* whoever types has seen what went wrong */
+}
+
+static weft_status open_chat(chat *c, const char *path, weft_error *err)
+{
+    const struct chat_options *o = c->o;
     weft_session_params sp;
+    c->info.size = sizeof c->info;
+    for (; c->n_adapters < o->adapters.n; c->n_adapters++)
+        c->adapters[c->n_adapters] = (struct chat_adapter){o->adapter[c->n_adapters], 1};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &chat->c.model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &c->c.model, err);
+    if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
-    if (!st) st = weft_chat_open(chat->c.model, source, n, &chat->c.chat, err);
+    if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
     free(source);
-    if (st == WEFT_NOT_FOUND && chat->c.model && !o->template_file) {
+    if (st == WEFT_NOT_FOUND && c->c.model && !o->template_file) {
         weft_error why = *err;
         return weft_fail(err, st, "%s; give one with --chat-template FILE", why.message);
     }
     weft_session_params_default(&sp);
     sp.n_ctx = o->n_ctx;
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
-    if (!st) st = weft_session_new(chat->c.model, &sp, &chat->c.session, err);
-    if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, chat->c.model, chat->c.session, err);
-    if (!st) st = generate_sampler(chat->c.model, &o->sampler, &chat->sampler, err);
-    if (!st && !conversation_reset(&chat->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
+    if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
+    if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
+    if (!st) st = generate_sampler(c->c.model, &o->sampler, &c->sampler, err);
+    if (!st && !conversation_reset(&c->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
     return st;
 }
 
@@ -209,13 +252,17 @@ int cmd_chat(int argc, char **argv)
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
          NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+        {"no-history", 0, OPT_FLAG, &o.no_history, NULL, "what is typed is not kept for later runs", 0, 0, NULL},
         {0},
     };
     const command_spec spec = {
         "chat",
         "MODEL [options]",
-        "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one.\n"
-        "/help at the prompt lists the commands: /reset, /system, /save, /load, /regen, /stats.",
+        "A conversation with the model, in its own chat template. Lines from a pipe are answered one by one; lines\n"
+        "between \"\"\" and \"\"\" are one message, and so is what is pasted. /help at the prompt lists the commands:\n"
+        "/save, /load, /regen, /reset, /system, /adapter, /stats, /exit. Ctrl-C stops an answer; twice at the prompt it leaves.\n"
+        "What is typed is kept for the arrow keys and Ctrl-R in weft/chat_history in $XDG_STATE_HOME or ~/.local/state,\n"
+        "readable by its owner alone: the last 1000; WEFT_HISTORY=FILE names another file, WEFT_HISTORY= none.",
         "  weft chat model.gguf --system \"You answer in one sentence.\"\n",
         options,
         1,
@@ -228,15 +275,17 @@ int cmd_chat(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
-    struct chat chat = {.o = &o, .interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    static chat c = {.past = {.fd = -1}};
     weft_error err = {0};
-    weft_status st = open_chat(&chat, argv[first], &err);
-    if (!st) converse(&chat);
-    weft_sampler_free(&chat.sampler);
-    conversation_free(&chat.c);
-    weft_session_free(&chat.c.session);
-    weft_chat_close(&chat.c.chat);
-    weft_model_close(&chat.c.model);
+    c.o = &o;
+    c.notes = stderr;
+    weft_status st = open_chat(&c, argv[first], &err);
+    if (!st) converse(&c);
+    weft_sampler_free(&c.sampler);
+    conversation_free(&c.c);
+    weft_session_free(&c.c.session);
+    weft_chat_close(&c.c.chat);
+    weft_model_close(&c.c.model);
     if (st) return report("chat", &err);
-    return chat.failed ? EXIT_FAILED : EXIT_DONE;
+    return c.failed ? EXIT_FAILED : EXIT_DONE;
 }

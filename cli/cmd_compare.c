@@ -12,6 +12,7 @@
 #include "options.h"
 #include "prompt.h"
 #include "provider.h"
+#include "shown.h"
 #include "terminal.h"
 
 enum { MOST = LIST_MAX + 1 };
@@ -169,6 +170,18 @@ static weft_status text_of(const struct comparison *c, const struct answer *a, w
     return st;
 }
 
+static void print_answer(int i, const char *name, const char *text, size_t n)
+{
+    shown s;
+    fputs(i ? "\n== " : "== ", stdout);
+    print_clean(stdout, name, strlen(name), 0);
+    fputs(" ==\n", stdout);
+    shown_begin(&s, stdout);
+    shown_put(&s, text, n);
+    shown_end(&s);
+    putchar('\n');
+}
+
 static weft_status print_all(const struct comparison *c, weft_error *err)
 {
     weft__text json = {0};
@@ -183,7 +196,7 @@ static weft_status print_all(const struct comparison *c, weft_error *err)
             weft__json_write_string(&json, text.data ? text.data : "", text.len);
             weft__text_printf(&json, ", \"tokens\": %d}", c->answers[i].n);
         } else if (!st) {
-            printf("%s== %s ==\n%s\n", i ? "\n" : "", c->answers[i].name, text.data ? text.data : "");
+            print_answer(i, c->answers[i].name, text.data ? text.data : "", text.len);
         }
         weft__text_free(&text);
     }

@@ -11,6 +11,7 @@
 #include "generate.h"
 #include "prompt.h"
 #include "provider.h"
+#include "shown.h"
 #include "terminal.h"
 
 struct run_options {
@@ -38,12 +39,6 @@ static int parse_bias(const struct text_list *list, weft_logit_bias *out)
         return 0;
     }
     return 1;
-}
-
-static int to_stdout(void *arg, const char *text, size_t n)
-{
-    (void)arg;
-    return fwrite(text, 1, n, stdout) != n || fflush(stdout) != 0;
 }
 
 static double per_second(double n, double ms)
@@ -122,11 +117,13 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     weft_sampler *sampler = NULL;
     int32_t *ids = NULL;
     generate_result result = {0};
+    shown out;
     generate_request q = {.model = model,
                           .n_max = o->n,
                           .ignore_end = o->ignore_end,
                           .stop = &o->stop,
-                          .sink = o->json ? NULL : to_stdout,
+                          .sink = o->json ? NULL : shown_put,
+                          .sink_arg = &out,
                           .continues = n > 0};
     weft_status st;
     weft_session_params_default(&params);
@@ -142,9 +139,11 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     q.prompt = ids;
     q.session = session;
     q.sampler = sampler;
+    shown_begin(&out, stdout);
     generate_cancel_on_interrupt(session);
     st = generate(&q, &result, err);
     generate_cancel_on_interrupt(NULL);
+    shown_end(&out);
     if (st) goto done;
     if (o->json) print_json(&q, &result, &info);
     else {

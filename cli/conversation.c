@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "prompt.h"
+#include "whole_file.h"
 
 void conversation_free(conversation *c)
 {
@@ -37,13 +38,15 @@ static weft__json *copy_messages(const weft__json *from, size_t drop)
     return to;
 }
 
+int conversation_ends_with(const conversation *c, const char *role)
+{
+    const size_t n = weft__json_size(c->messages);
+    return n > 0 && weft__json_is(weft__json_get(weft__json_at(c->messages, n - 1), "role"), role);
+}
+
 int conversation_drop_last(conversation *c, const char *role)
 {
-    const char *last = NULL;
-    size_t n = weft__json_size(c->messages), length;
-    if (n == 0 || !weft__json_string(weft__json_get(weft__json_at(c->messages, n - 1), "role"), &last, &length) ||
-        strcmp(last, role))
-        return 0;
+    if (!conversation_ends_with(c, role)) return 0;
     weft__json *shorter = copy_messages(c->messages, 1);
     if (!shorter) return 0;
     weft__json_free(&c->messages);
@@ -76,6 +79,13 @@ static weft_status hold(conversation *c, const int32_t *ids, size_t n, weft_erro
 static void keep(conversation *c, size_t n)
 {
     c->n_held = (size_t)weft_session_trim(c->session, (int32_t)n);
+}
+
+void conversation_forget(conversation *c)
+{
+    keep(c, 0);
+    free(c->held_text);
+    c->held_text = NULL;
 }
 
 static weft_status tokenize(const weft_chat_prompt *prompt, size_t skip, int32_t **ids, size_t *n, weft_error *err)
@@ -198,57 +208,112 @@ done:
     return st;
 }
 
-/* Is what lies at `path` a file that holds something else than a list, a model say? */
+/* ---- files ---- */
+
+static int is_message(const weft__json *m)
+{
+    const char *text;
+    size_t n;
+    return weft__json_string(weft__json_get(m, "role"), &text, &n) &&
+           (weft__json_get(m, "content") || weft__json_get(m, "tool_calls"));
+}
+
+/* The messages of a record, {"messages": [...]}, or of a list of them, copied; NULL when it is neither. */
+static weft__json *messages_of(const weft__json *record)
+{
+    const weft__json *all = weft__json_kind_of(record) == WEFT__JSON_ARRAY ? record : weft__json_get(record, "messages");
+    if (weft__json_kind_of(all) != WEFT__JSON_ARRAY || !weft__json_size(all)) return NULL;
+    for (size_t i = 0; i < weft__json_size(all); i++)
+        if (!is_message(weft__json_at(all, i))) return NULL;
+    return weft__json_copy(all);
+}
+
+/* Does the text go on behind its first line with another record? */
+static int has_more(const char *text, size_t n)
+{
+    const char *newline = memchr(text, '\n', n);
+    weft__json *first = NULL;
+    if (!newline || weft__json_parse(text, (size_t)(newline - text), &first, NULL)) return 0;
+    weft__json_free(&first);
+    for (; newline < text + n; newline++)
+        if (!strchr(" \t\r\n", *newline)) return 1;
+    return 0;
+}
+
+/* The messages of the file, to be freed. */
+static weft_status read_messages(const char *path, weft__json **out, weft_error *err)
+{
+    char *text = NULL;
+    size_t n;
+    weft__json *record = NULL;
+    *out = NULL;
+    weft_status st = read_text(path, &text, &n, err);
+    if (!st && has_more(text, n))
+        st = weft_fail(err, WEFT_FORMAT, "%s: has several records; put the one that is meant into a file of its own", path);
+    else if (!st && (st = weft__json_parse(text, n, &record, err))) weft_fail_within(err, st, "%s", path);
+    free(text);
+    if (st) return st;
+    *out = messages_of(record);
+    weft__json_free(&record);
+    if (*out) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT,
+                     "%s: not a conversation: {\"messages\": [...]} is needed, with messages that have role and content", path);
+}
+
+/* Is what lies at `path` a file that holds something else than one conversation, a model say? */
 static int holds_another(const char *path)
 {
     struct stat s;
-    FILE *f = stat(path, &s) || !S_ISREG(s.st_mode) ? NULL : fopen(path, "rb");
     char first[2] = "";
+    FILE *f = stat(path, &s) || !S_ISREG(s.st_mode) ? NULL : fopen(path, "rb");
     if (!f) return 0; /* whoever writes will say what is wrong */
     const int n = fscanf(f, " %1s", first);
     fclose(f);
-    return n == 1 && first[0] != '[';
+    if (n != 1) return 0;
+    if (first[0] != '[' && first[0] != '{') return 1;
+    weft__json *messages;
+    const int is_another = read_messages(path, &messages, NULL) != WEFT_OK;
+    weft__json_free(&messages);
+    return is_another;
+}
+
+/* A file appears whole, or not at all; what is no file (a pipe, a terminal) is written to. */
+static weft_status write_file(const char *path, const weft__text *t, weft_error *err)
+{
+    struct stat s;
+    whole_file w = {0};
+    if (!stat(path, &s) && !S_ISREG(s.st_mode)) {
+        FILE *f = fopen(path, "wb");
+        const int failed = !f || fwrite(t->data, 1, t->len, f) != t->len;
+        if ((f && fclose(f)) || failed) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+        return WEFT_OK;
+    }
+    weft_status st = whole_file_open(&w, path, err);
+    if (!st && fwrite(t->data, 1, t->len, w.f) != t->len) st = whole_file_failed(&w, err);
+    if (!st) st = whole_file_finish(&w, err);
+    whole_file_abandon(&w);
+    return st;
 }
 
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err)
 {
     weft__text t = {0};
+    if (!weft__json_size(c->messages)) return weft_fail(err, WEFT_ARGUMENT, "there is nothing to save yet");
     if (holds_another(path))
         return weft_fail(err, WEFT_ARGUMENT, "%s is no conversation, and would be written over; give another name", path);
-    weft__json_write(&t, c->messages, WEFT__JSON_INDENTED);
-    weft__text_putc(&t, '\n');
-    weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
-    FILE *f = st ? NULL : fopen(path, "wb");
-    if (!st && !f) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    if (f) {
-        int failed = fwrite(t.data, 1, t.len, f) != t.len;
-        if (fclose(f)) failed = 1;
-        if (failed) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    }
+    weft__text_puts(&t, "{\"messages\": ");
+    weft__json_write(&t, c->messages, WEFT__JSON_SPACED);
+    weft__text_puts(&t, "}\n");
+    weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : write_file(path, &t, err);
     weft__text_free(&t);
     return st;
 }
 
 weft_status conversation_load(conversation *c, const char *path, weft_error *err)
 {
-    char *text = NULL;
-    size_t n;
-    weft__json *messages = NULL;
-    weft_status st = read_text(path, &text, &n, err);
-    if (!st && (st = weft__json_parse(text, n, &messages, err))) weft_fail_within(err, st, "%s", path);
-    free(text);
+    weft__json *messages;
+    weft_status st = read_messages(path, &messages, err);
     if (st) return st;
-    int good = weft__json_kind_of(messages) == WEFT__JSON_ARRAY;
-    for (size_t i = 0; good && i < weft__json_size(messages); i++) {
-        const char *role;
-        size_t length;
-        good = weft__json_string(weft__json_get(weft__json_at(messages, i), "role"), &role, &length);
-    }
-    if (!good) {
-        weft__json_free(&messages);
-        return weft_fail(err, WEFT_FORMAT, "%s: not a conversation: a JSON array of objects with role and content is needed",
-                         path);
-    }
     weft__json_free(&c->messages);
     c->messages = messages;
     return WEFT_OK;

@@ -26,6 +26,8 @@ typedef struct conversation {
 void conversation_free(conversation *c);
 /* Adds a message; 0 without memory or when the text is no UTF-8. */
 int conversation_add(conversation *c, const char *role, const char *text, size_t n);
+/* Is the last message `role`'s? */
+int conversation_ends_with(const conversation *c, const char *role);
 /* Removes the last message when it is `role`'s; 1 when it did. */
 int conversation_drop_last(conversation *c, const char *role);
 /* Forgets all messages, and sets `system` as the first where it is not NULL. */
@@ -34,7 +36,11 @@ int conversation_reset(conversation *c, const char *system);
  * the limits; *finish_reason as in generate_result. */
 weft_status conversation_answer(conversation *c, generate_request *request, const char *kwargs, const char **finish_reason,
                                 weft_error *err);
-/* The messages as a JSON file, and back. Saving refuses to write over a file that is something else. */
+/* The session forgets what it was told, and will be told again: before its adapters change. */
+void conversation_forget(conversation *c);
+/* The messages as a file of one record, {"messages": [...]} on a line, as `weft adapter train` reads them; and back. Reading takes a list of messages
+ * alone, too, which was written once. Saving refuses to write over a file that is something else, or has several records; loading
+ * leaves the conversation as it was when it fails. */
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err);
 weft_status conversation_load(conversation *c, const char *path, weft_error *err);
 

@@ -9,10 +9,12 @@
 
 static weft_session *volatile interrupt_session;
 static volatile sig_atomic_t interrupted;
+static struct sigaction before; /* what SIGINT did, and does again */
+static int taken;
 
 static void on_interrupt(int signal_number)
 {
-    if (interrupted) {
+    if (interrupted && before.sa_handler == SIG_DFL) {
         signal(signal_number, SIG_DFL);
         raise(signal_number);
         return;
@@ -23,12 +25,13 @@ static void on_interrupt(int signal_number)
 
 void generate_cancel_on_interrupt(weft_session *session)
 {
-    struct sigaction action = {0};
-    action.sa_handler = session ? on_interrupt : SIG_DFL;
+    struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
     interrupted = 0;
     interrupt_session = session;
-    sigaction(SIGINT, &action, NULL);
+    if (session && !taken && !sigaction(SIGINT, NULL, &before) && before.sa_handler != SIG_IGN)
+        taken = !sigaction(SIGINT, &action, NULL);
+    else if (!session && taken) taken = !!sigaction(SIGINT, &before, NULL);
 }
 
 /* The text so far, and how much of it the sink has seen. */

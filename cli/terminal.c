@@ -3,10 +3,12 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "options.h"
 #include "provider.h"
 
@@ -37,13 +39,20 @@ void progress_stops_on_signals(void)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
 }
 
+/* Does the terminal understand how a line is wiped? */
+static int wipes(void)
+{
+    const char *term = getenv("TERM");
+    return !term || strcmp(term, "dumb");
+}
+
 int progress_update(void *arg, const char *what, double fraction)
 {
     progress *p = arg;
     uint64_t now = now_ns();
     if (stopped) return 1;
     if (!isatty(STDERR_FILENO)) return 0;
-    snprintf(p->what, sizeof p->what, "%s", what);
+    weft__utf8_show(p->what, 24, what, strlen(what)); /* names of a file's tensors, maybe */
     if (!p->started_ns || fraction < p->fraction)
         p->started_ns = now; /* the text says what is at hand; a job goes on with another */
     p->fraction = fraction;
@@ -54,17 +63,17 @@ int progress_update(void *arg, const char *what, double fraction)
     if (fraction > 1) fraction = 1;
     int full = (int)(fraction * BAR);
     double elapsed = (double)(now - p->started_ns) / 1e9;
-    fprintf(stderr, "\r%-20.20s [%.*s%*s] %3.0f %%", p->what, full, "##############################", BAR - full, "",
+    fprintf(stderr, "\r%-20s [%.*s%*s] %3.0f %%", p->what, full, "##############################", BAR - full, "",
             100 * fraction);
     if (fraction > 0.01) fprintf(stderr, "  %.0f s left ", elapsed / fraction * (1 - fraction));
-    fprintf(stderr, "\x1b[K");
+    fputs(wipes() ? "\x1b[K" : "   ", stderr);
     fflush(stderr);
     return 0;
 }
 
 void progress_end(progress *p)
 {
-    if (p->shown) fprintf(stderr, "\r\x1b[K");
+    if (p->shown) fputs(wipes() ? "\r\x1b[K" : "\n", stderr);
     *p = (progress){0};
 }
 
@@ -83,20 +92,26 @@ weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_mo
     return st;
 }
 
+size_t clean_form(uint32_t cp, char out[16])
+{
+    if (cp < 0x20 || (cp >= 0x7F && cp < 0xA0)) return (size_t)snprintf(out, 16, "\\x%02x", (unsigned)cp);
+    if ((cp >= 0x2028 && cp <= 0x202E) || (cp >= 0x2066 && cp <= 0x2069))
+        return (size_t)snprintf(out, 16, "\\u%04x", (unsigned)cp);
+    return 0;
+}
+
 void print_clean(FILE *f, const char *text, size_t n, int width)
 {
     int left = width;
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)text[i], next = i + 1 < n ? (unsigned char)text[i + 1] : 0;
-        if (c == 0xC2 && next >= 0x80 && next < 0xA0) { /* U+0080 to U+009F in UTF-8 */
-            left -= fprintf(f, "\\x%02x", next);
-            i++;
-        } else if (c < 0x20 || c == 0x7F) {
-            left -= fprintf(f, "\\x%02x", c);
-        } else {
-            putc(c, f);
-            left--;
-        }
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        int bad = 0;
+        char form[16];
+        const size_t length = weft__utf8_decode(text + i, n - i, &cp, &bad);
+        if (bad) left -= fprintf(f, "\\x%02x", (unsigned char)text[i]);
+        else if (clean_form(cp, form)) left -= fprintf(f, "%s", form);
+        else left -= (int)fwrite(text + i, 1, length, f);
+        i += length;
     }
     if (left > 0) fprintf(f, "%*s", left, "");
 }

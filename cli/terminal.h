@@ -29,8 +29,11 @@ weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_mo
 
 uint64_t now_ns(void);
 
-/* Prints text[0..n), which comes from a file, and fills up with spaces to `width` bytes: control characters (C0, DEL, C1), which
- * could steer a terminal, become \xNN. */
+/* What stands for a character that could steer a terminal: \xNN for C0, DEL and C1, \uNNNN for what turns the direction of text around or
+ * ends lines. Returns the bytes in `out`; 0 for all others, which can be shown. */
+size_t clean_form(uint32_t cp, char out[16]);
+/* Prints text[0..n), which comes from a file or a server, and fills up with spaces to `width` bytes: what could steer a terminal has
+ * its clean_form, bytes that are no UTF-8 are \xNN. */
 void print_clean(FILE *f, const char *text, size_t n, int width);
 
 /* "weft run: MESSAGE" on stderr, clean; returns EXIT_FAILED. */

@@ -195,6 +195,7 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
     snprintf(host, sizeof host, "%s", text ? text : "the server");
     curl_free(text);
     curl_url_cleanup(u);
+    const int direct = t->call->direct;
     if (t->cancelled) return weft_fail(err, WEFT_CANCELLED, "cancelled");
     if (t->status) return t->status;
     if (!detail[0]) detail = curl_easy_strerror(code);
@@ -203,16 +204,17 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
         r->transient = 1;
-        return weft_fail(err, WEFT_IO, "cannot find %s: is there a network? (HF_ENDPOINT names another server)", host);
+        return weft_fail(err, WEFT_IO, "cannot find %s: is there a network?%s", host,
+                         direct ? "" : " (HF_ENDPOINT names another server)");
     case CURLE_COULDNT_CONNECT: r->transient = 1; return weft_fail(err, WEFT_IO, "cannot connect to %s: %s", host, detail);
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-        return weft_fail(err, WEFT_IO, "the certificate of %s is not trusted: %s (SSL_CERT_FILE names the authorities)", host,
-                         detail);
+        return weft_fail(err, WEFT_IO, "the certificate of %s is not trusted: %s (%sSSL_CERT_FILE names the authorities)", host,
+                         detail, direct ? "--tls-ca or " : "");
     case CURLE_OPERATION_TIMEDOUT:
         r->transient = 1;
-        return weft_fail(err, WEFT_IO, "%s sent nothing, or next to nothing, for %d s (WEFT_PULL_TIMEOUT sets the limit)", host,
-                         timeout_s);
+        return weft_fail(err, WEFT_IO, "%s sent nothing, or next to nothing, for %d s%s", host, timeout_s,
+                         direct ? "" : " (WEFT_PULL_TIMEOUT sets the limit)");
     case CURLE_WRITE_ERROR: return weft_fail(err, WEFT_FORMAT, "%s sends headers or messages that are too long", host);
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT: return weft_fail(err, WEFT_FORMAT, "%s: the address is refused: %s", host, detail);
@@ -223,7 +225,7 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
 /* "Authorization", "If-Range"; NULL when none, *failed without memory. */
 static struct curl_slist *make_headers(const weft__http_call *call, int with_token, int *failed)
 {
-    char line[1024];
+    char line[WEFT__HTTP_TOKEN + 64];
     struct curl_slist *list = NULL, *grown;
     *failed = 0;
     if (with_token) {
@@ -241,7 +243,7 @@ static struct curl_slist *make_headers(const weft__http_call *call, int with_tok
 static void set_options(weft__http *h, transfer *t, const char *url, struct curl_slist *headers, char *detail)
 {
     char from[32]; /* libcurl copies strings */
-    const char *authorities = getenv("SSL_CERT_FILE");
+    const char *authorities = t->call->authorities ? t->call->authorities : getenv("SSL_CERT_FILE");
     curl_easy_reset(h->curl); /* connections stay open */
     curl_easy_setopt(h->curl, CURLOPT_URL, url);
     curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -257,6 +259,8 @@ static void set_options(weft__http *h, transfer *t, const char *url, struct curl
     curl_easy_setopt(h->curl, CURLOPT_LOW_SPEED_TIME, (long)h->timeout_s);
     if (t->call->total_limit) curl_easy_setopt(h->curl, CURLOPT_TIMEOUT, 10L * h->timeout_s);
     if (authorities && authorities[0]) curl_easy_setopt(h->curl, CURLOPT_CAINFO, authorities);
+    if (t->call->direct) curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "localhost,127.0.0.1,::1");
+    if (t->call->unix_path) curl_easy_setopt(h->curl, CURLOPT_UNIX_SOCKET_PATH, t->call->unix_path);
     if (t->call->from) {
         snprintf(from, sizeof from, "%llu-", (unsigned long long)t->call->from);
         curl_easy_setopt(h->curl, CURLOPT_RANGE, from);
@@ -311,12 +315,12 @@ static weft_status finish_next(const char *url, weft__http_reply *r, weft_error 
 weft_status weft__http_get(weft__http *h, const weft__http_call *call, weft__http_reply *reply, weft_error *err)
 {
     transfer t = {.call = call, .reply = reply, .curl = h->curl, .first_origin = 1, .err = err};
-    int with_token = call->token && weft__http_is_safe(call->url), same_origin;
+    int with_token = call->token && (call->direct || weft__http_is_safe(call->url)), same_origin;
     *reply = (weft__http_reply){.linked_size = -1};
     char *url = weft__strdup(call->url), *next;
     weft_status st = url ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for an address");
     for (int hops = 0; !st; hops++) {
-        if ((st = one_response(h, &t, url, with_token, err)) || !is_redirect(reply->status)) break;
+        if ((st = one_response(h, &t, url, with_token, err)) || call->direct || !is_redirect(reply->status)) break;
         if (hops == WEFT__HTTP_REDIRECTS) st = weft_fail(err, WEFT_FORMAT, "more than %d redirects", WEFT__HTTP_REDIRECTS);
         else if (!t.location[0]) st = weft_fail(err, WEFT_FORMAT, "a redirect without a usable address");
         else st = weft__http_join(url, t.location, &next, &same_origin, err);

@@ -1,7 +1,7 @@
 /* http.h: GET over HTTP; the only door to libcurl.
  *
  * Invariant: a token travels only to the origin (scheme, host, port) of the URL that the caller gave, over TLS or to this very
- * machine; one redirect elsewhere and it is dropped for good. Redirects are followed here, at most WEFT__HTTP_REDIRECTS,
+ * machine (or wherever a direct call goes); one redirect elsewhere and it is dropped for good. Redirects are followed here, at most WEFT__HTTP_REDIRECTS,
  * never from https to http, never with credentials in the URL. Proxies come from the environment (https_proxy, no_proxy).
  * One thread per weft__http. */
 #ifndef WEFT_HUB_HTTP_H
@@ -14,6 +14,7 @@
 
 #define WEFT__HTTP_REDIRECTS 8
 #define WEFT__HTTP_ETAG 256
+#define WEFT__HTTP_TOKEN 4096 /* bytes of a token at most */
 
 typedef struct weft__http weft__http;
 
@@ -35,7 +36,12 @@ typedef struct weft__http_call {
     const char *token;    /* NULL: none */
     uint64_t from;        /* > 0: asks for the bytes from here on */
     const char *if_range; /* with from: only if the content still has this ETag; NULL or "": unconditional */
-    int total_limit;      /* 1: the whole call is limited to ten times the timeout (for answers that should be small) */
+    /* 1: of a server that the user named, not of a hub: the token goes there over plain HTTP, too; redirects are not followed; this machine is
+     * asked without a proxy; messages name no settings of downloads. */
+    int direct;
+    const char *unix_path;   /* connect to this socket instead of the URL's host; NULL: no */
+    const char *authorities; /* PEM file of whom certificates are trusted; NULL: $SSL_CERT_FILE, else the system's */
+    int total_limit;         /* 1: the whole call is limited to ten times the timeout (for answers that should be small) */
     /* Bytes of a 2xx body as they come; *reply is complete but for `transient`. Whatever it returns but WEFT_OK ends the call. */
     weft_status (*body)(void *arg, const weft__http_reply *reply, const void *bytes, size_t n, weft_error *err);
     int (*poll)(void *arg); /* at least once a second; non-zero cancels. May be NULL */

@@ -15,6 +15,14 @@ def chat(lines, *args):
     return p, p.stdout.decode(), p.stderr.decode()
 
 
+def messages_of(path):
+    """What /save wrote: one record on a line."""
+    with open(path) as f:
+        text = f.read()
+    assert text.count("\n") == 1 and text.endswith("\n"), text
+    return json.loads(text)["messages"]
+
+
 def stats(err):
     return [tuple(map(int, m)) for m in re.findall(r"context (\d+) of \d+ tokens; last answer: (\d+) reused, (\d+) read", err)]
 
@@ -37,8 +45,7 @@ class Chat(unittest.TestCase):
             with self.subTest(n=n), tempfile.TemporaryDirectory() as d:
                 path, limit = os.path.join(d, "c.json"), ("-n", str(n))
                 chat([*["Hello there", "tell me more", "and then"][:lines], f"/save {path}"], *limit)
-                with open(path) as f:
-                    saved = json.load(f)
+                saved = messages_of(path)
                 self.assertEqual([m["role"] for m in saved], ["user", "assistant"] * lines)
                 _, again, _ = chat([f"/load {path}", "/regen"], *limit)  # the whole conversation is read anew
                 self.assertEqual(again.strip(), saved[-1]["content"].strip())
@@ -59,8 +66,7 @@ class Chat(unittest.TestCase):
         with tempfile.TemporaryDirectory() as d:
             path = os.path.join(d, "c.json")
             chat(["/system Be brief.", "hi", "/reset", "ho", f"/save {path}"])
-            with open(path) as f:
-                saved = json.load(f)
+            saved = messages_of(path)
         self.assertEqual(saved[0], {"role": "system", "content": "Be brief."})
         self.assertEqual(saved[1]["content"], "ho")
 
@@ -73,8 +79,7 @@ class Chat(unittest.TestCase):
             self.assertIn("m.gguf is no conversation", err)
             with open(model, "rb") as f:
                 self.assertEqual(f.read(), b"GGUF\3\0\0\0")
-            with open(path) as f:
-                self.assertEqual(len(json.load(f)), 4)
+            self.assertEqual(len(messages_of(path)), 4)
 
     def test_bad_conversations_and_commands_are_named(self):
         with tempfile.TemporaryDirectory() as d:

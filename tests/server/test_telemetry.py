@@ -367,7 +367,7 @@ class Top(Case):
         self.assertEqual(weft("top", "unix:" + socket).returncode, 0)
 
     def test_wrong_addresses(self):
-        for address, message in (("https://localhost:1", b"plain HTTP"), ("http://:80", b"must be http://HOST:PORT"), ("http://127.0.0.1:1", b"127.0.0.1 port 1"),
+        for address, message in (("https://localhost:1", b"localhost port 1"), ("http://:80", b"must be http://HOST:PORT"), ("http://127.0.0.1:1", b"127.0.0.1 port 1"),
                                  ("unix:/nowhere/at/all", b"/nowhere/at/all"), ("http://[::1", b"must be http://HOST:PORT"),
                                  ("http://localhost:80x", b"must be http://HOST:PORT"), ("http://[::1]80", b"must be http://HOST:PORT")):
             p = weft("top", address)

@@ -1,0 +1,69 @@
+/* chat.h: what the files of weft chat share: the conversation, who types, and the commands. One thread. */
+#ifndef WEFT_CLI_CHAT_H
+#define WEFT_CLI_CHAT_H
+
+#include <limits.h>
+#include <stdio.h>
+
+#include "adapters.h"
+#include "chat_input.h"
+#include "conversation.h"
+#include "editor.h"
+
+struct chat_options {
+    int32_t n, threads, n_ctx;
+    weft_sampler_params sampler;
+    const char *system, *template_file, *kwargs, *kv_type;
+    int no_history;
+    struct text_list adapters;
+    struct adapter_option adapter[LIST_MAX];
+};
+
+/* An adapter that can be named, those of --adapter first. */
+struct chat_adapter {
+    struct adapter_option option; /* its scale: the one last used */
+    int in_use;
+};
+
+typedef struct chat {
+    const struct chat_options *o;
+    conversation c;
+    weft_sampler *sampler;
+    weft_model_info info;
+    struct chat_adapter adapters[LIST_MAX];
+    int n_adapters;
+    chat_input in;
+    editor ed;
+    history past;
+    int interactive;     /* somebody types, and sees what is written */
+    FILE *notes;         /* where all but answers is told */
+    char file[PATH_MAX]; /* of the last /save or /load; "": none */
+    int failed, left;
+} chat;
+
+/* Tells of an error; the program will exit with it when nobody typed. */
+void chat_complain(chat *c, const weft_error *err);
+/* Tells of something, where somebody types: a line, with brackets around it. */
+void chat_note(const chat *c, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* Lets the model answer what was said, or what was loaded; the conversation is as before when there is no answer. */
+void chat_say(chat *c, const char *text, size_t n);
+void chat_answer_again(chat *c);
+
+/* Is this a command, "/word" and what follows? Paths, and text of several lines, are none, but "/system". */
+int chat_is_command(const char *text, size_t n);
+void chat_command(chat *c, const char *text);
+/* A completer, of a chat *: commands, adapters, files. */
+void chat_complete(void *arg, const char *line, size_t at, completions *out);
+/* A name of a command; NULL behind the last. */
+const char *chat_command_name(int i);
+
+/* Gives the session what is in use; the conversation is read anew with it. On failure all is as before. */
+weft_status chat_use_adapters(chat *c, const int *in_use, const float *scales, weft_error *err);
+/* Appends "pirate:0.7 + letter", or "none". */
+void chat_name_adapters(const chat *c, weft__text *out);
+
+/* `path` with "~/" spelled out; 0 when it is too long. */
+int chat_expand(const char *path, char out[PATH_MAX]);
+
+#endif

@@ -1,0 +1,182 @@
+/* top_print.c: see top_print.h. */
+#include "top_print.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cells.h"
+
+enum { WHO_SHOWN = 64 };
+
+static double rate(double now, double before, const top_view *v)
+{
+    const double s = (double)(v->now.at_ns - v->before.at_ns) / 1e9;
+    return s > 0 && now > before ? (now - before) / s : 0;
+}
+
+static void print_rates(const top_view *v, weft__text *out)
+{
+    const top_sample *now = &v->now, *before = &v->before;
+    double generated = rate(now->generated_tokens, before->generated_tokens, v);
+    const double steps_gave =
+        rate(now->decode_rows, before->decode_rows, v); /* where tokens are counted only when a request ends */
+    if (steps_gave > generated) generated = steps_gave;
+    if (before->at_ns)
+        weft__text_printf(out, "now      %.1f generated t/s, %.1f prompt t/s, %.1f steps/s\n", generated,
+                          rate(now->prompt_tokens, before->prompt_tokens, v), rate(now->steps, before->steps, v));
+    weft__text_printf(out, "total    %.0f generated, %.0f of prompts, %.1f %% of them cached, %.0f steps\n",
+                      now->generated_tokens, now->prompt_tokens,
+                      now->prompt_tokens > 0 ? 100 * now->cached_tokens / now->prompt_tokens : 0.0, now->steps);
+}
+
+/* ---- keys and adapters ---- */
+
+/* Appends a text in so many columns, cut where it is longer. */
+static void put_cell(weft__text *out, const char *text, int width)
+{
+    char room[16];
+    const char *shown;
+    int used = 0;
+    for (size_t n = strlen(text), length, n_shown; n > 0; n -= length, text += length) {
+        length = cell_cluster(text, n);
+        const int columns = cell_shown(text, length, room, &shown, &n_shown);
+        if (used + columns > width) break;
+        weft__text_put(out, shown, n_shown);
+        used += columns;
+    }
+    weft__text_printf(out, "%*s  ", width - used, "");
+}
+
+struct line {
+    const top_who *who;
+    double generated, prompt; /* per second */
+};
+
+static int by_rate(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    if (x->generated != y->generated) return x->generated < y->generated ? 1 : -1;
+    if (x->who->generated != y->who->generated) return x->who->generated < y->who->generated ? 1 : -1;
+    return x->who < y->who ? -1 : x->who > y->who;
+}
+
+static void print_who(const top_view *v, weft__text *out)
+{
+    struct line lines[TOP_WHO_MAX];
+    const int n = v->now.n_who, live = v->before.at_ns != 0;
+    if (!n) return;
+    for (int i = 0; i < n; i++) {
+        const top_who *w = &v->now.who[i], *b = top_find(&v->before, w);
+        lines[i] = (struct line){w, rate(w->generated, b ? b->generated : 0, v), rate(w->prompt, b ? b->prompt : 0, v)};
+    }
+    qsort(lines, (size_t)n, sizeof *lines, by_rate);
+    weft__text_printf(out, "%-16s  %-16s  runs  waits  generated t/s  prompt t/s  generated    prompts  requests\n", "key",
+                      "adapter");
+    for (int i = 0; i < n && i < WHO_SHOWN; i++) {
+        const top_who *w = lines[i].who;
+        put_cell(out, w->key[0] ? w->key : "-", 16);
+        put_cell(out, w->adapter[0] ? w->adapter : "-", 16);
+        weft__text_printf(out, "%4.0f  %5.0f  ", w->running, w->waiting);
+        if (live) weft__text_printf(out, "%13.1f  %10.1f  ", lines[i].generated, lines[i].prompt);
+        else weft__text_printf(out, "%13s  %10s  ", "-", "-");
+        weft__text_printf(out, "%9.0f  %9.0f  %8.0f\n", w->generated, w->prompt, w->requests);
+    }
+    if (n > WHO_SHOWN) weft__text_printf(out, "and %d more\n", n - WHO_SHOWN);
+    weft__text_putc(out, '\n');
+}
+
+/* ---- slots ---- */
+
+/* A member's text, the first of several names that is there; "" for none. */
+static const char *text_of(const weft__json *s, const char *name, const char *other)
+{
+    const char *text = "";
+    size_t n;
+    if (!weft__json_string(weft__json_get(s, name), &text, &n) && !weft__json_string(weft__json_get(s, other), &text, &n))
+        return "";
+    return text;
+}
+
+static void print_slots(const char *text, weft__text *out)
+{
+    weft__json *all = NULL;
+    int labelled = 0;
+    if (weft__json_parse(text, strlen(text), &all, NULL)) return;
+    const size_t n = weft__json_size(all);
+    for (size_t i = 0; i < n; i++)
+        labelled |= *text_of(weft__json_at(all, i), "key", "tenant") || *text_of(weft__json_at(all, i), "adapter", "model");
+    weft__text_printf(out, "slot  state    prompt  generated  of tokens%s\n", labelled ? "  key               adapter" : "");
+    for (size_t i = 0; i < n; i++) {
+        const weft__json *s = weft__json_at(all, i), *next = weft__json_at(weft__json_get(s, "next_token"), 0);
+        int64_t id = 0, prompt = 0, decoded = 0, n_ctx = 0;
+        int busy = 0;
+        weft__json_int(weft__json_get(s, "id"), &id);
+        weft__json_int(weft__json_get(s, "n_prompt_tokens"), &prompt);
+        weft__json_int(weft__json_get(next, "n_decoded"), &decoded);
+        weft__json_int(weft__json_get(s, "n_ctx"), &n_ctx);
+        weft__json_bool(weft__json_get(s, "is_processing"), &busy);
+        weft__text_printf(out, "%4lld  %-7s  %6lld  %9lld  %9lld", (long long)id, busy ? "runs" : "idle", (long long)prompt,
+                          (long long)decoded, (long long)n_ctx);
+        if (labelled) {
+            weft__text_puts(out, "  ");
+            put_cell(out, text_of(s, "key", "tenant"), 16);
+            put_cell(out, text_of(s, "adapter", "model"), 16);
+        }
+        weft__text_putc(out, '\n');
+    }
+    weft__json_free(&all);
+}
+
+void top_print(const char *address, const top_view *v, weft__text *out)
+{
+    const char *m = v->metrics;
+    weft__text_printf(out, "%s  |  %.0f run of %.0f, %.0f wait  |  %.0f connections\n", address, top_metric(m, "weft_running"),
+                      top_metric(m, "weft_slots"), top_metric(m, "weft_waiting"), top_metric(m, "weft_http_connections"));
+    print_rates(v, out);
+    weft__text_printf(out, "first token   half within %.0f ms, 99 %% within %.0f ms\n",
+                      top_quantile(m, "weft_time_to_first_token_seconds", 0.5),
+                      top_quantile(m, "weft_time_to_first_token_seconds", 0.99));
+    weft__text_printf(out, "between them  half within %.0f ms, 99 %% within %.0f ms\n",
+                      top_quantile(m, "weft_time_between_tokens_seconds", 0.5),
+                      top_quantile(m, "weft_time_between_tokens_seconds", 0.99));
+    weft__text_printf(out, "KV pages      %.0f of %.0f in use, %.0f hold prefixes\n", top_metric(m, "weft_kv_pages_used"),
+                      top_metric(m, "weft_kv_pages"), top_metric(m, "weft_kv_pages_cached"));
+    weft__text_printf(out, "trouble       %.0f refused, %.0f preempted, %.0f failed, %.0f cut for not reading, %.0f gone\n\n",
+                      top_metric(m, "weft_refused_total"), top_metric(m, "weft_preempted_total"),
+                      top_metric_of(m, "weft_requests_total", "finish", "failed"), top_metric(m, "weft_http_cut_slow_total"),
+                      top_metric(m, "weft_http_gone_total"));
+    print_who(v, out);
+    print_slots(v->slots, out);
+}
+
+/* ---- the window ---- */
+
+/* One line, cut at the last column. */
+static void fit_line(const char *line, size_t n, int columns, weft__text *out)
+{
+    char room[16];
+    const char *shown;
+    int used = 0;
+    for (size_t i = 0, length, n_shown; i < n; i += length) {
+        length = cell_cluster(line + i, n - i);
+        used += cell_shown(line + i, length, room, &shown, &n_shown);
+        if (used > columns) return;
+        weft__text_put(out, shown, n_shown);
+    }
+}
+
+void top_fit(const weft__text *lines, int columns, int rows, weft__text *out)
+{
+    const char *line = lines->data, *end;
+    int n = 0, all = 0;
+    for (const char *p = lines->data; p && (p = strchr(p, '\n')); p++) all++;
+    for (; line && (end = strchr(line, '\n')); line = end + 1, n++) {
+        if (n > 0) weft__text_putc(out, '\n'); /* none behind the last, which would roll the window up */
+        if (rows > 0 && all > rows && n == rows - 1) {
+            weft__text_printf(out, "... %d more", all - n);
+            return;
+        }
+        fit_line(line, (size_t)(end - line), columns, out);
+    }
+}
