@@ -21,6 +21,7 @@ weft_status weft__lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *sp
     if (!ids) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; i < tok->n_tokens; i++) {
         int type = tok->types[i];
+        if (tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE) continue;
         if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED) ids[n++] = (int32_t)i;
     }
     weft__prefix_build(&tok->lexicon, &tok->texts, ids, n);

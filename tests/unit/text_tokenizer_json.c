@@ -253,7 +253,7 @@ static void malformed_files(void **state)
         {ADDED("{\"content\":\"x\"}"), WEFT_FORMAT, "no id"},
         {ADDED("{\"id\":19}"), WEFT_FORMAT, "content"},
         {ADDED("{\"id\":1,\"content\":\"z\"}"), WEFT_FORMAT, "'z'"},
-        {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":true}"), WEFT_UNSUPPORTED, "single_word"},
+        {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":1}"), WEFT_FORMAT, "single_word"},
         {ADDED("{\"id\":99999999,\"content\":\"z\"}"), WEFT_FORMAT, "99999999"},
         {FILE_OF(LETTERS, ",\"added_tokens\":{}"), WEFT_FORMAT, "added_tokens"},
     };
