@@ -41,7 +41,7 @@ typedef struct option {
     const char *key;
     int *flag;
 } option;
-enum { N_OPTIONS = 6 };
+enum { N_OPTIONS = 8 };
 
 static void list_options(weft__vocab_spec *s, option out[N_OPTIONS])
 {
@@ -51,6 +51,8 @@ static void list_options(weft__vocab_spec *s, option out[N_OPTIONS])
     out[3] = (option){KEY("fuse_unknown"), &s->fuse_unk};
     out[4] = (option){KEY("ignore_merges"), &s->ignore_merges};
     out[5] = (option){KEY("strip_leading"), &s->strip_leading};
+    out[6] = (option){KEY("add_first"), &s->add_bos}; /* of tokens that need not be BOS and EOS */
+    out[7] = (option){KEY("add_last"), &s->add_eos};
 }
 
 /* ---- writing ---- */
