@@ -1,5 +1,5 @@
-/* model_vocab.c: whatever a tokenizer.json says, the tokenizer of the GGUF file that is made of it is the same, a copy of that file's too; what
- * cannot be said is refused by name before a key is written; and malformed keys tokenizer.weft.* are refused by name. */
+/* model_vocab.c: whatever a tokenizer.json says, the tokenizer of the GGUF file that is made of it is the same, a copy of that file's
+ * too; what cannot be said is refused by name before a key is written; and malformed keys tokenizer.weft.* are refused by name. */
 #include <stdio.h>
 
 #include "unit/fixture.h"
