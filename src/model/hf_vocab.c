@@ -26,6 +26,7 @@ struct weft__hf_vocab {
     uint8_t *strips;
     int32_t *ends;
     size_t ends_capacity;
+    weft__named_template *templates; /* of tokenizer.model's configuration */
 };
 
 static weft_status no_memory(weft_error *err)
@@ -168,8 +169,6 @@ static void spm_roles(weft__hf_vocab *v)
     }
     weft__json_bool(weft__json_get(v->config, "add_bos_token"), &v->spec.add_bos);
     weft__json_bool(weft__json_get(v->config, "add_eos_token"), &v->spec.add_eos);
-    weft__slice s = text_of(weft__json_get(v->config, "chat_template"));
-    if (s.data) v->spec.chat_template = s;
 }
 
 static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
@@ -185,7 +184,7 @@ static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
     /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name. */
     if (!v->strips && (status = own_arrays(v, v->spec.n_tokens, err))) return status;
     spm_roles(v);
-    return WEFT_OK;
+    return weft__json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
 }
 
 static weft__slice bytes_of(const weft_buffer *file)
@@ -324,6 +323,7 @@ void weft__hf_vocab_free(weft__hf_vocab **p)
 {
     weft__hf_vocab *v = p ? *p : NULL;
     if (!v) return;
+    weft__free(v->templates);
     weft__free(v->ends);
     weft__free(v->strips);
     weft__free(v->types);

@@ -352,22 +352,23 @@ weft__slice weft__json_content(const weft__json *value)
     return s;
 }
 
-/* The template, or of several the one named "default"; the others are kept by their names. */
-static weft_status read_templates(weft__json_vocab *v, const weft__json *value)
+weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec, weft__named_template **list, weft_error *err)
 {
     const size_t n = weft__json_kind_of(value) == WEFT__JSON_ARRAY ? weft__json_size(value) : 0;
-    v->spec.chat_template = n ? (weft__slice){NULL, 0} : weft__json_content(value);
-    if (!n) return WEFT_OK;
-    v->templates = weft__alloc_array(n, sizeof *v->templates);
-    if (!v->templates) return no_memory(v);
+    if (!n) {
+        spec->chat_template = weft__json_content(value);
+        return WEFT_OK;
+    }
+    *list = weft__alloc_array(n, sizeof **list);
+    if (!*list) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chat templates", n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *entry = weft__json_at(value, i);
         const weft__named_template t = {weft__json_content(weft__json_get(entry, "name")),
                                         weft__json_content(weft__json_get(entry, "template"))};
-        if (weft__slice_is(t.name, "default")) v->spec.chat_template = t.text;
-        else if (t.name.len && t.text.data) v->templates[v->spec.n_templates++] = t;
+        if (weft__slice_is(t.name, "default")) spec->chat_template = t.text;
+        else if (t.name.len && t.text.data) (*list)[spec->n_templates++] = t;
     }
-    v->spec.templates = v->templates;
+    spec->templates = *list;
     return WEFT_OK;
 }
 
@@ -411,7 +412,7 @@ static weft_status read_config(weft__json_vocab *v, const weft__json *config)
     } else if (weft__json_bool(add_bos, &add) && add && v->spec.add_bos != 1 && v->spec.bos >= 0) {
         read_flag(add_bos, v->spec.bos, &v->spec.add_bos, &v->spec.first);
     }
-    return read_templates(v, weft__json_get(config, "chat_template"));
+    return weft__json_templates(weft__json_get(config, "chat_template"), &v->spec, &v->templates, v->err);
 }
 
 /* ---- the whole ---- */

@@ -5,6 +5,7 @@
 #ifndef WEFT_TEXT_TOKENIZER_JSON_H
 #define WEFT_TEXT_TOKENIZER_JSON_H
 
+#include "base/json.h"
 #include "text/tokenizer.h"
 
 /* json[0..n) is tokenizer.json; config[0..n_config) is tokenizer_config.json, or NULL: from it come the roles of tokens (BOS,
@@ -27,5 +28,9 @@ weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_voca
 /* For weft__tokenizer_create. What it points to lives until weft__json_vocab_free. */
 const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v);
 void weft__json_vocab_free(weft__json_vocab **v);
+
+/* The chat templates of a configuration: one, or a list of them by name, of which "default" is the usual one. Texts are the value's;
+ * *list is spec->templates, and the caller's to free (weft__free), NULL where there are none. WEFT_NO_MEMORY. */
+weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec, weft__named_template **list, weft_error *err);
 
 #endif

@@ -400,6 +400,25 @@ class Features(Folder):
         self.assertEqual(meta["tokenizer.weft.ends"], [2, last, last + 1, last + 2, last + 3, 1])  # and that of config.json
         self.assertEqual((meta["tokenizer.chat_template"], meta["tokenizer.chat_template.tool_use"]), ("d", "t"))
 
+    def test_what_tokenizer_model_leaves_to_files_beside_it(self):
+        NAMED["llama-tied"].write(self.folder)
+        last = len(hf.spm_pieces()[0])
+        os.unlink(os.path.join(self.folder, "chat_template.jinja"))
+
+        def beside(c):
+            c["added_tokens_decoder"] = {str(last): {"content": "<word>", "special": False, "single_word": True, "rstrip": True}}
+            c["chat_template"] = [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]
+
+        self.edit("tokenizer_config.json", beside)
+        with open(os.path.join(self.folder, "added_tokens.json"), "w") as f:
+            json.dump({"<more>": last + 1, "</s>": 2}, f)
+        self.edit("generation_config.json", lambda g: g.update(eos_token_id=[2, 5, 6, 7]))
+        _, meta = self.check_that_files_read_as_the_folder(TEXTS + ["<word>  the a<word>", "<more>the<word>"])
+        ids = self.tokenize(self.folder, "<word>  a<word> <more>", "--no-bos", "--no-special").split()
+        self.assertEqual((ids[0], ids[-1], ids.count(ids[0])), (str(last).encode(), str(last + 1).encode(), 1))
+        self.assertEqual((meta["tokenizer.chat_template"], meta["tokenizer.chat_template.rag"]), ("d", "r"))
+        self.assertEqual(meta["tokenizer.weft.ends"], [2, 5, 6, 7, 1])
+
     def test_what_usual_keys_say_needs_no_others(self):
         for name in ("llama", "qwen2"):
             with self.subTest(name):
