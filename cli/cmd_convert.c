@@ -21,14 +21,16 @@ int cmd_convert(int argc, char **argv)
          0, NULL},
         {0},
     };
-    const command_spec spec = {"convert",
-                               "DIR OUT.gguf [options]",
-                               "Writes the Hugging Face folder DIR (config.json, safetensors, tokenizer files) as a GGUF file.\n"
-                               "Vectors and routers become F32. OUT appears only when it is complete.",
-                               "  weft convert Llama-3.2-1B/ llama.gguf --type q8_0\n",
-                               options,
-                               2,
-                               2};
+    const command_spec spec = {
+        "convert",
+        "DIR OUT.gguf [options]",
+        "Writes the Hugging Face folder DIR (config.json, safetensors, tokenizer files) as a GGUF file.\n"
+        "Vectors and routers become F32. OUT appears only when it is complete. Its tokenizer is the folder's, with\n"
+        "keys tokenizer.weft.* where GGUF has none; what cannot be said is refused (docs/howto/convert.md).",
+        "  weft convert Llama-3.2-1B/ llama.gguf --type q8_0\n",
+        options,
+        2,
+        2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     if (type && (params.dtype = weft_dtype_from_name(type)) < 0) {

@@ -658,7 +658,8 @@ typedef struct weft_convert_params {
 
 WEFT_API void weft_convert_params_default(weft_convert_params *params);
 /* Writes the Hugging Face folder `in` as a GGUF file, which appears only when it is complete. Vectors and routers are F32; a matrix
- * whose rows are no multiple of the type's block keeps its stored type. */
+ * whose rows are no multiple of the type's block keeps its stored type. The file's tokenizer is the folder's: what GGUF's usual keys
+ * cannot say stands in keys tokenizer.weft.*, and what no key can say is refused with WEFT_UNSUPPORTED. */
 WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_convert_params *params, weft_error *err);
 
 /* ---- compiled plans ----

@@ -36,8 +36,9 @@ weft_status weft__hf_load(weft__hf *hf, weft_progress_fn progress, void *arg, we
 /* A view, valid as long as hf. Complete after weft__hf_load. */
 void weft__hf_source(const weft__hf *hf, weft__source *out);
 
-/* The folder's tokenizer: tokenizer.json, else tokenizer.model; template and roles from tokenizer_config.json and
- * chat_template.jinja, tokens that end generation from generation_config.json and config.json. WEFT_NOT_FOUND: it has none. */
+/* The folder's tokenizer: tokenizer.json, else tokenizer.model; roles, template and more tokens from tokenizer_config.json,
+ * added_tokens.json, special_tokens_map.json, chat_template.jinja and chat_template.json; tokens that end generation from
+ * generation_config.json and config.json. WEFT_NOT_FOUND: it has none. */
 weft_status weft__hf_tokenizer(const weft__hf *hf, weft__tokenizer **out, weft_error *err);
 
 typedef struct weft__hf_convert_options {
@@ -49,7 +50,8 @@ typedef struct weft__hf_convert_options {
 
 /* Writes the model as a GGUF file, tensor by tensor; `out` appears only when it is complete. Vectors and routers are F32; a
  * matrix whose rows are no multiple of the type's block keeps its stored type. A folder without a tokenizer gives a file
- * without one. Fails with WEFT_UNSUPPORTED when the tokenizer has no counterpart in GGUF, and as weft__gguf_write does. */
+ * without one. Fails as weft__vocab_put does, with WEFT_UNSUPPORTED when the file's tokenizer would not be the folder's, and as
+ * weft__gguf_write does. */
 weft_status weft__hf_convert(const weft__hf *hf, const char *out, const weft__hf_convert_options *options, weft_error *err);
 
 /* A module of a folder ("model.layers.0.self_attn.q_proj") and the GGUF tensor of its weight, by architecture: for adapters. */

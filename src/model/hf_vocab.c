@@ -10,21 +10,23 @@
 #include "text/spm_proto.h"
 #include "text/tokenizer_json.h"
 
-enum { MAX_ENDS = 64, MAX_ADDED = 1 << 20 };
+enum { MAX_ADDED = 1 << 20, MAX_ENDS = 4096 };
 
 struct weft__hf_vocab {
     weft__vocab_spec spec;
     /* Where it came from; the texts are theirs. */
-    weft_buffer *main_file, *config_file, *template_file;
+    weft_buffer *main_file, *config_file, *added_file, *map_file, *template_file;
     weft__json_vocab *json;
     weft__spm_model *spm;
-    weft__json *config, *added, *generation;
+    weft__json *config, *added, *generation, *template_json;
     /* Copies of the arrays, where tokens were added. */
     weft__slice *tokens;
     float *scores;
     int32_t *types;
     uint8_t *strips;
-    int32_t ends[MAX_ENDS];
+    int32_t *ends;
+    size_t ends_capacity;
+    weft__named_template *templates; /* of tokenizer.model's configuration */
 };
 
 static weft_status no_memory(weft_error *err)
@@ -108,6 +110,20 @@ static int id_of(const weft__json_member *m, int by_key, int64_t *id)
     return end != m->key && !*end && *id >= 0 && *id < MAX_ADDED * 16;
 }
 
+/* Does the configuration name the token as a special one? added_tokens.json says nothing about that. */
+static int is_role(const weft__json *config, weft__slice text)
+{
+    static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                        "pad_token", "cls_token", "mask_token"};
+    const weft__json *more = weft__json_get(config, "additional_special_tokens");
+    for (size_t i = 0; i < sizeof roles / sizeof *roles + weft__json_size(more); i++) {
+        const size_t n = sizeof roles / sizeof *roles;
+        const weft__slice s = text_of(i < n ? weft__json_get(config, roles[i]) : weft__json_at(more, i - n));
+        if (s.data && s.len == text.len && !memcmp(s.data, text.data, s.len)) return 1;
+    }
+    return 0;
+}
+
 static weft_status add_tokens(weft__hf_vocab *v, const weft__json *list, int by_key, const char *what, weft_error *err)
 {
     weft__json_member m = {0};
@@ -123,16 +139,19 @@ static weft_status add_tokens(weft__hf_vocab *v, const weft__json *list, int by_
     weft_status status = own_arrays(v, (size_t)most + 1, err);
     memset(&m, 0, sizeof m);
     while (!status && weft__json_next(list, &m)) {
-        int special = 1, strip = 0;
+        int special = 0, on;
         weft__slice text = by_key ? text_of(m.value) : (weft__slice){m.key, m.key_len};
         if (!text.data) return weft_fail(err, WEFT_FORMAT, "%s: an entry has no content", what);
         id_of(&m, by_key, &id);
         if (by_key) weft__json_bool(weft__json_get(m.value, "special"), &special);
+        else special = is_role(v->config, text);
+        if (!v->tokens[id].len) v->strips[id] |= WEFT__ADDED_OUTSIDE;
         v->tokens[id] = text;
         if (v->types[id] == WEFT__TOKEN_UNUSED || v->types[id] == WEFT__TOKEN_NORMAL)
             v->types[id] = special ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_USER_DEFINED;
-        if (by_key && weft__json_bool(weft__json_get(m.value, "lstrip"), &strip) && strip) v->strips[id] |= WEFT__STRIP_LEFT;
-        if (by_key && weft__json_bool(weft__json_get(m.value, "rstrip"), &strip) && strip) v->strips[id] |= WEFT__STRIP_RIGHT;
+        if (weft__json_bool(weft__json_get(m.value, "lstrip"), &on) && on) v->strips[id] |= WEFT__STRIP_LEFT;
+        if (weft__json_bool(weft__json_get(m.value, "rstrip"), &on) && on) v->strips[id] |= WEFT__STRIP_RIGHT;
+        if (weft__json_bool(weft__json_get(m.value, "single_word"), &on) && on) v->strips[id] |= WEFT__ADDED_WORD;
     }
     return status;
 }
@@ -150,8 +169,6 @@ static void spm_roles(weft__hf_vocab *v)
     }
     weft__json_bool(weft__json_get(v->config, "add_bos_token"), &v->spec.add_bos);
     weft__json_bool(weft__json_get(v->config, "add_eos_token"), &v->spec.add_eos);
-    weft__slice s = text_of(weft__json_get(v->config, "chat_template"));
-    if (s.data) v->spec.chat_template = s;
 }
 
 static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
@@ -164,37 +181,53 @@ static weft_status read_spm(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
         (status = add_tokens(v, v->added, 0, "added_tokens.json", err)) ||
         (status = add_tokens(v, weft__json_get(v->config, "added_tokens_decoder"), 1, "tokenizer_config.json", err)))
         return status;
+    /* That no token swallows whitespace is said, too: files without a word about it are judged by their model's name. */
+    if (!v->strips && (status = own_arrays(v, v->spec.n_tokens, err))) return status;
     spm_roles(v);
-    return WEFT_OK;
+    return weft__json_templates(weft__json_get(v->config, "chat_template"), &v->spec, &v->templates, err);
+}
+
+static weft__slice bytes_of(const weft_buffer *file)
+{
+    return file ? (weft__slice){file->data, (size_t)file->n_bytes} : (weft__slice){NULL, 0};
 }
 
 static weft_status read_json(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
 {
     weft_status status = map_optional(hf, "tokenizer_config.json", &v->config_file, err);
+    if (!status) status = map_optional(hf, "added_tokens.json", &v->added_file, err);
+    if (!status) status = map_optional(hf, "special_tokens_map.json", &v->map_file, err);
     if (status) return status;
-    status =
-        weft__json_vocab_read(v->main_file->data, (size_t)v->main_file->n_bytes, v->config_file ? v->config_file->data : NULL,
-                              v->config_file ? (size_t)v->config_file->n_bytes : 0, &v->json, err);
+    const weft__json_files files = {bytes_of(v->main_file), bytes_of(v->config_file), bytes_of(v->added_file),
+                                    bytes_of(v->map_file)};
+    status = weft__json_vocab_read(&files, &v->json, err);
     if (!status) v->spec = *weft__json_vocab_spec(v->json);
     return status;
 }
 
 /* ---- what the other files add ---- */
 
-static void add_end(weft__hf_vocab *v, const weft__json *value)
+static weft_status add_end(weft__hf_vocab *v, const weft__json *value, weft_error *err)
 {
     int64_t id;
-    if (!weft__json_int(value, &id) || id < 0 || (uint64_t)id >= v->spec.n_tokens || v->spec.n_ends == MAX_ENDS) return;
+    if (!weft__json_int(value, &id) || id < 0 || (uint64_t)id >= v->spec.n_tokens) return WEFT_OK;
     for (size_t i = 0; i < v->spec.n_ends; i++)
-        if (v->ends[i] == id) return;
+        if (v->ends[i] == id) return WEFT_OK;
+    if (!weft__grow(&v->ends, &v->ends_capacity, v->spec.n_ends + 1, sizeof *v->ends)) return no_memory(err);
     v->ends[v->spec.n_ends++] = (int32_t)id;
+    v->spec.ends = v->ends;
+    return WEFT_OK;
 }
 
 /* An id or a list of them. */
-static void add_ends(weft__hf_vocab *v, const weft__json *value)
+static weft_status add_ends(weft__hf_vocab *v, const weft__json *value, const char *file, weft_error *err)
 {
-    add_end(v, value);
-    for (size_t i = 0; i < weft__json_size(value); i++) add_end(v, weft__json_at(value, i));
+    weft_status status = add_end(v, value, err);
+    if (weft__json_size(value) > MAX_ENDS)
+        return weft_fail(err, WEFT_LIMIT, "%s: eos_token_id lists %zu tokens, more than %d", file, weft__json_size(value),
+                         MAX_ENDS);
+    for (size_t i = 0; !status && i < weft__json_size(value); i++) status = add_end(v, weft__json_at(value, i), err);
+    return status;
 }
 
 static void id_if_unset(const weft__hf_vocab *v, const weft__json *config, const char *key, int32_t *id)
@@ -216,7 +249,23 @@ static weft_status fit_embedding(const weft__hf *hf, weft__hf_vocab *v, weft_err
     if (s->n_scores) s->n_scores = rows;
     if (s->n_types) s->n_types = rows;
     if (s->n_strips) s->n_strips = rows;
+    int32_t *const roles[] = {&s->bos, &s->eos, &s->unk, &s->sep, &s->pad, &s->cls, &s->mask};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (*roles[i] >= (int32_t)rows) *roles[i] = -1;
     return WEFT_OK;
+}
+
+/* chat_template.jinja, else what the tokenizer's configuration says, else {"chat_template": ...} in a file of its own. */
+static weft_status read_template(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
+{
+    weft__vocab_spec *s = &v->spec;
+    weft_status status = map_optional(hf, "chat_template.jinja", &v->template_file, err);
+    if (status) return status;
+    if (v->template_file) s->chat_template = bytes_of(v->template_file);
+    if (s->chat_template.len || s->n_templates) return WEFT_OK;
+    status = json_optional(hf, "chat_template.json", &v->template_json, err);
+    if (!status) s->chat_template = text_of(weft__json_get(v->template_json, "chat_template"));
+    return status;
 }
 
 static weft_status add_rest(const weft__hf *hf, weft__hf_vocab *v, weft_error *err)
@@ -224,16 +273,15 @@ static weft_status add_rest(const weft__hf *hf, weft__hf_vocab *v, weft_error *e
     weft__vocab_spec *s = &v->spec;
     weft_status status = fit_embedding(hf, v, err);
     if (!status) status = json_optional(hf, "generation_config.json", &v->generation, err);
-    if (!status) status = map_optional(hf, "chat_template.jinja", &v->template_file, err);
+    if (!status) status = read_template(hf, v, err);
     if (status) return status;
-    if (v->template_file) s->chat_template = (weft__slice){v->template_file->data, (size_t)v->template_file->n_bytes};
     id_if_unset(v, hf->text, "bos_token_id", &s->bos);
     id_if_unset(v, hf->text, "eos_token_id", &s->eos);
     id_if_unset(v, hf->text, "pad_token_id", &s->pad);
-    s->ends = v->ends;
-    add_ends(v, weft__json_get(v->generation, "eos_token_id"));
-    add_ends(v, weft__json_get(hf->config, "eos_token_id"));
-    add_ends(v, weft__json_get(hf->text, "eos_token_id"));
+    if ((status = add_ends(v, weft__json_get(v->generation, "eos_token_id"), "generation_config.json", err)) ||
+        (status = add_ends(v, weft__json_get(hf->config, "eos_token_id"), "config.json", err)) ||
+        (status = add_ends(v, weft__json_get(hf->text, "eos_token_id"), "config.json", err)))
+        return status;
     if (s->eos < 0 && s->n_ends) s->eos = v->ends[0];
     return WEFT_OK;
 }
@@ -275,16 +323,21 @@ void weft__hf_vocab_free(weft__hf_vocab **p)
 {
     weft__hf_vocab *v = p ? *p : NULL;
     if (!v) return;
+    weft__free(v->templates);
+    weft__free(v->ends);
     weft__free(v->strips);
     weft__free(v->types);
     weft__free(v->scores);
     weft__free(v->tokens);
+    weft__json_free(&v->template_json);
     weft__json_free(&v->generation);
     weft__json_free(&v->added);
     weft__json_free(&v->config);
     weft__spm_model_free(&v->spm);
     weft__json_vocab_free(&v->json);
     weft_buffer_release(&v->template_file);
+    weft_buffer_release(&v->map_file);
+    weft_buffer_release(&v->added_file);
     weft_buffer_release(&v->config_file);
     weft_buffer_release(&v->main_file);
     weft__free(v);

@@ -2,10 +2,12 @@
  * way live for the call; their strings are the file's. */
 #include "model/vocab.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/alloc.h"
+#include "model/vocab_weft.h"
 
 #define KEY(name) "tokenizer.ggml." name
 
@@ -16,6 +18,7 @@ typedef struct arrays {
     int32_t *types;
     uint8_t *strips;
     weft__merge_pair *merges;
+    weft__vocab_extra extra;
 } arrays;
 
 static weft_status no_memory(weft_error *err)
@@ -182,19 +185,6 @@ static weft_status read_charsmap(const weft__gguf *g, weft__vocab_spec *spec, we
     return WEFT_OK;
 }
 
-static weft_status read_strips(const weft__gguf *g, weft__vocab_spec *spec, weft_error *err)
-{
-    const weft__gguf_list *list;
-    weft_status status = list_of(g, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, &list, err);
-    if (status) return status;
-    if (list->n != spec->n_tokens)
-        return weft_fail(err, WEFT_FORMAT, WEFT__VOCAB_STRIPS " has %llu entries for %llu tokens", (unsigned long long)list->n,
-                         (unsigned long long)spec->n_tokens);
-    spec->strips = list->data; /* two bits of each are looked at */
-    spec->n_strips = list->n;
-    return WEFT_OK;
-}
-
 static int is_phi3(const weft__gguf *g)
 {
     weft__gguf_str name;
@@ -226,6 +216,17 @@ static weft_status mark_strips(weft__vocab_spec *spec, arrays *a, weft_error *er
     return WEFT_OK;
 }
 
+/* Rows of the embedding without a token have names in files ("[PAD7]", marked unused); no text is to be taken for one. */
+static void clear_fillers(const weft__vocab_spec *spec, arrays *a)
+{
+    char name[32];
+    for (size_t i = 0; i < spec->n_tokens && i < spec->n_types; i++) {
+        if (spec->types[i] != WEFT__TOKEN_UNUSED) continue;
+        const size_t n = (size_t)snprintf(name, sizeof name, "[PAD%zu]", i);
+        if (a->tokens[i].len == n && !memcmp(a->tokens[i].data, name, n)) a->tokens[i] = (weft__slice){"", 0};
+    }
+}
+
 static weft_status read_spec(const weft__gguf *g, weft__vocab_spec *spec, arrays *a, weft_error *err)
 {
     weft_status status = read_string(g, KEY("model"), &spec->model, err);
@@ -238,8 +239,9 @@ static weft_status read_spec(const weft__gguf *g, weft__vocab_spec *spec, arrays
     if (!status) status = read_ids(g, spec, err);
     if (!status) status = read_flags(g, spec, err);
     if (!status) status = read_charsmap(g, spec, err);
-    if (!status && has(g, WEFT__VOCAB_STRIPS)) status = read_strips(g, spec, err);
-    else if (!status && is_phi3(g)) status = mark_strips(spec, a, err);
+    if (!status) status = weft__vocab_read_weft(g, spec, a->tokens, &a->extra, err);
+    if (!status && !spec->n_strips && is_phi3(g)) status = mark_strips(spec, a, err);
+    if (!status) clear_fillers(spec, a);
     return status;
 }
 
@@ -252,6 +254,7 @@ weft_status weft__vocab_tokenizer(const weft__gguf *g, weft__tokenizer **out, we
     weft__vocab_spec_init(&spec);
     weft_status status = read_spec(g, &spec, &a, err);
     if (!status) status = weft__tokenizer_create(&spec, out, err);
+    weft__vocab_extra_free(&a.extra);
     weft__free(a.merges);
     weft__free(a.strips);
     weft__free(a.types);

@@ -1,7 +1,7 @@
-/* vocab_put.c: a vocabulary as the keys tokenizer.* of a GGUF file (vocab.h).
+/* vocab_put.c: a vocabulary as the usual keys tokenizer.* of a GGUF file (vocab_weft.h).
  *
  * GGUF knows tokenizers by name: byte-level BPE by the name of its pre-tokenizer, SentencePiece by scores. A tokenizer.json
- * says what it does step by step; what has no name is refused. */
+ * says what it does step by step: here it becomes what comes nearest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "format/arena.h"
 #include "format/names.h"
 #include "model/vocab.h"
+#include "model/vocab_weft.h"
 
 #define KEY(name) "tokenizer.ggml." name
 #define LOWER_BLOCK "\xE2\x96\x81"
@@ -40,8 +41,9 @@ static weft_status no_counterpart(const writing *v, const char *what)
 
 /* ---- what the tokenizer is in GGUF's terms ---- */
 
-/* BPE over characters, with U+2581 for spaces: what SentencePiece does. Finds out whether a space goes before the text. */
-static weft_status check_spaces(const writing *v, int *prefix)
+/* BPE over characters or Unigram, with U+2581 for spaces: what SentencePiece does. Finds out whether a space goes before the text, and its
+ * map of characters. */
+static weft_status find_spaces(const writing *v, int *prefix, weft__slice *charsmap)
 {
     const weft__vocab_spec *s = v->spec;
     int escaped = 0;
@@ -50,20 +52,16 @@ static weft_status check_spaces(const writing *v, int *prefix)
         const weft__norm_step *n = &s->norms[i];
         if ((n->kind == WEFT__NORM_PREPEND || n->kind == WEFT__NORM_PREPEND_ONCE) && (is(n->a, LOWER_BLOCK) || is(n->a, " ")))
             *prefix = 1;
-        else if (n->kind == WEFT__NORM_REPLACE && is(n->a, " ") && is(n->b, LOWER_BLOCK)) escaped = 1;
-        else return no_counterpart(v, "its normalizer");
+        if (n->kind == WEFT__NORM_REPLACE && is(n->a, " ") && is(n->b, LOWER_BLOCK)) escaped = 1;
+        if (n->kind == WEFT__NORM_CHARSMAP) *charsmap = n->a;
     }
     for (size_t i = 0; i < s->n_splits; i++) {
         const weft__split_step *p = &s->splits[i];
-        if (p->kind == WEFT__SPLIT_REWRITE && is(p->pattern, LOWER_BLOCK)) {
-            escaped = 1;
-            if (p->prefix.len) *prefix = 1;
-        } else if (!(escaped && is(p->pattern, " "))) { /* there are no spaces left to split at */
-            return no_counterpart(v, "its pre-tokenizer");
-        }
+        if (p->kind != WEFT__SPLIT_REWRITE || !is(p->pattern, LOWER_BLOCK)) continue;
+        escaped = 1;
+        if (p->prefix.len) *prefix = 1;
     }
-    if (!escaped) return no_counterpart(v, "a tokenizer that is neither byte-level nor SentencePiece");
-    return s->byte_fallback ? WEFT_OK : no_counterpart(v, "BPE over characters without byte_fallback");
+    return escaped ? WEFT_OK : no_counterpart(v, "a tokenizer that is neither byte-level nor SentencePiece");
 }
 
 /* In how many ways two tokens join to a third. SentencePiece takes each of them, BPE only those that are in its list. */
@@ -102,10 +100,11 @@ static weft_status scores_from_merges(const writing *v, float *scores)
     }
     size_t joins = ok ? count_joins(s, &ids) : 0;
     if (joins > s->n_merges)
-        weft__log(WEFT__LOG_WARN,
-                  "tokenizer.json: %zu pairs of tokens could be joined, but it has only %zu merges: GGUF's tokenizer may join "
-                  "more than this one",
-                  joins, s->n_merges);
+        weft__log(
+            WEFT__LOG_WARN,
+            "tokenizer.json: %zu pairs of tokens could be joined, but it has only %zu merges: programs that read only GGUF's "
+            "usual keys may join more",
+            joins, s->n_merges);
     weft__text_free(&joined);
     weft__names_free(&ids);
     return ok ? WEFT_OK : no_memory(v);
@@ -134,16 +133,17 @@ static weft_status put_sentencepiece(const writing *v)
 {
     const weft__vocab_spec *s = v->spec;
     int prefix = s->add_space_prefix != 0, unigram = is(s->model, "t5");
+    weft__slice charsmap = s->charsmap;
     weft_status status;
-    if (s->explicit_steps && (status = unigram ? no_counterpart(v, "Unigram") : check_spaces(v, &prefix))) return status;
+    if (s->explicit_steps && (status = find_spaces(v, &prefix, &charsmap))) return status;
     if ((status = put_string(v, KEY("model"), unigram ? WEFT__SLICE("t5") : WEFT__SLICE("llama"))) ||
         (status = put_string(v, KEY("pre"), WEFT__SLICE("default"))) || (status = put_scores(v)) ||
         (status = weft__gguf_put_bool(v->w, KEY("add_space_prefix"), prefix, v->err)))
         return status;
     if (!unigram) return WEFT_OK;
     status = weft__gguf_put_bool(v->w, KEY("remove_extra_whitespaces"), s->remove_extra_whitespaces == 1, v->err);
-    if (status || !s->charsmap.len) return status;
-    return weft__gguf_put_array(v->w, KEY("precompiled_charsmap"), WEFT__GGUF_U8, s->charsmap.data, s->charsmap.len, v->err);
+    if (status || !charsmap.len) return status;
+    return weft__gguf_put_array(v->w, KEY("precompiled_charsmap"), WEFT__GGUF_U8, charsmap.data, charsmap.len, v->err);
 }
 
 static weft_status put_merges(writing *v)
@@ -229,19 +229,6 @@ static weft_status put_tokens(writing *v, int byte_level)
     return status;
 }
 
-static weft_status put_strips(const writing *v)
-{
-    const weft__vocab_spec *s = v->spec;
-    const size_t n = s->n_strips < v->n ? s->n_strips : v->n;
-    if (n == 0) return WEFT_OK;
-    uint8_t *strips = weft__alloc_zero(v->n, 1);
-    if (!strips) return no_memory(v);
-    memcpy(strips, s->strips, n);
-    weft_status status = weft__gguf_put_array(v->w, WEFT__VOCAB_STRIPS, WEFT__GGUF_U8, strips, v->n, v->err);
-    weft__free(strips);
-    return status;
-}
-
 /* ---- roles ---- */
 
 static weft_status put_roles(const writing *v)
@@ -271,25 +258,65 @@ static weft_status put_surroundings(const writing *v)
 {
     const weft__vocab_spec *s = v->spec;
     int bos = s->add_bos >= 0 ? s->add_bos : !s->explicit_steps && s->bos >= 0, eos = s->add_eos == 1;
-    if (bos && s->first >= 0 && s->first != s->bos) return no_counterpart(v, "a token before the text that is not BOS");
-    if (eos && s->last >= 0 && s->last != s->eos) return no_counterpart(v, "a token behind the text that is not EOS");
-    weft_status status = weft__gguf_put_bool(v->w, KEY("add_bos_token"), bos, v->err);
-    if (!status) status = weft__gguf_put_bool(v->w, KEY("add_eos_token"), eos, v->err);
+    weft_status status = weft__gguf_put_bool(v->w, KEY("add_bos_token"), bos && s->bos >= 0, v->err);
+    return status ? status : weft__gguf_put_bool(v->w, KEY("add_eos_token"), eos && s->eos >= 0, v->err);
+}
+
+/* ---- templates ---- */
+
+/* tokenizer.chat_template.NAME, of letters and digits, and the list of the names. */
+static weft_status put_named(writing *v)
+{
+    const weft__vocab_spec *s = v->spec;
+    weft_status status = WEFT_OK;
+    size_t n = 0;
+    weft__gguf_str *names = weft__alloc_array(s->n_templates + 1, sizeof *names);
+    if (!names) return no_memory(v);
+    for (size_t i = 0; !status && i < s->n_templates; i++) {
+        const weft__named_template *t = &s->templates[i];
+        weft__text key = {0};
+        weft__text_puts(&key, "tokenizer.chat_template.");
+        const size_t head = key.len;
+        for (size_t k = 0; k < t->name.len && k < 64; k++) {
+            const char c = t->name.data[k];
+            const int plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+            weft__text_putc(&key, plain ? c : '_');
+        }
+        char *name = key.failed ? NULL : weft__arena_string(&v->arena, key.data + head, key.len - head);
+        status = name ? weft__gguf_put_string(v->w, key.data, t->text.data, t->text.len, v->err) : no_memory(v);
+        if (name) names[n++] = (weft__gguf_str){name, key.len - head};
+        weft__text_free(&key);
+    }
+    if (!status && n) status = weft__gguf_put_strings(v->w, "tokenizer.chat_templates", names, n, v->err);
+    weft__free(names);
+    return status;
+}
+
+static weft_status put_templates(writing *v)
+{
+    const weft__vocab_spec *s = v->spec;
+    weft_status status = s->n_templates ? put_named(v) : WEFT_OK;
     if (status || !s->chat_template.len) return status;
     return put_string(v, "tokenizer.chat_template", s->chat_template);
 }
 
-weft_status weft__vocab_put(const weft__vocab_spec *spec, size_t n, const char *pre, weft__gguf_writer *w, weft_error *err)
+static weft_status put_word_piece(const writing *v)
 {
-    writing v = {.spec = spec, .n = n, .w = w, .err = err};
-    int byte_level = is(spec->model, "gpt2") && spec->byte_level;
-    weft_status status;
-    if (is(spec->model, "bert")) status = no_counterpart(&v, "WordPiece for a model of this kind");
-    else status = byte_level ? put_byte_level(&v, pre) : put_sentencepiece(&v);
+    weft_status status = put_string(v, KEY("model"), WEFT__SLICE("bert"));
+    return status ? status : put_string(v, KEY("pre"), WEFT__SLICE("default"));
+}
+
+weft_status weft__vocab_put_usual(const weft__vocab_spec *spec, const char *pre, weft__gguf_writer *w, weft_error *err)
+{
+    writing v = {.spec = spec, .n = spec->n_tokens, .w = w, .err = err};
+    const int byte_level = is(spec->model, "gpt2") && spec->byte_level;
+    weft_status status = is(spec->model, "bert") ? put_word_piece(&v)
+                         : byte_level            ? put_byte_level(&v, pre)
+                                                 : put_sentencepiece(&v);
     if (!status) status = put_tokens(&v, byte_level);
-    if (!status) status = put_strips(&v);
     if (!status) status = put_roles(&v);
     if (!status) status = put_surroundings(&v);
+    if (!status) status = put_templates(&v);
     weft__arena_free(&v.arena);
     return status;
 }

@@ -1,5 +1,5 @@
-/* encode.c: one text to ids: special tokens are cut out first, each fragment between them is normalized, cut into pieces and
- * given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
+/* encode.c: one text to ids: special tokens are cut out first (special.c), each fragment between them is normalized, cut into pieces
+ * and given to the model; pieces met before are answered from a small table. An encoding belongs to the calling thread. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -165,9 +165,9 @@ int weft__encoding_cut(weft__encoding *e, const char *s, size_t n)
     return weft__normalize(e) && weft__pretokenize(e);
 }
 
-static int encode_fragment(weft__encoding *e, const char *s, size_t n)
+int weft__encoding_work(weft__encoding *e)
 {
-    if (!weft__encoding_cut(e, s, n)) return 0;
+    if (!weft__pretokenize(e)) return 0;
     uint64_t hashes[AHEAD] = {0};
     for (size_t i = 0; i < e->pieces.n + AHEAD; i++) {
         if (i >= AHEAD) {
@@ -177,62 +177,6 @@ static int encode_fragment(weft__encoding *e, const char *s, size_t n)
         if (i < e->pieces.n) hashes[i % AHEAD] = announce(e, e->pieces.items[i]);
     }
     return 1;
-}
-
-/* ---- special tokens ---- */
-
-static int is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* The longest token that is cut out at s[0..n), of which control tokens may take `parse` bytes; -1: none. */
-static int32_t special_at(const weft__tokenizer *tok, const char *s, size_t n, size_t parse, size_t *len)
-{
-    size_t user_len = 0, control_len = 0;
-    int32_t user = weft__prefix_longest(&tok->user, s, n, &user_len);
-    int32_t control = parse ? weft__prefix_longest(&tok->control, s, parse, &control_len) : -1;
-    if (control >= 0 && control_len >= user_len) {
-        *len = control_len;
-        return control;
-    }
-    *len = user_len;
-    return user;
-}
-
-static int begins_special(const weft__tokenizer *tok, unsigned char c)
-{
-    return tok->user.root[c] != tok->user.root[c + 1] || tok->control.root[c] != tok->control.root[c + 1];
-}
-
-static int encode_text(weft__encoding *e, const char *text, size_t n, const weft__parse_span *spans, size_t n_spans)
-{
-    const weft__tokenizer *tok = e->tok;
-    size_t begin = 0, span = 0;
-    for (size_t i = 0; i < n;) {
-        if (!begins_special(tok, (unsigned char)text[i])) {
-            i++;
-            continue;
-        }
-        while (span < n_spans && spans[span].offset + spans[span].len <= i) span++;
-        size_t parse = span < n_spans && spans[span].offset <= i ? spans[span].offset + spans[span].len - i : 0, len;
-        int32_t id = special_at(tok, text + i, n - i, parse, &len);
-        if (id < 0) {
-            i++;
-            continue;
-        }
-        size_t end = i;
-        unsigned strip = tok->strips ? tok->strips[id] : 0;
-        while (strip & WEFT__STRIP_LEFT && end > begin && is_space(text[end - 1])) end--;
-        e->at_start = begin == 0;
-        if (end > begin && !encode_fragment(e, text + begin, end - begin)) return 0;
-        if (!weft__encoding_put(e, id)) return 0;
-        i += len;
-        while (strip & WEFT__STRIP_RIGHT && i < n && is_space(text[i])) i++;
-        begin = i;
-    }
-    e->at_start = begin == 0;
-    return begin == n || encode_fragment(e, text + begin, n - begin);
 }
 
 /* ---- one call ---- */
@@ -251,7 +195,7 @@ static int prepare(weft__encoding *e, size_t n)
     return 1;
 }
 
-static void release(weft__encoding *e)
+void weft__encoding_release(weft__encoding *e)
 {
     weft__free(e->best);
     weft__free(e->path);
@@ -263,6 +207,7 @@ static void release(weft__encoding *e)
     weft__free(e->pieces.items);
     weft__text_free(&e->other);
     weft__text_free(&e->work);
+    weft__text_free(&e->whole);
 }
 
 static weft_status check_spans(const weft__parse_span *spans, size_t n_spans, size_t n, weft_error *err)
@@ -288,10 +233,10 @@ weft_status weft__tokenizer_encode_spans(const weft__tokenizer *tok, const char 
     int special = flags & WEFT__ENCODE_SPECIAL;
     int ok = prepare(&e, n);
     if (ok && special && tok->add_bos) ok = weft__encoding_put(&e, tok->first);
-    if (ok) ok = encode_text(&e, text, n, spans, n_spans);
+    if (ok) ok = weft__encode_text(&e, text, n, spans, n_spans);
     if (ok && special && tok->add_eos) ok = weft__encoding_put(&e, tok->last);
     if (!ok) out->n = before;
-    release(&e);
+    weft__encoding_release(&e);
     return ok ? WEFT_OK : e.status;
 }
 

@@ -1,6 +1,7 @@
 /* lexicon.c: the two models that look words up in the vocabulary: WordPiece (longest match first, Schuster and Nakajima 2012)
  * and Unigram (most probable segmentation, Kudo 2018). No state of its own. */
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -21,6 +22,7 @@ weft_status weft__lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *sp
     if (!ids) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     for (size_t i = 0; i < tok->n_tokens; i++) {
         int type = tok->types[i];
+        if (tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE) continue;
         if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED) ids[n++] = (int32_t)i;
     }
     weft__prefix_build(&tok->lexicon, &tok->texts, ids, n);
@@ -29,6 +31,8 @@ weft_status weft__lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *sp
     if (!tok->scores) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
     float worst = FLT_MAX;
     for (size_t i = 0; i < tok->n_tokens; i++) {
+        /* An infinite one would leave texts without a way to spell them. */
+        if (!isfinite(spec->scores[i])) return weft_fail(err, WEFT_FORMAT, "tokenizer: the score of token %zu is not finite", i);
         tok->scores[i] = tok->types[i] == WEFT__TOKEN_USER_DEFINED ? 0.0f : spec->scores[i];
         if (tok->types[i] == WEFT__TOKEN_NORMAL && spec->scores[i] < worst) worst = spec->scores[i];
     }

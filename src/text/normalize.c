@@ -236,10 +236,8 @@ int weft__normalize(weft__encoding *e)
         if (tok->norms[i].step.first_only && !e->at_start) continue;
         if (!apply(e, &tok->norms[i])) return 0;
         exchange(e);
+        if (e->work.len > INT32_MAX)
+            return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
     }
-    if (e->work.failed || e->other.failed) return weft__encoding_no_memory(e);
-    if (e->work.len > INT32_MAX) {
-        return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
-    }
-    return 1;
+    return e->work.failed || e->other.failed ? weft__encoding_no_memory(e) : 1;
 }

@@ -249,11 +249,9 @@ static weft_status add_split(weft__tokenizer *tok, const weft__split_step *step,
     split->step = *step;
     split->step.pattern = (weft__slice){NULL, 0};
     if (!copy_slice(&split->step.prefix)) return no_memory(err);
-    if (step->kind == WEFT__SPLIT_ALPHABET) return WEFT_OK;
-    if (step->kind == WEFT__SPLIT_REWRITE) {
-        split->step.pattern = step->pattern;
-        return copy_slice(&split->step.pattern) ? WEFT_OK : no_memory(err);
-    }
+    split->step.pattern = step->pattern;
+    if (!copy_slice(&split->step.pattern)) return no_memory(err);
+    if (step->kind == WEFT__SPLIT_ALPHABET || step->kind == WEFT__SPLIT_REWRITE) return WEFT_OK;
     return weft__regex_compile(step->pattern.data, step->pattern.len, &split->regex, err);
 }
 

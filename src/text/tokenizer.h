@@ -33,12 +33,24 @@ typedef enum weft__token_type {
     WEFT__TOKEN_BYTE = 6 /* <0x0A> */
 } weft__token_type;
 
-/* Whitespace next to a special token that it swallows. */
-enum { WEFT__STRIP_LEFT = 1, WEFT__STRIP_RIGHT = 2 };
+/* Bits of a token that is cut out of texts. */
+enum {
+    WEFT__STRIP_LEFT = 1, /* it swallows the whitespace before it */
+    WEFT__STRIP_RIGHT = 2,
+    WEFT__ADDED_WORD = 4,       /* only where no character of a word stands beside it */
+    WEFT__ADDED_NORMALIZED = 8, /* it is looked for in the normalized text, as the normalizer spells it */
+    WEFT__ADDED_OUTSIDE = 16,   /* the model itself does not know it: it comes of being cut out alone */
+    WEFT__ADDED_BITS = 31
+};
 
 typedef struct weft__merge_pair {
     weft__slice left, right;
 } weft__merge_pair;
+
+/* A chat template beside the usual one, for one use ("tool_use", "rag"). */
+typedef struct weft__named_template {
+    weft__slice name, text;
+} weft__named_template;
 
 /* One rewriting of a fragment of text before it is split. X(name, what a and b are) */
 typedef enum weft__norm_kind {
@@ -98,7 +110,7 @@ typedef struct weft__vocab_spec {
     size_t n_types;
     const int32_t *types; /* [n_tokens] weft__token_type, or none: all normal */
     size_t n_strips;
-    const uint8_t *strips; /* [n_tokens] WEFT__STRIP bits, or none */
+    const uint8_t *strips; /* [n_tokens] WEFT__STRIP and WEFT__ADDED bits, or none */
     size_t n_merges;
     const weft__merge_pair *merges; /* best first; left and right are spelled as in `tokens` */
 
@@ -111,6 +123,8 @@ typedef struct weft__vocab_spec {
     int lowercase; /* "bert": 0 keeps case and accents */
     weft__slice charsmap;
     weft__slice chat_template; /* kept as it is */
+    size_t n_templates;
+    const weft__named_template *templates; /* [n_templates]; no tokenizer uses them, files carry them */
 
     /* What tokenizer.json says in so many words. With `explicit_steps`, norms and splits replace those that `model` and `pre`
      * stand for, and so do the options. */
@@ -176,6 +190,24 @@ weft__slice weft__tokenizer_piece(const weft__tokenizer *tok, int32_t id);
 int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_t n);
 /* {NULL, 0} when the vocabulary has none. Owned by the tokenizer. */
 weft__slice weft__tokenizer_chat_template(const weft__tokenizer *tok);
+
+/* How one tokenizer differs from another, as bits. */
+typedef enum weft__difference {
+    WEFT__DIFFERS_MODEL = 1,    /* the algorithm, its merges and scores */
+    WEFT__DIFFERS_STEPS = 2,    /* normalization and splitting */
+    WEFT__DIFFERS_OPTIONS = 4,  /* fallbacks, and what decoding drops */
+    WEFT__DIFFERS_TEXTS = 8,    /* how tokens are spelled */
+    WEFT__DIFFERS_TYPES = 16,   /* which tokens are control tokens, user-defined, ... */
+    WEFT__DIFFERS_ADDED = 32,   /* what special tokens do to the text beside them, and where they are looked for */
+    WEFT__DIFFERS_ROLES = 64,   /* BOS, EOS, padding ... but for the ends of turns and messages */
+    WEFT__DIFFERS_AROUND = 128, /* what goes around a text */
+    WEFT__DIFFERS_ENDS = 256,   /* the tokens that end generation, of turns and messages too */
+    WEFT__DIFFERS_TEMPLATE = 512
+} weft__difference;
+/* The ways in which b is not a: 0 when the two give the same ids for every text and the same text for all ids. */
+unsigned weft__tokenizer_compare(const weft__tokenizer *a, const weft__tokenizer *b);
+/* The first of these bits in words ("its normalizer or pre-tokenizer"); "nothing" for 0. */
+const char *weft__difference_name(unsigned bits);
 
 /* Zero-initialise; free with weft__ids_free. */
 typedef struct weft__ids {

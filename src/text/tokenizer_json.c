@@ -63,16 +63,34 @@ weft_status weft__json_refuse(weft__json_vocab *v, const char *what, weft__slice
 int32_t weft__json_find(const weft__json_vocab *v, weft__slice text)
 {
     if (!text.len) return -1;
+    if (v->index.n) {
+        const int32_t at = weft__strings_find(&v->index, text.data, text.len);
+        return at < 0 ? -1 : v->index_ids[at];
+    }
     for (size_t i = 0; i < v->n_tokens; i++) {
         if (v->tokens[i].len == text.len && !memcmp(v->tokens[i].data, text.data, text.len)) return (int32_t)i;
     }
     return -1;
 }
 
+weft_status weft__json_index_add(weft__json_vocab *v, weft__slice text, int64_t id)
+{
+    if (!weft__grow(&v->index_ids, &v->index_capacity, v->index.n + 1, sizeof *v->index_ids)) return no_memory(v);
+    v->index_ids[v->index.n] = (int32_t)id;
+    return weft__strings_add(&v->index, text.data, text.len, 1) ? WEFT_OK : no_memory(v);
+}
+
+weft_status weft__json_index(weft__json_vocab *v)
+{
+    weft_status status = WEFT_OK;
+    for (size_t i = 0; !status && i < v->n_tokens; i++)
+        if (v->tokens[i].len) status = weft__json_index_add(v, v->tokens[i], (int64_t)i);
+    return status;
+}
+
 /* ---- tokens ---- */
 
-/* Makes the arrays reach id; ids in between are unused until they are named. */
-static weft_status reach(weft__json_vocab *v, int64_t id)
+weft_status weft__json_reach(weft__json_vocab *v, int64_t id)
 {
     if (id < 0 || id >= MAX_ID)
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: the id %lld is out of range", (long long)id);
@@ -96,7 +114,7 @@ static weft_status reach(weft__json_vocab *v, int64_t id)
 
 static weft_status put_token(weft__json_vocab *v, int64_t id, const char *s, size_t n, float score)
 {
-    weft_status status = reach(v, id);
+    weft_status status = weft__json_reach(v, id);
     if (status) return status;
     if (v->tokens[id].data) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: two tokens have the id %lld", (long long)id);
     v->tokens[id] = (weft__slice){s, n};
@@ -179,48 +197,6 @@ static weft_status read_merges(weft__json_vocab *v, const weft__json *merges)
     }
     v->spec.merges = v->merges;
     v->spec.n_merges = n;
-    return WEFT_OK;
-}
-
-static weft_status read_added_token(weft__json_vocab *v, const weft__json *entry, size_t i)
-{
-    int64_t id;
-    weft__slice text;
-    int special, left, right, single;
-    if (!weft__json_int(weft__json_get(entry, "id"), &id)) {
-        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: entry %zu of added_tokens has no id", i);
-    }
-    weft_status status = weft__json_text(v, weft__json_get(entry, "content"), "the content of an added token", &text);
-    if (!status) status = weft__json_flag(v, entry, "special", 0, &special);
-    if (!status) status = weft__json_flag(v, entry, "lstrip", 0, &left);
-    if (!status) status = weft__json_flag(v, entry, "rstrip", 0, &right);
-    if (!status) status = weft__json_flag(v, entry, "single_word", 0, &single);
-    if (!status && single) status = weft__json_refuse(v, "a single_word added token,", text);
-    if (!status) status = reach(v, id);
-    if (status) return status;
-    weft__slice there = v->tokens[id];
-    if (there.data && (there.len != text.len || memcmp(there.data, text.data, text.len))) {
-        char quote[WEFT__QUOTE], other[WEFT__QUOTE];
-        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: id %lld is '%s' in added_tokens and '%s' in model.vocab",
-                         (long long)id, weft__quote(quote, text.data, text.len), weft__quote(other, there.data, there.len));
-    }
-    v->tokens[id] = text;
-    v->types[id] = special ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_USER_DEFINED;
-    v->strips[id] = (uint8_t)((left ? WEFT__STRIP_LEFT : 0) | (right ? WEFT__STRIP_RIGHT : 0));
-    return WEFT_OK;
-}
-
-static weft_status read_added_tokens(weft__json_vocab *v, const weft__json *added)
-{
-    if (!added || weft__json_is_null(added)) return WEFT_OK;
-    if (weft__json_kind_of(added) != WEFT__JSON_ARRAY) {
-        return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: added_tokens is no array");
-    }
-    size_t n = weft__json_size(added);
-    for (size_t i = 0; i < n; i++) {
-        weft_status status = read_added_token(v, weft__json_at(added, i), i);
-        if (status) return status;
-    }
     return WEFT_OK;
 }
 
@@ -361,7 +337,7 @@ static weft_status read_model(weft__json_vocab *v, const weft__json *model, cons
     } else {
         return weft__json_refuse(v, "model", type);
     }
-    if (!status) status = read_added_tokens(v, added);
+    if (!status) status = weft__json_added_tokens(v, added);
     if (!status) status = v->unigram ? read_unigram_unk(v, model) : read_unk(v, model, v->word_piece ? "[UNK]" : NULL);
     if (!status) set_types(v);
     return status;
@@ -369,24 +345,31 @@ static weft_status read_model(weft__json_vocab *v, const weft__json *model, cons
 
 /* ---- tokenizer_config.json ---- */
 
-/* "text", or {"content": "text", ...}. */
-static weft__slice config_text(const weft__json *value)
+weft__slice weft__json_content(const weft__json *value)
 {
     weft__slice s = {NULL, 0};
     if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
     return s;
 }
 
-/* The template, or of several the one named "default". */
-static weft__slice config_template(const weft__json *value)
+weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec, weft__named_template **list, weft_error *err)
 {
-    weft__slice s = config_text(value);
-    for (size_t i = 0; !s.data && i < weft__json_size(value); i++) {
-        const weft__json *entry = weft__json_at(value, i);
-        if (weft__slice_is(config_text(weft__json_get(entry, "name")), "default"))
-            s = config_text(weft__json_get(entry, "template"));
+    const size_t n = weft__json_kind_of(value) == WEFT__JSON_ARRAY ? weft__json_size(value) : 0;
+    if (!n) {
+        spec->chat_template = weft__json_content(value);
+        return WEFT_OK;
     }
-    return s;
+    *list = weft__alloc_array(n, sizeof **list);
+    if (!*list) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chat templates", n);
+    for (size_t i = 0; i < n; i++) {
+        const weft__json *entry = weft__json_at(value, i);
+        const weft__named_template t = {weft__json_content(weft__json_get(entry, "name")),
+                                        weft__json_content(weft__json_get(entry, "template"))};
+        if (weft__slice_is(t.name, "default")) spec->chat_template = t.text;
+        else if (t.name.len && t.text.data) (*list)[spec->n_templates++] = t;
+    }
+    spec->templates = *list;
+    return WEFT_OK;
 }
 
 /* Does the class put add_bos_token and add_eos_token in the place of the file's post-processor? Those with an update_post_processor in
@@ -394,7 +377,7 @@ static weft__slice config_template(const weft__json *value)
 static int class_has_flags(const weft__json *config)
 {
     static const char *const classes[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"};
-    const weft__slice name = config_text(weft__json_get(config, "tokenizer_class"));
+    const weft__slice name = weft__json_content(weft__json_get(config, "tokenizer_class"));
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         const size_t n = strlen(classes[i]);
         if (name.len < n || memcmp(name.data, classes[i], n) != 0) continue;
@@ -411,7 +394,7 @@ static void read_flag(const weft__json *flag, int id, int *add, int32_t *slot)
     *slot = *add ? id : -1;
 }
 
-static void read_config(weft__json_vocab *v, const weft__json *config)
+static weft_status read_config(weft__json_vocab *v, const weft__json *config)
 {
     const struct {
         const char *key;
@@ -419,7 +402,7 @@ static void read_config(weft__json_vocab *v, const weft__json *config)
     } roles[] = {{"bos_token", &v->spec.bos}, {"eos_token", &v->spec.eos}, {"pad_token", &v->spec.pad},
                  {"sep_token", &v->spec.sep}, {"cls_token", &v->spec.cls}, {"mask_token", &v->spec.mask}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        *roles[i].id = weft__json_find(v, config_text(weft__json_get(config, roles[i].key)));
+        *roles[i].id = weft__json_find(v, weft__json_content(weft__json_special(v, roles[i].key)));
     }
     const weft__json *add_bos = weft__json_get(config, "add_bos_token");
     int add = 0;
@@ -429,7 +412,7 @@ static void read_config(weft__json_vocab *v, const weft__json *config)
     } else if (weft__json_bool(add_bos, &add) && add && v->spec.add_bos != 1 && v->spec.bos >= 0) {
         read_flag(add_bos, v->spec.bos, &v->spec.add_bos, &v->spec.first);
     }
-    v->spec.chat_template = config_template(weft__json_get(config, "chat_template"));
+    return weft__json_templates(weft__json_get(config, "chat_template"), &v->spec, &v->templates, v->err);
 }
 
 /* ---- the whole ---- */
@@ -444,8 +427,9 @@ static weft_status read_all(weft__json_vocab *v, const weft__json *root, const w
     if (!status) status = weft__json_post_processor(v, weft__json_get(root, "post_processor"), 0);
     if (!status) status = weft__json_decoder(v, weft__json_get(root, "decoder"), 0);
     if (status) return status;
-    if (config) read_config(v, config);
-    if (v->word_piece) status = respell_word_piece(v, model);
+    status = weft__json_added_beside(v);
+    if (!status && (config || v->map)) status = read_config(v, config);
+    if (!status && v->word_piece) status = respell_word_piece(v, model);
     v->spec.explicit_steps = 1;
     v->spec.n_tokens = v->n_tokens;
     v->spec.n_types = v->n_tokens;
@@ -471,6 +455,12 @@ void weft__json_vocab_free(weft__json_vocab **p)
     weft__free(v->types);
     weft__free(v->scores);
     weft__free(v->tokens);
+    weft__free(v->templates);
+    weft__free(v->index_ids);
+    weft__strings_free(&v->named);
+    weft__strings_free(&v->index);
+    weft__json_free(&v->map);
+    weft__json_free(&v->added);
     weft__json_free(&v->beside);
     weft__json_free(&v->root);
     weft__free(v);
@@ -482,21 +472,26 @@ const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v)
     return &v->spec;
 }
 
-weft_status weft__json_vocab_read(const char *json, size_t n, const char *config, size_t n_config, weft__json_vocab **out,
-                                  weft_error *err)
+static weft_status parse(weft__slice file, const char *name, weft__json **out, weft_error *err)
+{
+    if (!file.data) return WEFT_OK;
+    weft_status status = weft__json_parse(file.data, file.len, out, err);
+    return status ? weft_fail_within(err, status, "%s", name) : WEFT_OK;
+}
+
+weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_vocab **out, weft_error *err)
 {
     *out = NULL;
     weft__json_vocab *v = weft__alloc_zero(1, sizeof *v);
     if (!v) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
     weft__vocab_spec_init(&v->spec);
     v->err = err;
-    weft_status status = weft__json_parse(json, n, &v->root, err);
-    if (status) {
-        weft_fail_within(err, status, "tokenizer.json");
-    } else if (config) {
-        status = weft__json_parse(config, n_config, &v->beside, err);
-        if (status) weft_fail_within(err, status, "tokenizer_config.json");
-    }
+    weft_status status = parse(files->tokenizer, "tokenizer.json", &v->root, err);
+    if (!status) status = parse(files->config, "tokenizer_config.json", &v->beside, err);
+    /* What older versions wrote in files of their own counts where the configuration does not list the tokens itself. */
+    const int lists = weft__json_get(v->beside, "added_tokens_decoder") != NULL;
+    if (!status && !lists) status = parse(files->added, "added_tokens.json", &v->added, err);
+    if (!status && !lists) status = parse(files->map, "special_tokens_map.json", &v->map, err);
     if (!status) status = read_all(v, v->root, v->beside);
     v->err = NULL;
     if (status) weft__json_vocab_free(&v);
@@ -507,9 +502,10 @@ weft_status weft__json_vocab_read(const char *json, size_t n, const char *config
 weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
                                         weft_error *err)
 {
+    const weft__json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
     weft__json_vocab *v;
     *out = NULL;
-    weft_status status = weft__json_vocab_read(json, n, config, n_config, &v, err);
+    weft_status status = weft__json_vocab_read(&files, &v, err);
     if (status) return status;
     status = weft__tokenizer_create(&v->spec, out, err);
     weft__json_vocab_free(&v);

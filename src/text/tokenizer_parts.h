@@ -31,9 +31,18 @@ typedef struct weft__norm {
 } weft__norm;
 
 typedef struct weft__split {
-    weft__split_step step; /* prefix is owned, and pattern where it is no regex (else NULL) */
+    weft__split_step step; /* pattern and prefix are owned */
     weft__regex *regex;
 } weft__split;
+
+/* Special tokens that are looked for in normalized text. In the texts that are not normalized yet the others come first. */
+typedef struct weft__late {
+    size_t n;            /* 0: none, and nothing below is used */
+    int32_t *ids;        /* [n] the token of each string below */
+    weft__strings texts; /* as the normalizer spells them */
+    weft__prefix_index control, user;
+    weft__prefix_index control_early; /* of the tokenizer's control tokens those that are not late */
+} weft__late;
 
 struct weft__tokenizer {
     weft__vocab_model model;
@@ -45,8 +54,9 @@ struct weft__tokenizer {
     uint8_t *types;                   /* [n_tokens] */
     uint8_t *strips;                  /* [n_tokens], or NULL: none */
     uint8_t *ends;                    /* [n_tokens] 1: generation ends here */
-    weft__prefix_index control, user; /* tokens cut out of texts: when asked, and always */
-    int32_t byte_id[256];             /* -1: the vocabulary has no such byte */
+    weft__prefix_index control, user; /* tokens cut out of texts: when asked, and always (without the late ones) */
+    weft__late late;
+    int32_t byte_id[256]; /* -1: the vocabulary has no such byte */
     int32_t role[WEFT__ROLE_COUNT];
     int add_bos, add_eos;
     int32_t first, last; /* what add_bos and add_eos put around a text */
@@ -89,6 +99,8 @@ typedef struct weft__encoding {
     weft_error *err;
     weft_status status;
     int at_start;             /* the fragment at hand begins the text */
+    int parse;                /* it is one in which control tokens are parsed: for late ones */
+    weft__text whole;         /* the fragment, normalized, where late tokens cut it once more */
     weft__text work, other;   /* the fragment, normalized; and the next form of it */
     weft__pieces pieces, cut; /* the pieces of the fragment; and the next form of them */
     weft__merger merger;
@@ -135,6 +147,16 @@ int weft__encoding_cut(weft__encoding *e, const char *s, size_t n);
 /* Compiles the steps that spec gives or that its model and pre-tokenizer stand for, and sets the options that hang on them. */
 weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err);
 void weft__steps_free(weft__tokenizer *tok);
+
+/* The normalized fragment e->work to ids. */
+int weft__encoding_work(weft__encoding *e);
+/* A text to ids; control tokens are parsed within the spans, which were checked. */
+int weft__encode_text(weft__encoding *e, const char *text, size_t n, const weft__parse_span *spans, size_t n_spans);
+void weft__encoding_release(weft__encoding *e);
+
+/* Indexes the special tokens that are looked for in normalized text, once the steps are built. */
+weft_status weft__late_build(weft__tokenizer *tok, weft_error *err);
+void weft__late_free(weft__tokenizer *tok);
 
 /* The byte that the token text <0xHH> names, or -1. */
 int weft__byte_token(const char *s, size_t n);

@@ -18,6 +18,26 @@ int weft__unicode_is_mark(uint32_t cp)
     return utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_MN;
 }
 
+int weft__unicode_is_word(uint32_t cp)
+{
+    switch (utf8proc_category((utf8proc_int32_t)cp)) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC: return 1;
+    default: /* the joiners, and the letters in circles and squares, which are alphabetic symbols */
+        return cp == 0x200C || cp == 0x200D || (cp >= 0x24B6 && cp <= 0x24E9) || (cp >= 0x1F130 && cp <= 0x1F149) ||
+               (cp >= 0x1F150 && cp <= 0x1F169) || (cp >= 0x1F170 && cp <= 0x1F189);
+    }
+}
+
 int weft__unicode_is_other(uint32_t cp)
 {
     switch (utf8proc_category((utf8proc_int32_t)cp)) {

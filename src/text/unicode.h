@@ -15,6 +15,7 @@ void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__nor
 
 int weft__unicode_is_space(uint32_t cp); /* White_Space */
 int weft__unicode_is_mark(uint32_t cp);  /* Mn */
+int weft__unicode_is_word(uint32_t cp);  /* \w of Unicode's regular expressions: alphabetic, marks, digits, connectors, joiners */
 int weft__unicode_is_other(uint32_t cp); /* Cc, Cf, Cn, Co, Cs */
 /* Appends the lower-case form. */
 void weft__unicode_put_lower(weft__text *out, uint32_t cp);

@@ -133,16 +133,17 @@ static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spe
     if (spec->n_strips) {
         tok->strips = weft__alloc(spec->n_tokens);
         if (!tok->strips) return no_memory(err);
-        memcpy(tok->strips, spec->strips, spec->n_tokens);
+        for (size_t i = 0; i < spec->n_tokens; i++) tok->strips[i] = spec->strips[i] & WEFT__ADDED_BITS;
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
         int type = spec->n_types ? spec->types[i] : WEFT__TOKEN_NORMAL;
         if (type == 0) type = WEFT__TOKEN_NORMAL; /* "undefined" */
         tok->types[i] = (uint8_t)type;
         size_t n = spec->tokens[i].len;
-        int found = findable(type) && !is_free(type, spec->tokens[i].data, n, i);
-        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && found)) return no_memory(err);
-        if (found && n > tok->max_len) tok->max_len = n;
+        const int known = findable(type) && !is_free(type, spec->tokens[i].data, n, i) &&
+                          !(tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE);
+        if (!weft__strings_add(&tok->texts, spec->tokens[i].data, n, n && known)) return no_memory(err);
+        if (known && n > tok->max_len) tok->max_len = n;
     }
     return WEFT_OK;
 }
@@ -237,8 +238,8 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
 
 /* ---- special tokens ---- */
 
-/* Indexes the tokens of the types in the mask that are cut out of texts. */
-static weft_status index_types(weft__tokenizer *tok, unsigned types, weft__prefix_index *index, weft_error *err)
+/* Indexes the tokens of the types in the mask that are cut out of texts; early: without those that are looked for later. */
+static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, weft__prefix_index *index, weft_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) n += types >> tok->types[i] & 1;
@@ -246,7 +247,7 @@ static weft_status index_types(weft__tokenizer *tok, unsigned types, weft__prefi
     if (!ids) return no_memory(err);
     n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) {
-        if (!(types >> tok->types[i] & 1)) continue;
+        if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__ADDED_NORMALIZED)) continue;
         if (weft__strings_len(&tok->texts, i) > WEFT__SPECIAL_MAX_BYTES) {
             weft__free(ids);
             return weft_fail(err, WEFT_LIMIT, "tokenizer: special token %zu is longer than %d bytes", i, WEFT__SPECIAL_MAX_BYTES);
@@ -263,7 +264,14 @@ int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_
     if (id >= 0 && (size_t)id < tok->n_tokens) return id;
     size_t len = 0;
     id = weft__prefix_longest(&tok->control, text, n, &len);
-    return len == n ? id : -1;
+    if (id >= 0 && len == n) return id;
+    id = weft__prefix_longest(&tok->user, text, n, &len);
+    if (id >= 0 && len == n) return id;
+    for (size_t i = 0; i < tok->late.n; i++) {
+        const weft__slice s = weft__tokenizer_text(tok, tok->late.ids[i]);
+        if (s.len == n && !memcmp(s.data, text, n)) return tok->late.ids[i];
+    }
+    return -1;
 }
 
 static int32_t find_text(const weft__tokenizer *tok, const char *text)
@@ -401,8 +409,11 @@ static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, wef
     status = weft__steps_build(tok, spec, err);
     if (!status) status = set_surroundings(tok, spec, err);
     if (!status) status = find_bytes(tok, err);
-    if (!status) status = index_types(tok, 1u << WEFT__TOKEN_CONTROL | 1u << WEFT__TOKEN_UNKNOWN, &tok->control, err);
-    if (!status) status = index_types(tok, 1u << WEFT__TOKEN_USER_DEFINED, &tok->user, err);
+    const unsigned control = 1u << WEFT__TOKEN_CONTROL | 1u << WEFT__TOKEN_UNKNOWN;
+    if (!status) status = index_types(tok, control, 0, &tok->control, err);
+    if (!status) status = index_types(tok, 1u << WEFT__TOKEN_USER_DEFINED, 1, &tok->user, err);
+    if (!status) status = weft__late_build(tok, err);
+    if (!status && tok->late.n) status = index_types(tok, control, 1, &tok->late.control_early, err);
     if (!status) status = build_pieces(tok, err);
     if (!status) status = build_model(tok, spec, err);
     if (status) return status;
@@ -441,6 +452,7 @@ void weft__tokenizer_destroy(weft__tokenizer **tok)
     weft__free(t->pairs);
     weft__free(t->ranks);
     weft__steps_free(t);
+    weft__late_free(t);
     weft__prefix_free(&t->user);
     weft__prefix_free(&t->control);
     weft__free(t->ends);

@@ -354,6 +354,82 @@ class Features(Folder):
         os.mkdir(self.folder)
         self.check_tokens_that_swallow_whitespace("llama-unaligned")
 
+    def edit(self, name, change):
+        path = os.path.join(self.folder, name)
+        with open(path) as f:
+            content = json.load(f)
+        change(content)
+        with open(path, "w") as f:
+            json.dump(content, f)
+
+    def check_that_files_read_as_the_folder(self, texts):
+        """A GGUF file made of it, one made of that, and a compiled plan. Returns what convert said, and the keys."""
+        gguf, again, plan = self.path("out.gguf"), self.path("again.gguf"), self.path("out.plan")
+        p = weft("convert", self.folder, gguf, "--type", "f32")
+        self.assertEqual(p.returncode, 0, p.stderr.decode())
+        self.assertEqual(weft("quantize", gguf, again, "f16").returncode, 0)
+        self.assertEqual(weft("compile", self.folder, plan).returncode, 0)
+        for text in texts:
+            for file in (gguf, again, plan):
+                self.assertEqual(self.tokenize(file, text), self.tokenize(self.folder, text), (file, text))
+        return p.stderr.decode(), json.loads(weft("info", "--json", again).stdout)["metadata"]
+
+    def test_what_a_folder_says_files_say(self):
+        """Where marks go, what is normalized, tokens of the files beside tokenizer.json, and more ends than GGUF has names for."""
+        NAMED["llama-unaligned"].write(self.folder)
+        last = len(hf.spm_pieces()[0])
+
+        def tokenizer(t):
+            t["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}
+            t["pre_tokenizer"] = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": False}
+            for i, content in enumerate(("[INST]", "[/INST]", "<TOOL>")):
+                t["added_tokens"].append({"id": last + i, "content": content, "normalized": content == "<TOOL>", "special": True})
+
+        def beside(c):
+            c["added_tokens_decoder"] = {str(last + 3): {"content": "<beside>", "special": True}}
+            c["chat_template"] = [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]
+
+        self.edit("tokenizer.json", tokenizer)
+        self.edit("tokenizer_config.json", beside)
+        os.unlink(os.path.join(self.folder, "chat_template.jinja"))
+        self.edit("generation_config.json", lambda g: g.update(eos_token_id=[2, last, last + 1, last + 2, last + 3]))
+        said, meta = self.check_that_files_read_as_the_folder(
+            TEXTS + ["[INST] the[/INST]", "the[INST]the", "<TOOL>The<Tool> <beside>", "e\u0301 \u00e9"])
+        self.assertEqual(self.tokenize(self.folder, "[INST]<tool><beside>", "--no-bos"), f"{last} {last + 2} {last + 3}\n".encode())
+        self.assertIn("programs that do not know tokenizer.weft.*", said)
+        self.assertEqual(meta["tokenizer.weft.ends"], [2, last, last + 1, last + 2, last + 3, 1])  # and that of config.json
+        self.assertEqual((meta["tokenizer.chat_template"], meta["tokenizer.chat_template.tool_use"]), ("d", "t"))
+
+    def test_what_tokenizer_model_leaves_to_files_beside_it(self):
+        NAMED["llama-tied"].write(self.folder)
+        last = len(hf.spm_pieces()[0])
+        os.unlink(os.path.join(self.folder, "chat_template.jinja"))
+
+        def beside(c):
+            c["added_tokens_decoder"] = {str(last): {"content": "<word>", "special": False, "single_word": True, "rstrip": True}}
+            c["chat_template"] = [{"name": "rag", "template": "r"}, {"name": "default", "template": "d"}]
+
+        self.edit("tokenizer_config.json", beside)
+        with open(os.path.join(self.folder, "added_tokens.json"), "w") as f:
+            json.dump({"<more>": last + 1, "</s>": 2}, f)
+        self.edit("generation_config.json", lambda g: g.update(eos_token_id=[2, 5, 6, 7]))
+        _, meta = self.check_that_files_read_as_the_folder(TEXTS + ["<word>  the a<word>", "<more>the<word>"])
+        ids = self.tokenize(self.folder, "<word>  a<word> <more>", "--no-bos", "--no-special").split()
+        self.assertEqual((ids[0], ids[-1], ids.count(ids[0])), (str(last).encode(), str(last + 1).encode(), 1))
+        self.assertEqual((meta["tokenizer.chat_template"], meta["tokenizer.chat_template.rag"]), ("d", "r"))
+        self.assertEqual(meta["tokenizer.weft.ends"], [2, 5, 6, 7, 1])
+
+    def test_what_usual_keys_say_needs_no_others(self):
+        for name in ("llama", "qwen2"):
+            with self.subTest(name):
+                shutil.rmtree(self.folder)
+                os.mkdir(self.folder)
+                NAMED[name].write(self.folder)
+                said, meta = self.check_that_files_read_as_the_folder(TEXTS)
+                self.assertEqual(said, "")
+                self.assertEqual([k for k in meta if k.startswith("tokenizer.weft.")],
+                                 ["tokenizer.weft.strips"] + (["tokenizer.weft.ends"] if "tokenizer.weft.ends" in meta else []))
+
     def test_unknown_pre_tokenizer(self):
         NAMED["qwen2"].write(self.folder)
         path = os.path.join(self.folder, "tokenizer.json")

@@ -218,6 +218,7 @@ static void malformed_files(void **state)
         {FILE_OF("\"type\":\"Unigram\",\"vocab\":{}", ""), WEFT_FORMAT, "no array"},
         {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\"]]", ""), WEFT_FORMAT, "entry 0"},
         {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1", ""), WEFT_FORMAT, "unk_id"},
+        {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"b\",-1e300]],\"unk_id\":0", ""), WEFT_FORMAT, "not finite"},
         {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]", ""), WEFT_FORMAT, "unknown token"},
         {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "unk_token"},
         {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":0", ""), WEFT_FORMAT, "max_input"},
@@ -253,7 +254,7 @@ static void malformed_files(void **state)
         {ADDED("{\"content\":\"x\"}"), WEFT_FORMAT, "no id"},
         {ADDED("{\"id\":19}"), WEFT_FORMAT, "content"},
         {ADDED("{\"id\":1,\"content\":\"z\"}"), WEFT_FORMAT, "'z'"},
-        {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":true}"), WEFT_UNSUPPORTED, "single_word"},
+        {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":1}"), WEFT_FORMAT, "single_word"},
         {ADDED("{\"id\":99999999,\"content\":\"z\"}"), WEFT_FORMAT, "99999999"},
         {FILE_OF(LETTERS, ",\"added_tokens\":{}"), WEFT_FORMAT, "added_tokens"},
     };
