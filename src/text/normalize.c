@@ -82,10 +82,10 @@ static const char *find(const char *s, size_t n, weft__slice what)
 }
 
 /* Literal replacement, left to right. */
-static void replace(weft__text *out, const weft__text *in, weft__slice from, weft__slice to)
+static void replace(weft__text *out, const weft__text *in, weft__slice from, weft__slice to, size_t room)
 {
     const char *at = in->data, *end = in->data + in->len;
-    while (at < end) {
+    while (at < end && out->len <= room) {
         const char *hit = find(at, (size_t)(end - at), from);
         if (!hit) hit = end;
         weft__text_put(out, at, (size_t)(hit - at));
@@ -100,7 +100,7 @@ static int replace_regex(weft__encoding *e, const weft__norm *norm)
     const char *s = e->work.data;
     size_t n = e->work.len, at = 0, from = 0, start, end;
     int found = 1;
-    while (from <= n) {
+    while (from <= n && e->other.len <= e->room) {
         e->status = weft__regex_find(norm->regex, &e->regex, s, n, from, &found, &start, &end, e->err);
         if (e->status) return 0;
         if (!found) break;
@@ -186,7 +186,7 @@ static int apply(weft__encoding *e, const weft__norm *norm)
         weft__text_put(out, in->data, in->len);
         weft__text_put(out, step->a.data, step->a.len);
         return 1;
-    case WEFT__NORM_REPLACE: replace(out, in, step->a, step->b); return 1;
+    case WEFT__NORM_REPLACE: replace(out, in, step->a, step->b, e->room); return 1;
     case WEFT__NORM_REPLACE_REGEX: return replace_regex(e, norm);
     case WEFT__NORM_NFC: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFC); return 1;
     case WEFT__NORM_NFD: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFD); return 1;
@@ -225,19 +225,26 @@ static void sanitize(weft__encoding *e)
     exchange(e);
 }
 
+int weft__encoding_fits(weft__encoding *e, size_t n)
+{
+    if (n > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
+    if (n <= e->room) return 1;
+    return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: its steps make the text more than %d times as long", WEFT__GROWTH);
+}
+
 int weft__normalize(weft__encoding *e)
 {
     const weft__tokenizer *tok = e->tok;
     int any_bytes = 1;
     e->other.len = 0;
+    e->room = e->work.len * WEFT__GROWTH + WEFT__GROWTH_ROOM;
     for (size_t i = 0; i < tok->n_norms; i++) any_bytes &= takes_any_bytes(tok->norms[i].step.kind);
     if (!any_bytes && !weft__utf8_valid(e->work.data, e->work.len)) sanitize(e);
     for (size_t i = 0; i < tok->n_norms && !e->other.failed && !e->work.failed && e->work.len; i++) {
         if (tok->norms[i].step.first_only && !e->at_start) continue;
         if (!apply(e, &tok->norms[i])) return 0;
         exchange(e);
-        if (e->work.len > INT32_MAX)
-            return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
+        if (!weft__encoding_fits(e, e->work.len)) return 0;
     }
     return e->work.failed || e->other.failed ? weft__encoding_no_memory(e) : 1;
 }

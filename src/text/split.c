@@ -102,7 +102,7 @@ static int spell(weft__encoding *e)
             weft__text_put_utf8(&e->other, weft__byte_alphabet((unsigned char)e->work.data[piece.offset + k]));
         }
         if (e->other.failed) return weft__encoding_no_memory(e);
-        if (e->other.len > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the text grows beyond 2 GiB");
+        if (!weft__encoding_fits(e, e->other.len)) return 0;
         if (!push(e, &e->cut, begin, e->other.len, 0)) return 0;
     }
     take_other(e);
@@ -131,7 +131,7 @@ static int rewrite(weft__encoding *e, const weft__split_step *step)
         }
         if (!space.len) weft__text_put(&e->other, s, piece.len);
         if (e->other.failed) return weft__encoding_no_memory(e);
-        if (e->other.len > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the text grows beyond 2 GiB");
+        if (!weft__encoding_fits(e, e->other.len)) return 0;
         if (!push(e, &e->cut, begin, e->other.len, piece.raw)) return 0;
     }
     take_other(e);

@@ -99,6 +99,7 @@ typedef struct weft__encoding {
     weft_error *err;
     weft_status status;
     int at_start;             /* the fragment at hand begins the text */
+    size_t room;              /* bytes that normalization and splitting may make of it */
     int parse;                /* it is one in which control tokens are parsed: for late ones */
     weft__text whole;         /* the fragment, normalized, where late tokens cut it once more */
     weft__text work, other;   /* the fragment, normalized; and the next form of it */
@@ -112,6 +113,12 @@ typedef struct weft__encoding {
     double *best;
     size_t path_capacity, best_capacity;
 } weft__encoding;
+
+/* How many times as long steps may make a text, and how many bytes anyway: Unicode's forms need 18, marks for spaces 3. */
+#define WEFT__GROWTH 1024
+#define WEFT__GROWTH_ROOM ((size_t)1 << 16)
+/* 1 while the text that steps make, n bytes so far, is not too long for e->room. */
+int weft__encoding_fits(weft__encoding *e, size_t n);
 
 /* Stores the failure and returns 0, so that `return weft__encoding_fail(...)` ends an int function. */
 int weft__encoding_fail(weft__encoding *e, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);

@@ -207,6 +207,28 @@ static void malformed_files_beside(void **state)
     }
 }
 
+/* A file may ask for steps of which each makes a text longer; their product has an end. */
+static void steps_that_grow_have_an_end(void **state)
+{
+    (void)state;
+    weft__text json = {0};
+    weft_error err = {0};
+    weft__ids ids = {0};
+    weft__text_puts(&json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"}");
+    for (int i = 0; i < 8; i++)
+        weft__text_puts(&json, ",{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"aaaaaaaa\"}");
+    weft__text_puts(&json, "]}," MODEL "}");
+    weft__tokenizer *tok = load_one(json.data);
+    char text[16];
+    memset(text, 'a', sizeof text);
+    assert_int_equal(weft__tokenizer_encode(tok, text, sizeof text, 0, &ids, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "times as long"));
+    assert_int_equal(weft__tokenizer_encode(tok, "b", 1, 0, &ids, &err), WEFT_OK);
+    weft__ids_free(&ids);
+    weft__tokenizer_destroy(&tok);
+    weft__text_free(&json);
+}
+
 static int load_body(void *arg)
 {
     static const char config[] =
@@ -240,9 +262,9 @@ static void memory_may_run_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_in_the_library),          cmocka_unit_test(what_users_spell_stays_text),
-        cmocka_unit_test(tokens_of_the_files_beside), cmocka_unit_test(malformed_files_beside),
-        cmocka_unit_test(memory_may_run_out),
+        cmocka_unit_test(as_in_the_library),           cmocka_unit_test(what_users_spell_stays_text),
+        cmocka_unit_test(tokens_of_the_files_beside),  cmocka_unit_test(malformed_files_beside),
+        cmocka_unit_test(steps_that_grow_have_an_end), cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
