@@ -484,7 +484,7 @@ static void load(weft_server *s, const weft__who *who, const weft__ask *ask, con
     weft_status st =
         weft_engine_adapter_add(s->engine, name, place, (float)ask->scale,
                                 WEFT_ADAPTER_DISCREET | (ask->load_inplace ? (uint32_t)WEFT_ADAPTER_REPLACE : 0), &err);
-    weft__hide_tenants(err.message);
+    weft__hide_tenants(err.message, who->tenant);
     if (st == WEFT_EXISTS)
         weft__fault_set(fault, 400, "lora_name", "there is an adapter '%s' already; unload it first, or set 'load_inplace'",
                         ask->lora_name);

@@ -187,6 +187,7 @@ static void keep_status(weft__choice *c, weft_status status, const char *message
 {
     c->status = status;
     snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
+    if (c->gen->server->wants_keys) weft__hide_tenants(c->message, c->gen->tenant);
 }
 
 static void keep_finish(weft__choice *c, const weft_event *e)

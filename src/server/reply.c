@@ -118,12 +118,18 @@ void weft__reply_json(weft__http_request *r, int status, weft__text *body)
     *body = (weft__text){0};
 }
 
-void weft__hide_tenants(char *message)
+void weft__hide_tenants(char *message, const char *tenant)
 {
+    static const char in_names[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     const size_t n = WEFT__MAX_TENANT + 1;
     for (char *at = message; (at = strstr(at, "key-"));) {
-        if (strspn(at + 4, "0123456789abcdef") == n - 5 && at[n - 1] == '.') memmove(at, at + n, strlen(at + n) + 1);
-        else at++;
+        if (strspn(at + 4, "0123456789abcdef") != n - 5 || at[n - 1] != '.') {
+            at++;
+            continue;
+        }
+        size_t cut = tenant && strncmp(at, tenant, n - 1) ? strspn(at, in_names) - 1 : n;
+        memmove(at, at + cut, strlen(at + cut) + 1);
+        if (cut != n) *at++ = '?';
     }
 }
 
@@ -145,5 +151,5 @@ void weft__fault_of(weft__fault *fault, weft_status status, const char *message)
     default: http = 500; break;
     }
     weft__fault_set(fault, http, NULL, "%s", message && *message ? message : weft_status_text(status));
-    weft__hide_tenants(fault->message);
+    weft__hide_tenants(fault->message, NULL);
 }

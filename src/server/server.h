@@ -214,8 +214,9 @@ weft__dialect weft__dialect_of(const char *path);
 
 /* An error's JSON in the dialect of the path; NULL when memory runs out. */
 char *weft__fault_body(weft__dialect dialect, const weft__fault *fault, size_t *n);
-/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to whose it is. */
-void weft__hide_tenants(char *message);
+/* Takes the tenants out of what stands in a message by a name of the engine's: "key-0123456789ab.mine" is "mine" to whose it is, and
+ * "?" to any other. tenant: who reads it, NULL: whose it is. */
+void weft__hide_tenants(char *message, const char *tenant);
 void weft__reply_fault(weft__http_request *r, const weft__fault *fault);
 /* Takes the text's bytes. */
 void weft__reply_json(weft__http_request *r, int status, weft__text *body);

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
@@ -19,6 +20,7 @@ from servers import CHAT, EMULATOR, PATIENCE, PROGRAM, Answer, request, user, wa
 
 HASHED = "second-key-of-two"
 KEY = {"Authorization": "Bearer first-key-of-two"}
+ADMIN = {"X-Api-Key": "admin-key-of-all"}
 PAGE, OTHER_PAGE, EVIL_PAGE = ({"Origin": f"https://{name}.example", "Access-Control-Request-Method": "POST"} for name in ("app", "other", "evil"))
 SOON = 25  # seconds: less than what a time is when it is not set, 60 s idle and 30 s slow, and many times what is set here
 
@@ -50,7 +52,7 @@ class Doors(Case):
         keys = cls.path("keys")
         with open(keys, "w") as file:
             file.write(f"# who may call\nfirst-key-of-two\nsha256:{hashlib.sha256(HASHED.encode()).hexdigest()}\n")
-        cls.options = ("--api-key-file", keys, "--cors-origin", PAGE["Origin"], "--cors-origin", OTHER_PAGE["Origin"],
+        cls.options = ("--api-key-file", keys, "--admin-key", ADMIN["X-Api-Key"], "--proxy", "10.0.0.1", "--cors-origin", PAGE["Origin"], "--cors-origin", OTHER_PAGE["Origin"],
                        "--allow-host", "ai.example", "--allow-host", "weft.example", *cls.more_options())
         super().setUpClass()
 
@@ -72,6 +74,18 @@ class Doors(Case):
         answer = self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}, KEY)
         self.assertEqual((answer.status, answer.json["usage"]["completion_tokens"]), (200, 2))
         self.assertEqual(self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}).status, 401)
+
+    def test_keys_have_roles_and_are_read_again(self):
+        """An admin's key comes from the command line or, at SIGHUP, from the file as it is now; another key changes nothing for all."""
+        new = {"X-Api-Key": "fourth-key-of-all"}
+        self.assertEqual([self.ask("POST", "/lora-adapters", [], who).status for who in (KEY, ADMIN, new)], [403, 200, 401])
+        with open(self.path("keys"), "a") as file:
+            file.write(new["X-Api-Key"] + " admin name=new\n")
+        self.server.process.send_signal(signal.SIGHUP)
+        self.assertTrue(wait_until(lambda: self.ask("GET", "/v1/models", headers=new).status == 200))
+        self.assertEqual([self.ask("POST", "/lora-adapters", [], who).status for who in (KEY, ADMIN, new)], [403, 200, 200])
+        self.assertEqual(self.ask("POST", CHAT, {"messages": user("Hello"), "max_tokens": 2}, new).status, 200)
+        self.assertIn(b'\nweft_key_requests_total{key="new",adapter=""} 1\n', self.ask("GET", "/metrics", headers=ADMIN).body)
 
     def test_pages_of_the_origins_may_call(self):
         for page in (PAGE, OTHER_PAGE):

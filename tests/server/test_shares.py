@@ -41,7 +41,7 @@ class Shares(Case):
         ok(server.post("/slots/0?action=restore", {"filename": "none"}, **other), 404)
 
     def hold_all(self, server, greedy, key):
-        """All that one can: bodies that never end, answers that are not read, the queue, connections."""
+        """All that one can: answers that are not read, bodies that never end, the queue, connections."""
         lazy = [self.send(server, request({"content": "a" * 3_500_000, "with_pieces": True}, "/tokenize", key), **greedy) for _ in range(2)]
         self.assertTrue(wait_until(lambda: self.number(server, "weft_http_answer_bytes") >= 128 << 20))
         # Its share of answers is full: its bodies are refused until it has read one.
@@ -49,17 +49,16 @@ class Shares(Case):
         self.assertTrue(refused.recv(65536).startswith(b"HTTP/1.1 429 "))
         lazy.pop().close()
         self.assertTrue(wait_until(lambda: self.number(server, "weft_http_answer_bytes") < 128 << 20))
-        for _ in range(200):
-            self.send(server, request({"prompt": "[queue 600000]", "n_predict": 5, "stream": True}, LLAMA, key), **greedy)
-        wait_until(lambda: self.number(server, "weft_http_requests") >= 100)
-        for _ in range(16):
-            s = self.send(server, head("/tokenize", SIZE, key), **greedy)
-            s.setblocking(False)
-            for _ in range(64):
-                try:
-                    s.send(b"x" * 65536)
-                except (BlockingIOError, ConnectionError):
-                    break
+        for n in (2, 4, 6, 7):  # what is beyond its share is refused, and what it held of that given up: a few at a time
+            for _ in range(2):
+                self.send(server, head("/tokenize", SIZE, key) + b"x" * (SIZE - 1), **greedy)
+            self.assertTrue(wait_until(lambda: self.number(server, "weft_http_body_bytes") >= n * (SIZE - 1)))
+        stream, rest = request({"prompt": "[queue 600000]", "n_predict": 5, "stream": True}, LLAMA, key), head("/tokenize", SIZE, key) + b"x" * (SIZE - 1)
+        for _ in range(90):
+            self.send(server, stream, **greedy)
+        self.assertTrue(wait_until(lambda: self.number(server, "weft_waiting") >= 90))
+        for data in [rest] * 8 + [stream] * 100:
+            self.send(server, data, **greedy)
 
     def number(self, server, name):
         page = server.get("/metrics", **self.who).body.decode()
@@ -69,8 +68,8 @@ class Shares(Case):
         self.who = other
         self.hold_all(server, greedy, key)
         self.check_other(server, **other)
-        self.assertGreaterEqual(self.number(server, "weft_http_answer_bytes"), 64 << 20)  # it was held all the time
-        self.assertGreaterEqual(self.number(server, "weft_http_requests"), 60)
+        for name, least in (("answer_bytes", 64 << 20), ("body_bytes", 7 * (SIZE - 1)), ("requests", 80)):  # it was held all the time
+            self.assertGreaterEqual(self.number(server, "weft_http_" + name), least)
 
     def test_of_keys(self):
         """By one address, as behind a proxy that is not named."""
@@ -113,13 +112,13 @@ class Shares(Case):
     def test_turns_in_a_line(self):
         """Who brings one grammar waits for one of a crowd of another's, not for all."""
         server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}, []
-        crowd = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow))) for _ in range(40)]
+        crowd = [threading.Thread(target=lambda: answers.append(server.post(TEXT, slow))) for _ in range(20)]
         for t in crowd:
             t.start()
-        self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > 30, 0.001))
+        self.assertTrue(wait_until(lambda: server.metric("weft_http_requests") > 15, 0.001))
         before = len(answers)
         self.assertEqual(server.post(TEXT, slow, source="127.0.0.2").status, 200)
-        self.assertLess(len(answers) - before, 12)
+        self.assertLess(len(answers) - before, 7)
         for t in crowd:
             t.join()
 
@@ -157,19 +156,22 @@ class Shares(Case):
         server = self.own("--connections", 20, "--per-ip", 20, *(o for key in KEYS for o in ("--api-key", key)))
         body = request({"prompt": "[queue 600000]", "n_predict": 5}, LLAMA, b"X-Api-Key: %s\r\n" % KEYS[0].encode())
         sent = [self.send(server, body) for _ in range(15)]
-        self.assertTrue(wait_until(lambda: server.get("/health").status == 200))
         other = {"headers": {"X-Api-Key": KEYS[1]}}
         self.who = other
-        self.assertTrue(wait_until(lambda: 9 <= self.number(server, "weft_http_requests") <= 11))
-        self.assertEqual(server.post(TEXT, {"prompt": "[say x]"}, **other).status, 200)
         refused = []
-        for s in sent:
-            s.setblocking(False)
-            try:
-                refused.append(s.recv(100)[:12])
-            except BlockingIOError:
-                pass
+
+        def all_are_told():
+            for s in sent:
+                s.setblocking(False)
+                try:
+                    refused.append(s.recv(100)[:12])
+                    sent.remove(s)
+                except BlockingIOError:
+                    pass
+            return len(refused) >= 4 and self.number(server, "weft_running") + self.number(server, "weft_waiting") + len(refused) == 15
+        self.assertTrue(wait_until(all_are_told))
         self.assertEqual(set(refused), {b"HTTP/1.1 429"})
+        self.assertEqual(server.post(TEXT, {"prompt": "[say x]"}, **other).status, 200)
 
 
 if __name__ == "__main__":
