@@ -308,6 +308,7 @@ static void files_say_what_folders_say(void **state)
         if (c->ids[0]) expect(folder, "folder", c->text, c->ids);
         if (c->ids[0]) expect(file, "file", c->text, c->ids);
         expect_same(folder, file);
+        if (c->usual) assert_false(has(&f, "tokenizer.weft.token_ids") || has(&f, "tokenizer.weft.ends"));
         if (has(&f, "tokenizer.weft.model") == c->usual)
             fail_msg("case %zu: the usual keys %s", i, c->usual ? "say all" : "do not");
         weft__tokenizer_destroy(&file);
@@ -384,6 +385,70 @@ static void all_templates_are_kept(void **state)
     assert_int_equal(weft__gguf_array(f.g, "tokenizer.chat_templates", &names, NULL), WEFT_OK);
     assert_int_equal(names->n, 2);
     close_file(&f);
+    weft__json_vocab_free(&v);
+}
+
+/* ---- what differs is seen ---- */
+
+static weft__tokenizer *changed(const weft__vocab_spec *spec)
+{
+    weft__tokenizer *tok;
+    weft_error err = {0};
+    if (weft__tokenizer_create(spec, &tok, &err)) fail_msg("%s", err.message);
+    return tok;
+}
+
+/* Each change of a vocabulary shows as its kind, and those that texts show, in the texts that are tried. */
+static void differences_are_seen(void **state)
+{
+    (void)state;
+    static const file_case c = {SPM,
+                                INST "," TOKEN("273", "<s>", ",\"special\":true"),
+                                ESCAPED("") PRE(METASPACE("first", ",\"split\":false")),
+                                FALLBACK,
+                                "{\"eos_token\":\"<s>\",\"bos_token\":\"<s>\"}",
+                                NULL,
+                                NULL,
+                                {0},
+                                0};
+    weft__json_vocab *v = read_case(&c);
+    const weft__vocab_spec *spec = weft__json_vocab_spec(v);
+    const size_t n = spec->n_tokens;
+    weft__tokenizer *own = changed(spec);
+    weft__slice texts[300];
+    int32_t types[300];
+    uint8_t strips[300];
+    const int32_t end = 260;
+    memcpy(texts, spec->tokens, n * sizeof *texts);
+    memcpy(types, spec->types, n * sizeof *types);
+    memcpy(strips, spec->strips, n);
+    texts[269] = WEFT__SLICE("u"); /* "t" */
+    types[271] = WEFT__TOKEN_CONTROL;
+    strips[272] |= WEFT__STRIP_RIGHT;
+    for (int i = 0; i < 11; i++) {
+        weft__vocab_spec s = *spec;
+        unsigned kind = 0;
+        int shows = 1;
+        char what[160] = "";
+        if (i == 0) s.n_merges = 1, kind = WEFT__DIFFERS_MODEL;
+        if (i == 1) s.n_norms = 0, kind = WEFT__DIFFERS_STEPS;
+        if (i == 2) s.n_splits = 0, kind = WEFT__DIFFERS_STEPS, shows = 0; /* the normalizer did it before */
+        if (i == 3) s.strip_leading = 1, kind = WEFT__DIFFERS_OPTIONS;
+        if (i == 4) s.tokens = texts, kind = WEFT__DIFFERS_TEXTS;
+        if (i == 5) s.types = types, kind = WEFT__DIFFERS_TYPES;
+        if (i == 6) s.strips = strips, kind = WEFT__DIFFERS_ADDED;
+        if (i == 7) s.pad = 260, kind = WEFT__DIFFERS_ROLES, shows = 0;
+        if (i == 8) s.add_bos = 1, kind = WEFT__DIFFERS_AROUND;
+        if (i == 9) s.ends = &end, s.n_ends = 1, kind = WEFT__DIFFERS_ENDS;
+        if (i == 10) s.chat_template = WEFT__SLICE("x"), kind = WEFT__DIFFERS_TEMPLATE, shows = 0;
+        weft__tokenizer *other = changed(&s);
+        if (!(weft__tokenizer_compare(own, other) & kind)) fail_msg("change %d is not seen", i);
+        if (weft__vocab_same(own, other, what, sizeof what) == shows) fail_msg("change %d: the texts say '%s'", i, what);
+        if (shows && !*what) fail_msg("change %d has no words", i);
+        weft__tokenizer_destroy(&other);
+    }
+    assert_int_equal(weft__tokenizer_compare(own, own), 0);
+    weft__tokenizer_destroy(&own);
     weft__json_vocab_free(&v);
 }
 
@@ -555,6 +620,7 @@ int main(void)
         cmocka_unit_test(files_say_what_folders_say),
         cmocka_unit_test(all_ends_are_kept),
         cmocka_unit_test(all_templates_are_kept),
+        cmocka_unit_test(differences_are_seen),
         cmocka_unit_test(what_cannot_be_said_is_refused),
         cmocka_unit_test(a_difference_without_a_key_is_refused),
         cmocka_unit_test(malformed_keys),
