@@ -15,7 +15,7 @@
 #include "quant/encode.h"
 #include "quant/quant.h"
 
-enum { CHUNK_ELEMS = 1 << 20 };
+enum { CHUNK_ELEMS = 1 << 20, COPY_BYTES = 16 << 20 };
 
 struct plan_item {
     const weft__tensor_desc *from;
@@ -161,11 +161,18 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
     return st ? weft_fail_within(err, st, "tensor %s", t->name) : WEFT_OK;
 }
 
+/* In pieces, between which it can be cancelled: one tensor may be gigabytes. */
 static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_error *err)
 {
-    weft_status st = weft__gguf_write(j->out, weft__tensor_data(t), (size_t)t->n_bytes, err);
-    j->done += t->n_bytes;
-    return st ? st : report_progress(j, t->name, err);
+    const uint8_t *data = weft__tensor_data(t);
+    weft_status st = WEFT_OK;
+    for (uint64_t at = 0, n; !st && at < t->n_bytes; at += n) {
+        n = t->n_bytes - at < COPY_BYTES ? t->n_bytes - at : COPY_BYTES;
+        st = weft__gguf_write(j->out, data + at, (size_t)n, err);
+        j->done += n;
+        if (!st) st = report_progress(j, t->name, err);
+    }
+    return st;
 }
 
 /* Everything of the source but what describes its types. */

@@ -248,7 +248,9 @@ static weft_status check(weft__record *r, weft_error *err)
     switch (r->kind) {
     case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
     case WEFT__RECORD_CHAT: return check_chat(r, err);
-    case WEFT__RECORD_COMPLETION: st = check_prompt(r->prompt, err); return st ? st : check_answer(r->answer, r->made ? "output" : "completion", err);
+    case WEFT__RECORD_COMPLETION:
+        st = check_prompt(r->prompt, err);
+        return st ? st : check_answer(r->answer, r->made ? "output" : "completion", err);
     default: return check_pair(r, err);
     }
 }

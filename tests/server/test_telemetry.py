@@ -8,6 +8,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -332,6 +333,17 @@ class Top(Case):
         _, err = top.communicate(timeout=PATIENCE)
         self.assertEqual((top.returncode, err), (0, b""))
         os.close(ours)
+
+    def test_top_ends_while_it_waits(self):
+        """For a server that takes the connection and answers nothing: Ctrl-C ends it before its patience of ten seconds does."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            top = subprocess.Popen([*WEFT, "top", f"http://127.0.0.1:{silent.getsockname()[1]}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            taken, _ = silent.accept()
+            taken.recv(4096)  # it has asked
+            top.send_signal(signal.SIGINT)
+            out, err = top.communicate(timeout=PATIENCE)
+            self.assertEqual((top.returncode, out, err), (0, b"", b""))  # 1 with a message: it waited to the end
+            taken.close()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 /* gguf_write.c: what the writer writes the reader reads back; misuse, full disks and failing allocations leave no file. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -311,6 +313,31 @@ static weft_status write_out(weft_error *err)
     return status;
 }
 
+/* Bytes of a file that was made shorter since it was mapped: where reading them would be a SIGBUS, writing them is an error that says so. */
+static void what_cannot_be_read_any_more(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20 };
+    weft__out o;
+    weft_error err = {0};
+    char source[4096];
+    snprintf(source, sizeof source, "%s.source", path);
+    const int fd = open(source, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, N), 0);
+    const char *mapped = mmap(NULL, N, PROT_READ, MAP_SHARED, fd, 0);
+    assert_true(mapped != MAP_FAILED);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    unlink(source);
+    const int n_files = files_in_folder();
+    ok(weft__out_open(&o, path, &err), &err);
+    expect(weft__out_write(&o, mapped, N, &err), WEFT_IO, &err, "what it copies cannot be read any more");
+    weft__out_close(&o);
+    assert_int_equal(files_in_folder(), n_files);
+    munmap((void *)(uintptr_t)mapped, N);
+    close(fd);
+}
+
 static void in_memory(void **state)
 {
     weft__gguf_writer *w;
@@ -377,9 +404,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] =
         {
-            cmocka_unit_test(round_trip), cmocka_unit_test(sample_copy), cmocka_unit_test(misuse),
-            cmocka_unit_test(abandoned),  cmocka_unit_test(full_disk),   cmocka_unit_test(failing_allocations),
-            cmocka_unit_test(in_memory),
+            cmocka_unit_test(round_trip), cmocka_unit_test(sample_copy),
+            cmocka_unit_test(misuse),     cmocka_unit_test(abandoned),
+            cmocka_unit_test(full_disk),  cmocka_unit_test(failing_allocations),
+            cmocka_unit_test(in_memory),  cmocka_unit_test(what_cannot_be_read_any_more),
         },
                             material[] = {cmocka_unit_test(reference_copies)};
     if (claims_material(argc, argv)) return claims_status(cmocka_run_group_tests(material, make_folder, remove_folder));
