@@ -47,7 +47,8 @@ typedef enum weft__data_form {
     WEFT__DATA_U32,
     WEFT__DATA_JSON
 } weft__data_form;
-/* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text. */
+/* By the end of the name, in any case: .jsonl, .json, .u16, .u32; all else is text, but for chats that `weft chat` saved, which are known by their
+ * beginning. */
 weft__data_form weft__data_form_of(const char *path);
 
 /* Reads all of it. Fails with WEFT_FORMAT, naming file and line (or the number of the id) and what is wrong there; WEFT_NOT_FOUND, WEFT_IO;

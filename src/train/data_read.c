@@ -138,14 +138,21 @@ static weft_status read_values(weft__dataset *d, const char *name, weft__json **
     return st;
 }
 
-/* Is the first line that is not blank a JSON value by itself? */
-static int begins_line(const char *s, size_t n)
+/* The first line that is not blank, where it is a JSON value by itself and there is more; else NULL. */
+static weft__json *first_line(const char *s, size_t n)
 {
     weft__json *v = NULL;
     const char *end = s + n, *nl;
     for (; s < end && (nl = memchr(s, '\n', (size_t)(end - s))) && is_blank(s, (size_t)(nl - s)); s = nl + 1) continue;
     nl = s < end ? memchr(s, '\n', (size_t)(end - s)) : NULL;
-    const int is = nl && !weft__json_parse(s, (size_t)(nl - s), &v, NULL);
+    if (nl) weft__json_parse(s, (size_t)(nl - s), &v, NULL);
+    return v;
+}
+
+static int begins_line(const char *s, size_t n)
+{
+    weft__json *v = first_line(s, n);
+    const int is = v != NULL;
     weft__json_free(&v);
     return is;
 }
@@ -274,6 +281,19 @@ weft__data_form weft__data_form_of(const char *path)
     return WEFT__DATA_TEXT;
 }
 
+/* A chat that was saved: a list of messages, or a record of them in a line. */
+static int is_chat(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n && s[i] && strchr(" \t\r\n", s[i])) i++;
+    if (i == n || (s[i] != '[' && s[i] != '{')) return 0;
+    weft__json *v = first_line(s, n);
+    if (!v) v = one_value(s, n);
+    const int is = weft__train_is_conversation(v) || weft__json_kind_of(weft__json_get(v, "messages")) == WEFT__JSON_ARRAY;
+    weft__json_free(&v);
+    return is;
+}
+
 weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
                                     weft_error *err)
 {
@@ -281,6 +301,7 @@ weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__da
         return weft_fail(
             err, WEFT_FORMAT,
             "%s: preference pairs come as .jsonl, a record {\"prompt\", \"chosen\", \"rejected\"} per line, or as .json", name);
+    if (form == WEFT__DATA_TEXT && is_chat(bytes, n)) form = WEFT__DATA_JSONL; /* under whatever name */
     switch (form) {
     case WEFT__DATA_JSONL: return read_jsonl(d, name, bytes, n, err);
     case WEFT__DATA_JSON: return read_json(d, name, bytes, n, err);

@@ -3,108 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "unit/fixture.h"
+#include "unit/train_world.h"
 
-#include "text/bpe_train.h"
-#include "train/data.h"
-
-static const char template[] =
-    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<call>{{ c.function.name "
-    "}}</call>"
-    "{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 /* Forgets what the assistant said before the last turn, as templates do with thoughts. */
 static const char forgetful[] = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role != 'assistant' or loop.last %}{{ "
                                 "m.content }}{% endif %}<|im_end|>\n"
                                 "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-static const char words[] =
-    "the fox and the owl sat by the mill. Who sat by the mill? The fox sat by the mill, and so did the owl.";
-
-enum { START, STOP, BEGIN, END, N_SPECIALS };
-static int with_bos = 1;
-
-static weft__tokenizer *make_tokenizer(const char *chat_template)
-{
-    static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_start|>"), WEFT__TOKEN_CONTROL},
-                                                 {WEFT__SLICE("<|im_end|>"), WEFT__TOKEN_CONTROL}};
-    weft__bpe_options o = {WEFT__SLICE("qwen2"), specials, N_SPECIALS, 300, 1};
-    weft__bpe_training *t = NULL;
-    weft__tokenizer *tok = NULL;
-    assert_int_equal(weft__bpe_train_begin(&o, &t, NULL), WEFT_OK);
-    assert_int_equal(weft__bpe_train_add(t, words, strlen(words), NULL), WEFT_OK);
-    assert_int_equal(weft__bpe_train_run(t, NULL, NULL, NULL), WEFT_OK);
-    weft__vocab_spec spec = *weft__bpe_train_spec(t);
-    spec.bos = START;
-    spec.eos = STOP;
-    spec.eot = END;
-    spec.add_bos = with_bos;
-    if (chat_template) spec.chat_template = (weft__slice){chat_template, strlen(chat_template)};
-    assert_int_equal(weft__tokenizer_create(&spec, &tok, NULL), WEFT_OK);
-    weft__bpe_train_end(&t);
-    return tok;
-}
-
-/* ---- a world: a tokenizer, a renderer, a dataset ---- */
-
-typedef struct world {
-    weft__tokenizer *tok;
-    weft__renderer renderer;
-    weft__dataset *d;
-    weft_error err;
-} world;
-
-static void open_world(world *w, const char *chat_template, weft__data_options o)
-{
-    *w = (world){.tok = make_tokenizer(chat_template)};
-    assert_int_equal(weft__renderer_init(&w->renderer, w->tok, NULL, 0, &w->err), WEFT_OK);
-    if (weft__dataset_create(&w->renderer, &o, &w->d, &w->err)) fail_msg("%s", w->err.message);
-}
-
-static void close_world(world *w)
-{
-    weft__dataset_destroy(&w->d);
-    weft__renderer_free(&w->renderer);
-    weft__tokenizer_destroy(&w->tok);
-}
-
-static void add(world *w, weft__data_form form, const char *bytes)
-{
-    if (weft__dataset_add_bytes(w->d, "f", form, bytes, strlen(bytes), &w->err)) fail_msg("%s", w->err.message);
-}
-
-static weft__train_batch next(world *w)
-{
-    weft__train_batch b;
-    if (weft__dataset_next(w->d, &b, &w->err)) fail_msg("%s", w->err.message);
-    return b;
-}
-
-static void expect_text(const world *w, const int32_t *ids, size_t n, const char *want)
-{
-    weft__text text = {0};
-    assert_int_equal(weft__tokenizer_decode(w->tok, ids, n, WEFT__DECODE_SPECIAL, &text, NULL), WEFT_OK);
-    assert_string_equal(text.data ? text.data : "", want);
-    weft__text_free(&text);
-}
-
-/* What segment `number` of the batch shows, and what is learned of it. */
-static void expect_segment(const world *w, const weft__train_batch *b, int number, const char *shown, const char *learned)
-{
-    int32_t ids[500], targets[500];
-    size_t n = 0, n_targets = 0;
-    for (int32_t i = 0; i < b->n_rows; i++) {
-        if (b->segment[i] != number) continue;
-        ids[n++] = b->token[i];
-        if (b->target[i] >= 0) targets[n_targets++] = b->target[i];
-        if (b->target[i] >= 0 && i + 1 < b->n_rows && b->segment[i + 1] == number)
-            assert_int_equal(b->target[i], b->token[i + 1]);
-    }
-    expect_text(w, ids, n, shown);
-    expect_text(w, targets, n_targets, learned);
-}
-
-static const weft__data_options plain = {.n_ctx = 128, .max_rows = 256, .in_order = 1};
 
 /* ---- what is learned ---- */
 
@@ -375,7 +279,6 @@ static uint64_t hash_of_pair(const char *line)
     return hash;
 }
 
-#define SAYS(role, content) "{\"role\": \"" role "\", \"content\": \"" content "\"}"
 #define SAYS_TURNED(role, content) "{\"content\": \"" content "\", \"role\": \"" role "\"}"
 
 /* TRL's data have no prompt, or its first question as a string beside it: it is what both conversations begin with. */
@@ -595,17 +498,6 @@ static void ids_are_read_in_two_widths(void **state)
 
 /* ---- refusals ---- */
 
-static void refuse(const char *chat_template, weft__data_options o, weft__data_form form, const char *bytes, size_t n,
-                   weft_status status, const char *words_of)
-{
-    world w;
-    open_world(&w, chat_template, o);
-    weft_status st = weft__dataset_add_bytes(w.d, "f", form, bytes, n, &w.err);
-    if (st != status || !strstr(w.err.message, words_of))
-        fail_msg("%s: status %d, \"%s\", expected %d, \"%s\"", bytes, (int)st, w.err.message, (int)status, words_of);
-    close_world(&w);
-}
-
 static const weft__data_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
 
 static void malformed_records_are_named(void **state)
@@ -714,120 +606,6 @@ static void malformed_records_are_named(void **state)
     refuse(template, plain, WEFT__DATA_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
 }
 
-/* Records as other programs write them, and chats as `weft chat` saves and saved them, are what our own form of them is, to the token. */
-static void records_of_others_are_learned_as_ours(void **state)
-{
-    (void)state;
-    static const char shown[] = "<|start|><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nwho?\n\nthere<|im_end|>\n"
-                                "<|im_start|>assistant\nthe fox";
-    static const struct {
-        weft__data_form form;
-        const char *bytes;
-    } same[] = {
-        {WEFT__DATA_JSONL, "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                               "assistant", "the fox") "]}\n"},
-        {WEFT__DATA_JSONL,
-         "[" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]\n"},
-        {WEFT__DATA_JSONL,
-         "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-        {WEFT__DATA_JSON,
-         "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-        {WEFT__DATA_JSON, "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                              "assistant", "the fox") "]}\n"},
-        {WEFT__DATA_JSON, "\xEF\xBB\xBF[{\"messages\": [" SAYS("system", "be kind") ", " SAYS(
-                              "user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}]"},
-        {WEFT__DATA_JSONL,
-         "{\"id\": \"1\", \"conversations\": [{\"from\": \"system\", \"value\": \"be kind\"}, {\"from\": \"human\", \"value\": \"who?\\n\\nthere\"}, "
-         "{\"from\": \"gpt\", \"value\": \"the fox\"}]}"},
-        {WEFT__DATA_JSON,
-         "[{\"system\": \"be kind\", \"tools\": \"\", \"conversations\": [{\"from\": \"user\", \"value\": \"who?\\n\\nthere\"}, {\"from\": "
-         "\"assistant\", \"value\": \"the fox\"}]}]"},
-        {WEFT__DATA_JSONL, "{\"conversations\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                               "assistant", "the fox") "]}"},
-        {WEFT__DATA_JSONL,
-         "{\"instruction\": \"who?\", \"input\": \"there\", \"output\": \"the fox\", \"system\": \"be kind\", \"text\": \"all of it\"}"},
-        {WEFT__DATA_JSON,
-         "[{\"instruction\": \"who?\\n\\nthere\", \"input\": \"\", \"output\": \"the fox\", \"system\": \"be kind\", \"history\": []}]"},
-        {WEFT__DATA_JSON,
-         "{\"instruction\": \"who?\\n\\nthere\", \"output\": \"the fox\", \"system\": \"be kind\"}\n{\"instruction\": \"b\", \"output\": \"c\"}\n"},
-    };
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
-        world w;
-        open_world(&w, template, plain);
-        add(&w, same[i].form, same[i].bytes);
-        weft__train_batch b = next(&w);
-        expect_segment(&w, &b, 0, shown, "the fox<|im_end|>");
-        close_world(&w);
-    }
-    world w;
-    open_world(&w, template, plain);
-    add(&w, WEFT__DATA_JSONL,
-        "{\"instruction\": \"and?\", \"input\": null, \"output\": \"the owl\", \"history\": [[\"who?\", \"the fox\"]]}\n");
-    weft__train_batch b = next(&w);
-    expect_segment(
-        &w, &b, 0,
-        "<|start|><|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox<|im_end|>\n<|im_start|>user\nand?<|im_end|>\n"
-        "<|im_start|>assistant\nthe owl",
-        "the owl<|im_end|>");
-    close_world(&w);
-    open_world(&w, NULL, plain); /* no template: the text goes on */
-    add(&w, WEFT__DATA_JSONL, "{\"instruction\": \"the\", \"output\": \" fox\"}");
-    b = next(&w);
-    expect_segment(&w, &b, 0, "<|start|>the fox", " fox<|stop|>");
-    close_world(&w);
-    assert_int_equal(weft__data_form_of("a/chat.JSON"), WEFT__DATA_JSON);
-    assert_int_equal(weft__data_form_of("chat.jsonl"), WEFT__DATA_JSONL);
-}
-
-/* What is wrong with one of them is named by file and line, or by file and number in a list, with what it must be. */
-static void malformed_records_of_others_are_named(void **state)
-{
-    (void)state;
-    static const struct {
-        weft__data_form form;
-        weft_status status;
-        const char *bytes, *words;
-    } cases[] = {
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": \"a\"}",
-         "f:1: \"conversations\" is no list of {\"from\", \"value\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "\n{\"conversations\": [\"a\"]}",
-         "f:2: conversations[0] is no object {\"from\", \"value\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"value\": \"a\"}]}",
-         "f:1: conversations[0] has no \"from\" that is a string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"owl\", \"value\": \"a\"}]}",
-         "f:1: conversations[0].from is 'owl'; it must be human, gpt, system or tool"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"gpt\"}]}",
-         "f:1: conversations[0] has no \"value\" that is a string"},
-        {WEFT__DATA_JSONL, WEFT_UNSUPPORTED, "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"{}\"}]}",
-         "f:1: conversations[0] is a function_call; make the record one of {\"messages\", \"tools\"}"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}",
-         "f:1: \"conversations\" has no turn of the assistant"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": []}",
-         "f:1: \"conversations\" is no list of messages, or an empty one"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"system\": 1}", "f:1: \"system\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"conversations\": [], \"text\": \"a\"}", "f:1: the record is of more than one kind"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": 1, \"output\": \"a\"}", "f:1: \"instruction\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\"}", "f:1: beside \"instruction\" there is no \"output\""},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"input\": 1, \"output\": \"b\"}",
-         "f:1: \"input\" is no string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": 1}", "f:1: \"output\" is neither a string"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": [\"c\"]}",
-         "f:1: history[0] is no [question, answer]"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"output\": \"b\", \"history\": {}}",
-         "f:1: \"history\" is no list"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "{\"instruction\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
-         "f:1: the record is a pair"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[{\"text\": \"a\"}, 5]", "f: record 2: the record is no JSON object"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[{\"text\": \"a\"},\n{\"text\": 1}]", "f: record 2: \"text\" is no string"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[\n{\"text\": ]", "f: line 2, column"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "f:2: the record is of no known kind"},
-        {WEFT__DATA_JSON, WEFT_FORMAT, "[" SAYS("user", "a") "]", "f: \"messages\" has no turn of the assistant"},
-        {WEFT__DATA_JSONL, WEFT_FORMAT, "[\n" SAYS("user", "a") "\n]", "f: \"messages\" has no turn of the assistant"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        refuse(template, plain, cases[i].form, cases[i].bytes, strlen(cases[i].bytes), cases[i].status, cases[i].words);
-}
-
 static void what_teaches_nothing_is_counted(void **state)
 {
     (void)state;
@@ -927,8 +705,6 @@ int main(void)
         cmocka_unit_test(a_byte_order_mark_is_no_text),
         cmocka_unit_test(ids_are_read_in_two_widths),
         cmocka_unit_test(malformed_records_are_named),
-        cmocka_unit_test(records_of_others_are_learned_as_ours),
-        cmocka_unit_test(malformed_records_of_others_are_named),
         cmocka_unit_test(what_teaches_nothing_is_counted),
         cmocka_unit_test(turns_that_do_not_fit_are_not_rendered),
         cmocka_unit_test(every_failed_allocation_is_survived),
