@@ -253,7 +253,7 @@ WEFT_API weft_status weft_session_eval_group(weft_session *const *sessions, cons
 typedef struct weft_adapter_use weft_adapter_use;
 WEFT_API weft_status weft_session_set_adapters(weft_session *session, const weft_adapter_use *uses, int32_t n, weft_error *err);
 /* After weft_sampler_pick failed, as *err says, on logits [V] of the session: tells in *err of the session's adapters, by their paths, where a
- * logit is NaN, as a scale far too large leaves it. Returns err->status. */
+ * logit is NaN, as a scale far too large leaves it; without adapters the model's file is to blame, WEFT_INTERNAL. Returns err->status. */
 WEFT_API weft_status weft_session_blame(const weft_session *session, const float *logits, weft_error *err);
 /* Makes a running or the next weft_session_eval stop before its next step. Callable from a signal handler or any thread. */
 WEFT_API void weft_session_cancel(weft_session *session);

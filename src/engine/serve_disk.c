@@ -281,7 +281,7 @@ static weft_status restore(weft_engine *e, serve_command *c, int *going)
     if (n_told > 0) memcpy(c->tokens, weft__snapshot_tokens(c->snapshot), (size_t)n_told * sizeof *c->tokens);
     c->n_bytes = c->snapshot->n_bytes;
     weft__snapshot_free(&c->snapshot);
-    return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_NO_MEMORY, "there are no KV pages for the slot's %d tokens now", n);
+    return c->n ? WEFT_OK : weft_fail(&c->err, WEFT_LIMIT, "there are no KV pages for the slot's %d tokens now", n);
 }
 
 /* Puts it back before the others, which have come nearer as well; with the lock. */

@@ -145,13 +145,12 @@ static void put_result(weft__text *out, int32_t id, const char *filename, const 
                       n_name, n, bytes_name, (unsigned long long)n_bytes, ms_name, (double)(weft__clock_ns() - since) / 1e6);
 }
 
-/* What the server's disk or the file there is to blame for is no fault of the request. */
-static void disk_fault(weft__fault *fault, weft_status status, const char *message)
+/* What the server's disk or the file there is to blame for is no fault of the request. limit: the HTTP status of a limit. */
+static void disk_fault(weft__fault *fault, weft_status status, int limit, const char *message)
 {
-    const int full = status == WEFT_LIMIT;
     weft__fault_of(fault, status == WEFT_FORMAT ? WEFT_IO : status, message);
     if (status == WEFT_UNSUPPORTED) fault->status = 501; /* no store, or of another version */
-    if (full) fault->status = 507;
+    if (status == WEFT_LIMIT) fault->status = limit;
 }
 
 static weft_status save(weft_server *server, int32_t id, const char *tenant, const char *filename, const char *stored,
@@ -165,7 +164,7 @@ static weft_status save(weft_server *server, int32_t id, const char *tenant, con
     if (st) return st;
     st = weft_engine_save(server->engine, owner, tokens, n, stored, &n_saved, &n_bytes, &err);
     weft__free(tokens);
-    if (st) disk_fault(fault, st, err.message);
+    if (st) disk_fault(fault, st, 507, err.message);
     else put_result(out, id, filename, "n_saved", n_saved, "n_written", n_bytes, "save_ms", began);
     return st;
 }
@@ -213,7 +212,7 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
         return WEFT_NO_MEMORY;
     }
     st = weft_engine_restore(server->engine, stored, tokens, s->n_ctx, &n, &n_bytes, &err);
-    if (st) disk_fault(fault, st, err.message);
+    if (st) disk_fault(fault, st, 503, err.message);
     else st = fill(s, id, tenant, tokens, n, fault);
     weft__free(tokens);
     if (!st) put_result(out, id, filename, "n_restored", n, "n_read", n_bytes, "restore_ms", began);
@@ -226,7 +225,7 @@ static weft_status erase_saved(weft_server *server, int32_t id, const char *file
 {
     weft_error err = {0};
     weft_status st = weft_engine_erase(server->engine, stored, &err);
-    if (st) disk_fault(fault, st, err.message);
+    if (st) disk_fault(fault, st, 503, err.message);
     else weft__text_printf(out, "{\"id_slot\":%d,\"filename\":\"%s\",\"n_erased\":0}", id, filename);
     return st;
 }
