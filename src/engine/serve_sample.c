@@ -1,10 +1,12 @@
 /* serve_sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
  * from the request's own sampler; nothing is allocated after weft__serve_prepare. Owner: the engine's thread. */
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/serve.h"
 #include "sample/sampler.h"
 
@@ -95,6 +97,9 @@ static void fail_computing(serve_request *r, weft_status st, const char *what, c
     weft_error err = {0};
     if (r->lease) weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
     weft_status why = weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
+    static atomic_flag told = ATOMIC_FLAG_INIT; /* once: every request has it */
+    if (why == WEFT_INTERNAL && !atomic_flag_test_and_set(&told))
+        weft__log(WEFT__LOG_ERROR, "%s: %s", r->engine->model->source.label, err.message);
     weft__serve_fail(r, why, err.message);
 }
 

@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from common import main, weft
+from common import EMULATED, leave_out, main, repeated, weft
 
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
 
@@ -22,6 +22,7 @@ def slips(word):
     yield word[:middle - 1] + word[middle] + word[middle - 1] + word[middle + 1:]
 
 
+@leave_out(EMULATED, "messages are the same for every processor")
 class Near(unittest.TestCase):
     def refused(self, *args):
         p = weft(*args)
@@ -34,7 +35,7 @@ class Near(unittest.TestCase):
                             ("chta", "chat"), ("adaptor", "adapter"), ("device", "devices")):
             self.assertIn(f"there is no command '{word}'; did you mean 'weft {meant}'?", self.refused(word))
         for command in COMMANDS:
-            for word in slips(command) if len(command) > 4 else ():
+            for word in list(slips(command))[:repeated(4, 1, 1)] if len(command) > 4 else ():
                 self.assertIn(f"did you mean 'weft {command}'?", self.refused(word))
         for word in ("fly", "x", "q" * 300, "", "rumpelstiltskin"):
             self.assertNotIn("did you mean", self.refused(word))

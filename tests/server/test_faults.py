@@ -140,7 +140,7 @@ class Faults(Serving):
             self.assertEqual(said.status, 500, (path, said.body))
             self.assertIn("the model's file is damaged, or was overwritten while it was in use", said.json["error"]["message"])
             self.assertNotIn(os.path.dirname(plan), said.body.decode())
-        real.checked_stop(server)
+        self.assertEqual(real.checked_stop(server).count(plan), 1)  # the log says where it lies, once
 
     def test_a_saved_slot_that_is_damaged_is_the_servers_fault(self):
         """The answer says what is wrong with it, and not where it lies, which the log does; without a folder for them there are none: 501."""
