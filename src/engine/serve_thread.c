@@ -81,6 +81,7 @@ static void tell_finished(weft_engine *e, serve_request *r)
     e->n_scratch -= r->n_scratch;
     weft__serve_clear(r);
     pthread_mutex_lock(&e->lock);
+    weft__serve_count_pages(e); /* whoever waits for the last one finds what is held without it */
     weft__serve_recycle(e, r);
     pthread_mutex_unlock(&e->lock);
 }
