@@ -40,7 +40,7 @@ static void show(const char *address, const top_view *v, const char *trouble, in
 {
     weft__text lines = {0}, out = {0};
     int columns, rows;
-    if (trouble[0]) weft__text_printf(&lines, "no answer: %s; asking again\n", trouble);
+    if (trouble[0]) weft__text_printf(&lines, "no answer, asking again: %s\n", trouble);
     top_print(address, v, &lines);
     if (live) weft__text_puts(&lines, "q leaves\n");
     tty_size(STDOUT_FILENO, &columns, &rows);

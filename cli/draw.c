@@ -101,13 +101,35 @@ static int lay_out(struct layout *l, const char *prompt, const char *text, size_
 
 /* ---- the terminal ---- */
 
-/* Rows from the first that is drawn to the cursor, in a window of so many columns: a narrower one has broken those that no longer fit. */
+/* Rows from the first that is drawn to the cursor, in a window of so many columns: a narrower one has broken those that no longer fit, and no
+ * character of two columns in the middle. */
 static int rows_above(const drawing *d, int columns, int most)
 {
-    int above = 0;
-    for (int i = 0; i < d->row && i < d->n_rows; i++)
-        above += d->widths[i] > columns ? (d->widths[i] + columns - 1) / columns : 1;
-    if (columns < d->columns) above += d->column / columns;
+    int above = 0, row = 0, used = 0, in_row = 0; /* used: columns of the row as it is now, in_row: as it was drawn */
+    if (columns >= d->columns) return d->row < most ? d->row : most;
+    for (size_t i = 0; i < d->rows.len && (row < d->row || in_row < d->column);) {
+        char room[16];
+        const char *shown;
+        size_t n_shown;
+        const size_t n = cell_cluster(d->rows.data + i, d->rows.len - i);
+        if (d->rows.data[i] == '\r') {
+            if (row == d->row) break;
+            i += 2; /* and the newline */
+            row++;
+            above++;
+            used = in_row = 0;
+            continue;
+        }
+        const int width = cell_shown(d->rows.data + i, n, room, &shown, &n_shown);
+        if (used + width > columns) {
+            above++;
+            used = 0;
+        }
+        used += width;
+        in_row += width;
+        i += n;
+    }
+    if (used >= columns) above++; /* the cursor stands behind a row that is full now */
     return above < most ? above : most;
 }
 

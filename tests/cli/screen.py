@@ -108,6 +108,25 @@ class Screen:
             elif c != "\a":
                 self.put(c)
 
+    def resize(self, columns, rows):
+        """As terminals that keep their lines together have it: what no longer fits goes on in the next row."""
+        cells, row, column = [], 0, 0
+        for i, line in enumerate(self.cells):
+            pieces = [[]]
+            for at, cell in enumerate(line):
+                if len(pieces[-1]) >= columns or (len(pieces[-1]) == columns - 1 and line[at + 1:at + 2] == [""]):
+                    pieces.append([])
+                if (i, at) == (self.row, self.column):
+                    row, column = len(cells) + len(pieces) - 1, len(pieces[-1])
+                pieces[-1].append(cell)
+            if i == self.row and self.column >= len(line):
+                row, column = len(cells) + len(pieces) - 1, len(pieces[-1]) + self.column - len(line)
+                if column >= columns:
+                    row, column = row + 1, 0
+            cells += pieces
+        self.column = column
+        self.cells, self.row, self.columns, self.rows, self.wraps = cells, row, columns, rows, False
+
     def lines(self):
         return ["".join(cell for cell in line).rstrip() for line in self.cells]
 
@@ -130,7 +149,7 @@ class Program:
         os.close(theirs)
 
     def size(self, columns, rows):
-        self.screen.columns, self.screen.rows = columns, rows
+        self.screen.resize(columns, rows)
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def press(self, keys):

@@ -109,11 +109,12 @@ class Typing(Case):
                 used += wide
             return "\n".join(row.rstrip() for row in out)
         p.wait(lambda seen: seen.endswith(rows(20)))
-        for columns in (33, 7, 80):
-            p.screen.cells, p.screen.row = [[]], 0  # what a terminal makes of lines that no longer fit is its own
+        for columns in (33, 11, 80, 20):
             p.size(columns, 24)
-            p.press("\x0c")
-            p.wait(lambda seen, columns=columns: seen == rows(columns), f"in {columns} columns")
+            p.wait(lambda seen, columns=columns: seen.endswith("\n" + rows(columns)), f"in {columns} columns")
+            self.assertEqual(len(re.findall("^>", p.screen.text(), re.M)), 1)
+        p.press("\x0c")
+        p.wait(lambda seen: seen == rows(20))
         self.leave(p, "\x15\x04")
 
     def test_more_than_the_window_holds(self):
