@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "conversation.h"
 #include "prompt.h"
+#include "rope.h"
 #include "terminal.h"
 
 struct chat_options {
@@ -18,6 +19,7 @@ struct chat_options {
     const char *system, *template_file, *kwargs, *kv_type;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
 };
 
 struct chat {
@@ -173,7 +175,7 @@ static weft_status open_chat(struct chat *chat, const char *path, weft_error *er
     weft_model_info info = {.size = sizeof info};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &chat->c.model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &chat->c.model, err);
     if (!st) st = weft_model_describe(chat->c.model, &info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(chat->c.model, source, n, &chat->c.chat, err);
@@ -204,6 +206,7 @@ int cmd_chat(int argc, char **argv)
          NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
         {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE], a GGUF adapter or PEFT folder; may be repeated", 0, 0,
@@ -227,6 +230,7 @@ int cmd_chat(int argc, char **argv)
         fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
+    if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     struct chat chat = {.o = &o, .interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     weft_error err = {0};

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "options.h"
 #include "prompt.h"
+#include "rope.h"
 #include "terminal.h"
 
 enum { MOST = LIST_MAX + 1 };
@@ -21,6 +22,7 @@ struct compare_options {
     int raw, json;
     int32_t n, n_ctx, threads;
     weft_sampler_params sampler;
+    rope_options rope;
 };
 
 #define BASE "base" /* names the answer without an adapter, and no adapter */
@@ -210,6 +212,8 @@ static weft_status compare(struct comparison *c, const char *path, const char *a
     weft_status st = strcmp(argument, "-") ? WEFT_OK : read_text("-", &text, &n, err);
     weft_model_params_default(&mp);
     mp.n_threads = c->o->threads;
+    mp.n_ctx = c->o->n_ctx;
+    mp.rope = c->o->rope.params;
     if (!st) st = weft_model_open(path, &mp, &c->model, err);
     if (!st && !weft_model_tokenizer(c->model)) st = weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     if (!st) st = read_prompt(c, text ? text : argument, n, err);
@@ -251,6 +255,7 @@ int cmd_compare(int argc, char **argv)
         {"raw", 0, OPT_FLAG, &o.raw, NULL, "the prompt is a text to continue, not a message", 0, 0, NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer (200)", 1, 1 << 20, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1, 1 << 24, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"temp", 0, OPT_FLOAT, &o.sampler.temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},
         {"seed", 0, OPT_SEED, &o.sampler.seed, "S", "makes the result repeatable (random)", 0, 0, &o.sampler.seed_given},
@@ -268,6 +273,7 @@ int cmd_compare(int argc, char **argv)
         2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!rope_options_check("compare", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("compare", &o.adapters, o.adapter) || !spares_base(&o)) return EXIT_USAGE;
     weft_error err = {0};
     return compare(&c, argv[first], argv[first + 1], &err) ? report("compare", &err) : EXIT_DONE;

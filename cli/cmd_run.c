@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "generate.h"
 #include "prompt.h"
+#include "rope.h"
 #include "terminal.h"
 
 struct run_options {
@@ -18,6 +19,7 @@ struct run_options {
     int ignore_end, json, quiet, json_object;
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
     const char *kv_type, *grammar;
 };
 
@@ -151,6 +153,9 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
         fflush(stdout);
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
+    if (result.broken_off)
+        st = weft_fail(err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
+                       result.n_tokens, result.finish_reason, o->json_object ? "the JSON object" : "what the grammar wants");
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -163,7 +168,7 @@ done:
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;
@@ -177,6 +182,7 @@ int cmd_run(int argc, char **argv)
     const option_spec options[] = {
         {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
         {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
@@ -195,7 +201,8 @@ int cmd_run(int argc, char **argv)
         "run",
         "MODEL [PROMPT] [options]",
         "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
-        "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
+        "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far. A text\n"
+        "that breaks off before its grammar, or the JSON object, is complete is an error: exit status 1.",
         "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
         "  weft run model.gguf --json --seed 7 < prompt.txt\n"
         "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
@@ -213,6 +220,7 @@ int cmd_run(int argc, char **argv)
         fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
         return EXIT_USAGE;
     }
+    if (!rope_options_check("run", &o.rope)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
     if (!parse_bias(&o.bias, bias) || !adapter_options_parse("run", &o.adapters, o.adapter)) return EXIT_USAGE;
     s->bias = bias;

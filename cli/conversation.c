@@ -1,12 +1,12 @@
 /* conversation.c: see conversation.h. */
 #include "conversation.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "format/out_file.h"
 #include "prompt.h"
 
 void conversation_free(conversation *c)
@@ -212,12 +212,11 @@ weft_status conversation_save(const conversation *c, const char *path, weft_erro
     weft__json_write(&t, c->messages, WEFT__JSON_INDENTED);
     weft__text_putc(&t, '\n');
     weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
-    FILE *f = st ? NULL : fopen(path, "wb");
-    if (!st && !f) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-    if (f) {
-        int failed = fwrite(t.data, 1, t.len, f) != t.len;
-        if (fclose(f)) failed = 1;
-        if (failed) st = weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
+    weft__out out;
+    if (!st && !(st = weft__out_open(&out, path, err))) {
+        st = weft__out_write(&out, t.data, t.len, err);
+        if (!st) st = weft__out_commit(&out, err);
+        weft__out_close(&out);
     }
     weft__text_free(&t);
     return st;

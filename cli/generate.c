@@ -13,7 +13,7 @@ static volatile sig_atomic_t interrupted;
 static void on_interrupt(int signal_number)
 {
     if (interrupted) {
-        signal(signal_number, SIG_DFL);
+        signal_cleans_up(signal_number);
         raise(signal_number);
         return;
     }
@@ -23,12 +23,11 @@ static void on_interrupt(int signal_number)
 
 void generate_cancel_on_interrupt(weft_session *session)
 {
-    struct sigaction action = {0};
-    action.sa_handler = session ? on_interrupt : SIG_DFL;
-    sigemptyset(&action.sa_mask);
+    struct sigaction action = {.sa_handler = on_interrupt};
     interrupted = 0;
     interrupt_session = session;
-    sigaction(SIGINT, &action, NULL);
+    if (session) sigaction(SIGINT, &action, NULL);
+    else signal_cleans_up(SIGINT);
 }
 
 /* The text so far, and how much of it the sink has seen. */
@@ -181,6 +180,8 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
         r->finish_reason = "cancelled";
     }
     if (!st && !o.ended && !(st = weft_detok_finish(detok, &text, &n, err))) st = take(&o, text, n, 1, err);
+    /* A stop string cuts what the grammar took for its own. */
+    r->broken_off = !st && q->matcher && (o.ended || !weft_matcher_complete(q->matcher));
     weft_detok_free(&detok);
     free(logits);
     return st;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "format/out_file.h"
 #include "options.h"
 
 enum { BAR = 30 };
@@ -20,18 +21,60 @@ uint64_t now_ns(void)
 
 static volatile sig_atomic_t stopped;
 
+static int is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) || now.sa_handler == SIG_IGN;
+}
+
+static void on_end(int number)
+{
+    weft__out_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number); /* waits until this returns */
+}
+
+void signal_cleans_up(int number)
+{
+    struct sigaction action = {.sa_handler = on_end};
+    sigfillset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
+void signals_clean_up(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i])) signal_cleans_up(numbers[i]);
+}
+
+static void (*once)(int);
+
+static void on_first(int number)
+{
+    signal_cleans_up(number);
+    once(number);
+}
+
+void signals_once(void (*handler)(int))
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_first, .sa_flags = SA_RESTART};
+    once = handler;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i])) sigaction(numbers[i], &action, NULL);
+}
+
 static void on_stop(int number)
 {
     (void)number;
     stopped = 1;
+    weft__out_interrupt();
 }
 
 void progress_stops_on_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
+    signals_once(on_stop);
 }
 
 int progress_update(void *arg, const char *what, double fraction)
@@ -65,13 +108,15 @@ void progress_end(progress *p)
     *p = (progress){0};
 }
 
-weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err)
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope, weft_model **model,
+                       weft_error *err)
 {
     weft_model_params params;
     progress bar = {0};
     weft_model_params_default(&params);
     params.n_threads = threads;
     params.n_ctx = n_ctx;
+    params.rope = *rope;
     params.progress = progress_update;
     params.progress_arg = &bar;
     weft_status st = weft_model_open(path, &params, model, err);

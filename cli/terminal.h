@@ -19,13 +19,20 @@ typedef struct progress {
 /* A weft_progress_fn; arg is a progress *. Draws half a second after a job's beginning, then ten times a second; another job begins where
  * the fraction falls. */
 int progress_update(void *arg, const char *what, double fraction);
-/* From now on Ctrl-C and SIGTERM end the job at its next progress, which takes away what it has begun to write; a second one ends the
- * program at once. What was ignored before, as by a shell's background, stays so. */
+/* From now on a signal that ends the program (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE) takes away first what was begun to be written
+ * (format/out_file.h). What was ignored before, as by nohup or a shell's background, stays so. */
+void signals_clean_up(void);
+/* The same of one of them, behind a handler of another kind. */
+void signal_cleans_up(int number);
+/* `handler` for the next SIGINT, SIGTERM or SIGHUP; the one after that ends the program as above. What was ignored stays so. */
+void signals_once(void (*handler)(int));
+/* From now on SIGINT, SIGTERM and SIGHUP end the job at its next progress; a second one ends the program at once. */
 void progress_stops_on_signals(void);
 /* Wipes the bar. */
 void progress_end(progress *p);
-/* weft_model_open with a bar; threads and n_ctx as in weft_model_params. */
-weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err);
+/* weft_model_open with a bar; threads, n_ctx and rope as in weft_model_params. */
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope, weft_model **model,
+                       weft_error *err);
 
 uint64_t now_ns(void);
 
