@@ -31,7 +31,7 @@ static void print_info(const weft_adapter_file *f, const weft_adapter_info *info
     }
 }
 
-static void print_json(const weft_adapter_file *f, const weft_adapter_info *info)
+static weft_status print_json(const weft_adapter_file *f, const weft_adapter_info *info, weft_error *err)
 {
     weft__text t = {0};
     weft__text_puts(&t, "{\"arch\": ");
@@ -48,8 +48,7 @@ static void print_json(const weft_adapter_file *f, const weft_adapter_info *info
                           m.dora ? "true" : "false");
     }
     weft__text_puts(&t, "]}\n");
-    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
-    weft__text_free(&t);
+    return print_whole(&t, err);
 }
 
 /* The base's file where one is given, and an adapter over it. */
@@ -86,7 +85,7 @@ static int info_command(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_status st = open_both(argv[first], base, &file, &adapter, &err);
     if (!st) st = weft_adapter_file_describe(adapter, &info, &err);
-    if (!st && json) print_json(adapter, &info);
+    if (!st && json) st = print_json(adapter, &info, &err);
     else if (!st) print_info(adapter, &info, argv[first]);
     weft_adapter_file_close(&adapter);
     weft_file_close(&file);

@@ -52,7 +52,7 @@ static double per_second(double n, double ms)
     return ms > 0 ? n * 1000 / ms : 0;
 }
 
-static void print_json(const generate_request *q, const generate_result *r, const weft_model_info *info)
+static weft_status print_json(const generate_request *q, const generate_result *r, const weft_model_info *info, weft_error *err)
 {
     weft__text t = {0};
     weft__text_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
@@ -65,8 +65,7 @@ static void print_json(const generate_request *q, const generate_result *r, cons
                       r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
     weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
                       per_second(r->n_tokens, r->decode_ms));
-    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
-    weft__text_free(&t);
+    return print_whole(&t, err);
 }
 
 static void print_statistics(const generate_request *q, const generate_result *r, const weft_model_info *info)
@@ -147,8 +146,9 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     st = generate(&q, &result, err);
     generate_cancel_on_interrupt(NULL);
     if (st) goto done;
-    if (o->json) print_json(&q, &result, &info);
-    else {
+    if (o->json) {
+        if ((st = print_json(&q, &result, &info, err))) goto done;
+    } else {
         putchar('\n');
         fflush(stdout);
         if (!o->quiet) print_statistics(&q, &result, &info);

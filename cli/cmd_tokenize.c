@@ -27,7 +27,7 @@ static void print_pieces(const weft_tokenizer *t, const int32_t *ids, size_t n)
     }
 }
 
-static void print_json(const weft_tokenizer *t, const int32_t *ids, size_t n)
+static weft_status print_json(const weft_tokenizer *t, const int32_t *ids, size_t n, weft_error *err)
 {
     weft__text out = {0};
     weft__text_puts(&out, "{\"tokens\": [");
@@ -40,8 +40,7 @@ static void print_json(const weft_tokenizer *t, const int32_t *ids, size_t n)
         weft__json_write_string(&out, piece, length);
     }
     weft__text_puts(&out, "]}\n");
-    if (!out.failed) fwrite(out.data, 1, out.len, stdout);
-    weft__text_free(&out);
+    return print_whole(&out, err);
 }
 
 static int ends_with(const char *s, const char *end)
@@ -81,7 +80,7 @@ static weft_status tokenize_file(const struct tokenize_options *o, const char *p
     if (!st) st = weft_tokenizer_open(file, &tokenizer, err);
     if (!st) st = tokenize_text(tokenizer, text, n, flags, &ids, &n_ids, err);
     if (!st && o->output) st = write_ids(o->output, ids, n_ids, err);
-    else if (!st && o->json) print_json(tokenizer, ids, n_ids);
+    else if (!st && o->json) st = print_json(tokenizer, ids, n_ids, err);
     else if (!st && o->pieces) print_pieces(tokenizer, ids, n_ids);
     else if (!st) {
         for (size_t i = 0; i < n_ids; i++) printf("%s%d", i ? " " : "", ids[i]);

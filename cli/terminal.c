@@ -48,21 +48,24 @@ void signals_clean_up(void)
         if (!is_ignored(numbers[i])) signal_cleans_up(numbers[i]);
 }
 
+static const int STOPS[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_STOPS = sizeof STOPS / sizeof *STOPS };
 static void (*once)(int);
 
+/* Whichever comes next, it ends the program. */
 static void on_first(int number)
 {
-    signal_cleans_up(number);
+    for (int i = 0; i < N_STOPS; i++)
+        if (!is_ignored(STOPS[i])) signal_cleans_up(STOPS[i]);
     once(number);
 }
 
 void signals_once(void (*handler)(int))
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_first, .sa_flags = SA_RESTART};
     once = handler;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!is_ignored(numbers[i])) sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < N_STOPS; i++)
+        if (!is_ignored(STOPS[i])) sigaction(STOPS[i], &action, NULL);
 }
 
 static void on_stop(int number)
@@ -140,6 +143,14 @@ void print_clean(FILE *f, const char *text, size_t n, int width)
         }
     }
     if (left > 0) fprintf(f, "%*s", left, "");
+}
+
+weft_status print_whole(weft__text *t, weft_error *err)
+{
+    const int failed = t->failed;
+    if (!failed && t->len) fwrite(t->data, 1, t->len, stdout);
+    weft__text_free(t);
+    return failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for what is to be printed") : WEFT_OK;
 }
 
 int report(const char *command, const weft_error *err)

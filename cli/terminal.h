@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "weft/weft.h"
 
 /* A bar for work that turns out to take long. Zero-initialise. */
@@ -39,6 +40,9 @@ uint64_t now_ns(void);
 /* Prints text[0..n), which comes from a file, and fills up with spaces to `width` bytes: control characters (C0, DEL, C1), which
  * could steer a terminal, become \xNN. */
 void print_clean(FILE *f, const char *text, size_t n, int width);
+
+/* Prints t on stdout, and frees it. WEFT_NO_MEMORY when it has not got all that was put into it: nothing is printed then. */
+weft_status print_whole(weft__text *t, weft_error *err);
 
 /* "weft run: MESSAGE" on stderr, clean; returns EXIT_FAILED. */
 int report(const char *command, const weft_error *err);

@@ -127,15 +127,17 @@ class Models(Training):
 
     @of_files
     def test_an_interrupted_run_saves_itself(self):
-        child = subprocess.Popen(WEFT + self.command("stopped", "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE)
-        while not os.path.exists(self.path("stopped/loss.jsonl")) or not self.points("stopped"):
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        _, stderr = child.communicate(timeout=PATIENCE)
-        self.assertEqual(child.returncode, 1, stderr)
-        self.assertIn(b"--resume goes on", stderr)
-        self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
-        self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
+        """By Ctrl-C, by a system that goes down, and by a terminal that is closed."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            out = f"stopped-{number}"
+            child = subprocess.Popen(WEFT + self.command(out, "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+            while not os.path.exists(self.path(out + "/loss.jsonl")) or not self.points(out):
+                time.sleep(0.01)
+            child.send_signal(number)
+            _, stderr = child.communicate(timeout=PATIENCE)
+            self.assertEqual(child.returncode, 1, stderr)
+            self.assertIn(b"--resume goes on", stderr)
+            self.assertEqual(sorted(os.listdir(self.path(out))), ["checkpoint.gguf", "loss.jsonl", "loss.svg"])
 
     @of_files
     def test_an_interruption_before_the_first_step_saves_too(self):
