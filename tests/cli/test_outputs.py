@@ -176,7 +176,7 @@ class Ends(InFolder):
     def test_a_fifo_without_a_reader_can_be_left(self):
         fifo = self.path("fifo")
         os.mkfifo(fifo)
-        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, fifo, "Q8_0"], stderr=subprocess.PIPE)
+        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, fifo, "Q8_0"], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         time.sleep(0.3)
         self.assertIsNone(p.poll())
         p.send_signal(signal.SIGINT)

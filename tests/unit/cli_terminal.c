@@ -91,6 +91,8 @@ static void a_signal_ends_the_job(void **state)
     progress bar = {0};
     int status = 0;
     signal(SIGINT, SIG_IGN); /* as a shell does for what it runs in the background */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL); /* though nohup runs this */
     progress_stops_on_signals();
     raise(SIGINT);
     assert_int_equal(progress_update(&bar, "work", 0.1), 0);
