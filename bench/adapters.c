@@ -77,7 +77,7 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
     weft__build build = {0};
     if (weft__synthetic_create(shape, dtype, NULL, NULL, &b->model, &err)) die("model", &err);
     weft__synthetic_source(b->model, &src);
-    if (weft__model_build(&src, 0, &hp, &build, &b->graph, &err)) die("graph", &err);
+    if (weft__model_build(&src, 0, NULL, &hp, &build, &b->graph, &err)) die("graph", &err);
     b->n_vocab = hp.n_vocab;
     weft_backend_info info = {.size = sizeof info};
     if (weft__provider_open("cpu", options, &b->provider, &err)) die("provider", &err);

@@ -14,7 +14,8 @@ static const char ABOUT[] =
     "'weft chat' saved. F.json holds a list of such records, or one.\n"
     "Conversations and prompts go through the model's chat template, and the assistant's words are learned. Other files are text, of which every\n"
     "token is learned. In DIR appear adapter.gguf (for 'weft run --adapter'), checkpoint.gguf, loss.jsonl and loss.svg. Ctrl-C saves and stops;\n"
-    "--resume goes on; before the first step there is nothing to save. A few hundred records and a minute or two give a small model a new way of speaking.";
+    "--resume goes on; before the first step there is nothing to save. A few hundred records and a minute or two give a small model a new\n"
+    "way of speaking: what is not given follows the data, and the steps are said before they begin.";
 
 int adapter_train(int argc, char **argv)
 {
@@ -27,9 +28,11 @@ int adapter_train(int argc, char **argv)
     p->lora_rank = 16;
     p->lora_alpha = 0;
     p->lr = 2e-3f;
-    p->epochs = 2;
+    p->batch = 0; /* both by the data */
+    p->epochs = 0;
     t.lr_help = "highest learning rate (2e-3)";
-    t.epochs_help = "how often the data are seen (2); may be a fraction";
+    t.epochs_help = "how often the data are seen; may be a fraction (2, but as often as makes 200 steps, at most 12)";
+    t.batch_help = "tokens computed at once; memory grows with it (16 records of the mean length: -c to 2048)";
     const option_spec own[] = {
         {"data", 'd', OPT_LIST, &t.data, "F", "records to learn from; may be given several times", 0, 0, NULL},
         {"rank", 'r', OPT_INT, &p->lora_rank, "N", "(16)", 1, 1024, NULL},

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/taken.h"
 #include "options.h"
+#include "rope.h"
 #include "weft/weft.h"
 
 enum {
@@ -24,6 +25,8 @@ typedef struct bench_options {
     int roofline, no_warmup, batched, profile, json;
     const char *format_name, *synthetic, *type, *kv_type, *trace, *write;
     enum bench_format format;
+    rope_options rope;
+    int prompt_given, gen_given; /* sizes that were not are such as fit into the model's context */
 } bench_options;
 
 /* ---- sessions to measure with: bench_case.c ---- */

@@ -38,12 +38,12 @@ static weft_status measure(const bench_options *o, weft_model *model, int32_t n_
 static void print(const bench_options *o, const weft_model_info *m, const batched_row *r, int first)
 {
     int64_t n_prompt = (int64_t)r->n_prompt * r->n_seqs, n_gen = (int64_t)r->n_gen * r->n_seqs, n_kv = n_prompt + n_gen;
-    double t = r->t_prompt + r->t_gen, s_prompt = n_prompt > 0 ? (double)n_prompt / r->t_prompt : 0,
-           s_gen = n_gen > 0 ? (double)n_gen / r->t_gen : 0;
+    double t = r->t_prompt + r->t_gen, s_prompt = n_prompt > 0 && r->t_prompt > 0 ? (double)n_prompt / r->t_prompt : 0,
+           s_gen = n_gen > 0 && r->t_gen > 0 ? (double)n_gen / r->t_gen : 0;
     if (o->format == BENCH_MD) {
         char taken[WEFT__TAKEN_ROOM];
         printf("|%6d | %6d | %4d | %6lld | %8.3f | %8.2f | %8.3f | %8.2f | %8.3f | %8.2f | %18s |\n", r->n_prompt, r->n_gen,
-               r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, (double)n_kv / t,
+               r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen, s_gen, t, t > 0 ? (double)n_kv / t : 0,
                bench_taken_cell(&r->taken, o->reps, taken));
         fflush(stdout);
         return;
@@ -57,7 +57,7 @@ static void print(const bench_options *o, const weft_model_info *m, const batche
            "\"t\": %.6f, \"speed\": %.6f}%s",
            o->format == BENCH_JSON && !first ? ",\n" : "", (long long)n_kv, BENCH_BATCH, BENCH_BATCH, m->n_threads, m->n_threads,
            text.failed ? "" : text.data, r->n_prompt, r->n_gen, r->n_seqs, (long long)n_kv, r->t_prompt, s_prompt, r->t_gen,
-           s_gen, t, (double)n_kv / t, o->format == BENCH_JSONL ? "\n" : "");
+           s_gen, t, t > 0 ? (double)n_kv / t : 0, o->format == BENCH_JSONL ? "\n" : "");
     weft__text_free(&text);
     fflush(stdout);
 }

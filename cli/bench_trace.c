@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "bench.h"
+#include "format/out_file.h"
 
 struct bench_trace {
     FILE *file;
@@ -23,10 +24,10 @@ weft_status bench_trace_open(const char *path, bench_trace **out, weft_error *er
         free(t);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a trace");
     }
-    if (!(t->file = fopen(path, "we"))) {
+    if (!(t->file = weft__out_grow(path, 0, err))) {
         free(t->path);
         free(t);
-        return weft_fail(err, WEFT_IO, "%s cannot be written: %m", path);
+        return (weft_status)err->status;
     }
     fprintf(t->file, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     *out = t;

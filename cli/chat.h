@@ -9,6 +9,7 @@
 #include "chat_input.h"
 #include "conversation.h"
 #include "editor.h"
+#include "rope.h"
 
 struct chat_options {
     int32_t n, threads, n_ctx;
@@ -17,6 +18,7 @@ struct chat_options {
     int no_history;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
 };
 
 /* An adapter that can be named, those of --adapter first. */

@@ -33,7 +33,7 @@ static void print_info(const weft_adapter_file *f, const weft_adapter_info *info
     }
 }
 
-static void print_json(const weft_adapter_file *f, const weft_adapter_info *info)
+static weft_status print_json(const weft_adapter_file *f, const weft_adapter_info *info, weft_error *err)
 {
     weft__text t = {0};
     weft__text_puts(&t, "{\"arch\": ");
@@ -50,8 +50,7 @@ static void print_json(const weft_adapter_file *f, const weft_adapter_info *info
                           m.dora ? "true" : "false");
     }
     weft__text_puts(&t, "]}\n");
-    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
-    weft__text_free(&t);
+    return print_whole(&t, err);
 }
 
 /* The base's file where one is given, and an adapter over it. */
@@ -88,7 +87,7 @@ static int info_command(int argc, char **argv)
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     weft_status st = open_both(argv[first], base, &file, &adapter, &err);
     if (!st) st = weft_adapter_file_describe(adapter, &info, &err);
-    if (!st && json) print_json(adapter, &info);
+    if (!st && json) st = print_json(adapter, &info, &err);
     else if (!st) print_info(adapter, &info, argv[first]);
     weft_adapter_file_close(&adapter);
     weft_file_close(&file);
@@ -111,7 +110,7 @@ static int convert_command(int argc, char **argv)
         "A PEFT folder to a GGUF adapter (OUT ends in .gguf), or a GGUF adapter to a PEFT folder. What is read back has the\n"
         "same id; only a folder has no place for the mark of the base that an adapter was trained on, and fits every model of the\n"
         "same shapes. llama.cpp reads the files too, but for DoRA and scales of single matrices. OUT may be an older adapter, never\n"
-        "IN, MODEL or another GGUF file.",
+        "IN, MODEL or another GGUF file.\n" OUTPUT_RULE("An OUT that is a file"),
         "  weft adapter convert peft-folder style.gguf --base model.gguf\n",
         options,
         2,
@@ -126,8 +125,8 @@ static int convert_command(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *out = argv[first + 1];
-    if (output_is_input("adapter convert", out, argv[first]) || output_is_input("adapter convert", out, base) ||
-        output_is_another("adapter convert", out, 1))
+    if (output_adapter_refused("adapter convert", out) || output_is_input("adapter convert", out, argv[first]) ||
+        output_is_input("adapter convert", out, base) || output_is_another("adapter convert", out, 1))
         return EXIT_FAILED;
     weft_status st = open_both(argv[first], base, &file, &adapter, &err);
     if (!st) st = weft_adapter_file_save(adapter, file, out, &err);
@@ -143,6 +142,7 @@ struct merge_options {
     struct adapter_option adapter[LIST_MAX];
     const char *method, *type;
     double density;
+    int saturate;
     uint64_t seed;
     int32_t threads;
 };
@@ -182,10 +182,12 @@ static weft_status merge_into(const struct merge_options *o, const char *base, c
     params.n_threads = o->threads;
     params.progress = progress_update;
     params.progress_arg = &bar;
+    params.saturate = o->saturate;
     progress_stops_on_signals();
     weft_status st = weft_adapter_apply(base, out, uses, o->adapters.n, o->type, &params, &r, err);
     progress_end(&bar);
     if (!st) fprintf(stderr, "%s: %.2f MB, %d adapters merged\n", out, (double)r.bytes_after / 1e6, o->adapters.n);
+    if (!st) output_saturated("adapter merge", r.n_beyond);
     return st;
 }
 
@@ -229,6 +231,7 @@ static int merge_command(int argc, char **argv)
         {"method", 0, OPT_TEXT, &o.method, "M", "merge the adapters with each other: cat, linear, slerp, ties, dare", 0, 0, NULL},
         {"density", 0, OPT_DOUBLE, &o.density, "D", "share of the values that ties and dare keep (1)", OPTION_ABOVE_0, 1,
          &density},
+        {"saturate", 0, OPT_FLAG, &o.saturate, NULL, SATURATE_HELP, 0, 0, NULL},
         {"seed", 0, OPT_SEED, &o.seed, "S", "of dare's choice (0)", 0, 0, &seed},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
@@ -240,7 +243,7 @@ static int merge_command(int argc, char **argv)
         "writes the adapter OUT (a .gguf file, or a PEFT folder). cat is the exact weighted sum; linear, slerp, ties and dare\n"
         "mix the matrices A and B by themselves, as PEFT does, smaller ranks filled up with zeros to the largest. Adapters with DoRA's\n"
         "magnitudes are merged into a model only. OUT is never what is read, an adapter never takes a model's place, nor a model an\n"
-        "adapter's.",
+        "adapter's.\n" OUTPUT_RULE("An OUT that is a file"),
         "  weft adapter merge model.gguf styled.gguf --adapter s=style.gguf:0.8 --type Q4_K_M\n"
         "  weft adapter merge model.gguf both.gguf --adapter a=a.gguf:0.5 --adapter b=b.gguf:0.5 --method ties --density 0.5\n",
         options,
@@ -259,6 +262,8 @@ static int merge_command(int argc, char **argv)
     if (!adapter_options_parse("adapter merge", &o.adapters, o.adapter)) return EXIT_USAGE;
     if (!o.method && !stat(argv[first], &base) && S_ISDIR(base.st_mode))
         return merge_usage("BASE is a folder; make a GGUF file of it first: weft convert FOLDER FILE.gguf");
+    if (o.method ? output_adapter_refused("adapter merge", argv[first + 1]) : output_refused("adapter merge", argv[first + 1]))
+        return EXIT_FAILED;
     if (!merge_spares(&o, argv[first], argv[first + 1])) return EXIT_FAILED;
     return merge(&o, argv[first], argv[first + 1], &err) ? report("adapter merge", &err) : EXIT_DONE;
 }

@@ -9,6 +9,7 @@
 #include "options.h"
 #include "outputs.h"
 #include "provider.h"
+#include "rope.h"
 #include "terminal.h"
 
 static weft_status open_model(const bench_options *o, const char *path, int32_t threads, weft_model **out, weft_error *err)
@@ -18,6 +19,7 @@ static weft_status open_model(const bench_options *o, const char *path, int32_t 
     weft_model_params_default(&params);
     params.n_threads = threads;
     params.provider = provider_given;
+    params.rope = o->rope.params;
     params.progress = progress_update;
     params.progress_arg = &bar;
     weft_status st = o->synthetic ? weft_model_synthetic(o->synthetic, (uint32_t)weft_dtype_from_name(o->type), &params, out, err)
@@ -109,6 +111,7 @@ static weft_status repeat(struct grid *g, bench_case *c, const bench_row *r, uin
     if (!st) st = bench_case_prompt(c, r->n_prompt, err);
     *ns = now_ns() - start;
     if (!st && r->n_gen) st = generate(g, c, r->n_gen, limits ? &turns : NULL, ns, err);
+    if (!*ns) *ns = 1; /* the rate of no time at all is no number */
     if (st || !limits) return st;
     if (!turns.n) return bracket(g, limits, err);
     for (int i = 0; i < BENCH_PEAKS; i++) *bench_peak(limits, i) = turns.inverse_s[i] > 0 ? turns.n / turns.inverse_s[i] : 0;
@@ -191,15 +194,37 @@ static void begin(const bench_options *o)
     else if (!o->profile || o->format == BENCH_JSON) bench_print_begin(o->format, o->roofline);
 }
 
+static int32_t largest(const struct int_list *list)
+{
+    int32_t most = 0;
+    for (int i = 0; i < list->n; i++) most = list->items[i] > most ? list->items[i] : most;
+    return most;
+}
+
+/* Sizes that nobody gave become such as fit into a context of `most` tokens; the others are refused where they do not. */
+static void fit(bench_options *o, int32_t most)
+{
+    const int32_t room = most - largest(&o->n_depth), n_prompt = largest(&o->n_prompt), n_gen = largest(&o->n_gen);
+    int32_t for_prompt = room, for_gen = room;
+    if (o->batched && n_prompt + n_gen > room) { /* one context holds both: what was given, and as usual a fifth is generated */
+        for_gen = o->prompt_given ? room - n_prompt : room / 5 + 1;
+        for_prompt = room - (o->gen_given ? n_gen : for_gen);
+    }
+    if (!o->gen_given && for_gen > 0 && for_gen < n_gen) o->n_gen.items[0] = for_gen;
+    if (!o->prompt_given && for_prompt > 0 && for_prompt < n_prompt) o->n_prompt.items[0] = for_prompt;
+}
+
 /* The output begins when there is something to measure: *begun. */
-static weft_status bench_threads(const bench_options *o, const char *path, int32_t threads, bench_trace *trace, int *begun,
+static weft_status bench_threads(const bench_options *asked, const char *path, int32_t threads, bench_trace *trace, int *begun,
                                  bench_tally *tally, weft_error *err)
 {
+    bench_options fitted = *asked, *o = &fitted;
     struct grid g = {.o = o, .trace = trace, .path = o->synthetic ? o->synthetic : path, .tally = *tally};
     weft_model_info info = {.size = sizeof info};
     weft_status st = open_model(o, path, threads, &g.model, err);
     if (!st) st = weft_model_describe(g.model, &info, err);
     g.n_threads = info.n_threads;
+    fit(&fitted, info.n_ctx_max);
     if (!st && o->roofline) st = measure_limits(&g, &g.first, &g.of_first, err);
     g.last = g.first;
     g.of_last = g.of_first;
@@ -292,8 +317,9 @@ int cmd_bench(int argc, char **argv)
                        .type = "q4_0",
                        .kv_type = "f16"};
     const option_spec options[] = {
-        {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..", "prompt sizes to read, 0: none (512)", 0, 1 << 20, NULL},
-        {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, NULL},
+        {"n-prompt", 'p', OPT_INT_LIST, &o.n_prompt, "N,..", "prompt sizes to read, 0: none (512, or the model's context)", 0,
+         1 << 20, &o.prompt_given},
+        {"n-gen", 'n', OPT_INT_LIST, &o.n_gen, "N,..", "tokens to generate, 0: none (128)", 0, 1 << 20, &o.gen_given},
         {"n-depth", 'd', OPT_INT_LIST, &o.n_depth, "N,..", "tokens already in the context (0)", 0, 1 << 20, NULL},
         {"parallel", 'b', OPT_INT_LIST, &o.parallel, "N,..", "sequences generated together (1)", 1, LIST_MAX, NULL},
         PROVIDER_OPTION,
@@ -301,6 +327,7 @@ int cmd_bench(int argc, char **argv)
         {"repetitions", 'r', OPT_INT, &o.reps, "N", "repetitions of each row (5)", 1, BENCH_REPS_MAX, NULL},
         {"again", 0, OPT_INT, &o.again, "N", "repetitions more where others take over 3 % of the time (as -r)", 0, BENCH_REPS_MAX,
          NULL},
+        ROPE_OPTIONS(&o.rope),
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
         {"synthetic", 0, OPT_TEXT, &o.synthetic, "SHAPE", "random weights in the shape of a known model, in memory", 0, 0, NULL},
         {"type", 0, OPT_TEXT, &o.type, "TYPE", "their type (q4_0)", 0, 0, NULL},
@@ -319,7 +346,7 @@ int cmd_bench(int argc, char **argv)
         "MODEL|--synthetic SHAPE [options]",
         "Measures prompt reading (ppN) and generation (tgN) in tokens per second; lists give a grid.\n"
         "Rows and fields are those of llama-bench (with --batched of llama-batched-bench), so that results can\n"
-        "be laid side by side.",
+        "be laid side by side.\n" OUTPUT_RULE("The FILE of --write"),
         "  weft bench model.gguf -p 512 -n 128 -r 5\n"
         "  weft bench --synthetic tinyllama-1.1b --type q4_0 --roofline\n"
         "  weft bench model.gguf -p 0 -n 64 -d 0,1024 -b 1,4,16 -o json\n"
@@ -336,6 +363,8 @@ int cmd_bench(int argc, char **argv)
         fprintf(stderr, "weft bench: %s\n", wrong);
         return EXIT_USAGE;
     }
+    if (!rope_options_check("bench", &o.rope)) return EXIT_USAGE;
+    if (output_refused("bench", o.trace) || output_refused("bench", o.write)) return EXIT_FAILED;
     if (o.trace && output_is_input("bench", o.trace, argv[first])) return EXIT_FAILED;
     weft_error err = {0};
     return (o.write ? write_model(&o, &err) : bench_all(&o, argv[first], &err)) ? report("bench", &err) : EXIT_DONE;

@@ -215,7 +215,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
         c->adapters[c->n_adapters] = (struct chat_adapter){o->adapter[c->n_adapters], 1};
     char *source = NULL;
     size_t n = 0;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &c->c.model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &c->c.model, err);
     if (!st) st = weft_model_describe(c->c.model, &c->info, err);
     if (!st && o->template_file) st = read_text(o->template_file, &source, &n, err);
     if (!st) st = weft_chat_open(c->c.model, source, n, &c->c.chat, err);
@@ -246,6 +246,7 @@ int cmd_chat(int argc, char **argv)
          NULL},
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer, -1: until the context is full (-1)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
+        ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
@@ -274,6 +275,7 @@ int cmd_chat(int argc, char **argv)
         fprintf(stderr, "weft chat: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
+    if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
     static chat c = {.past = {.fd = -1}};
     weft_error err = {0};

@@ -13,6 +13,7 @@
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
+#include "rope.h"
 #include "terminal.h"
 
 enum { MOST = LIST_MAX + 1 };
@@ -23,6 +24,7 @@ struct compare_options {
     int raw, json;
     int32_t n, n_ctx, threads;
     weft_sampler_params sampler;
+    rope_options rope;
 };
 
 #define BASE "base" /* names the answer without an adapter, and no adapter */
@@ -225,6 +227,8 @@ static weft_status compare(struct comparison *c, const char *path, const char *a
     weft_model_params_default(&mp);
     mp.n_threads = c->o->threads;
     mp.provider = provider_given;
+    mp.n_ctx = c->o->n_ctx;
+    mp.rope = c->o->rope.params;
     if (!st) st = weft_model_open(path, &mp, &c->model, err);
     if (!st && !weft_model_tokenizer(c->model)) st = weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     if (!st) st = read_prompt(c, text ? text : argument, n, err);
@@ -267,6 +271,7 @@ int cmd_compare(int argc, char **argv)
         {"n-predict", 'n', OPT_INT, &o.n, "N", "most tokens of an answer (200)", 1, 1 << 20, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context of each answer in tokens (the model's, at most 4096)", 1, 1 << 24, NULL},
         PROVIDER_OPTION,
+        ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"temp", 0, OPT_FLOAT, &o.sampler.temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},
         {"seed", 0, OPT_SEED, &o.sampler.seed, "S", "makes the result repeatable (random)", 0, 0, &o.sampler.seed_given},
@@ -284,6 +289,7 @@ int cmd_compare(int argc, char **argv)
         2};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!rope_options_check("compare", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("compare", &o.adapters, o.adapter) || !spares_base(&o)) return EXIT_USAGE;
     weft_error err = {0};
     return compare(&c, argv[first], argv[first + 1], &err) ? report("compare", &err) : EXIT_DONE;

@@ -32,7 +32,7 @@ int cmd_compile(int argc, char **argv)
         "Writes MODEL (a GGUF file, a Hugging Face folder, a pulled name) with its weights packed for this\n"
         "machine's processor. OUT then stands wherever MODEL is asked; it starts at once, and processes that use\n"
         "it share its memory. Another kind of processor or another version of weft may refuse it: keep MODEL.\n"
-        "OUT appears only when it is complete. 'weft info OUT --check' looks for damage.",
+        "'weft info OUT --check' looks for damage.\n" OUTPUT_RULE("OUT"),
         "  weft compile llama.gguf llama.plan\n  weft run llama.plan \"Once upon a time\"\n",
         options,
         2,
@@ -40,7 +40,8 @@ int cmd_compile(int argc, char **argv)
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
     params.keep_weights = keep;
-    if (output_is_input("compile", argv[first + 1], argv[first])) return EXIT_FAILED;
+    if (output_refused("compile", argv[first + 1]) || output_is_input("compile", argv[first + 1], argv[first]))
+        return EXIT_FAILED;
     progress_stops_on_signals();
     weft_status st = weft_plan_write(argv[first], argv[first + 1], &params, &result, &err);
     progress_end(&bar);

@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "options.h"
+#include "outputs.h"
 #include "terminal.h"
 
 int cmd_convert(int argc, char **argv)
@@ -11,7 +12,7 @@ int cmd_convert(int argc, char **argv)
     weft_error err = {0};
     progress bar = {0};
     const char *type = NULL;
-    int first;
+    int first, saturate = 0;
     weft_convert_params_default(&params);
     params.progress = progress_update;
     params.progress_arg = &bar;
@@ -19,14 +20,15 @@ int cmd_convert(int argc, char **argv)
         {"type", 0, OPT_TEXT, &type, "TYPE", "of the matrices: bf16, f16, f32, q8_0, ... (as they are stored)", 0, 0, NULL},
         {"pre", 0, OPT_TEXT, &params.pre_tokenizer, "NAME", "pre-tokenizer, where it is not recognized: llama-bpe, qwen2, ...", 0,
          0, NULL},
+        {"saturate", 0, OPT_FLAG, &saturate, NULL, SATURATE_HELP, 0, 0, NULL},
         {0},
     };
     const command_spec spec = {
         "convert",
         "DIR OUT.gguf [options]",
         "Writes the Hugging Face folder DIR (config.json, safetensors, tokenizer files) as a GGUF file.\n"
-        "Vectors and routers become F32. OUT appears only when it is complete. Its tokenizer is the folder's, with\n"
-        "keys tokenizer.weft.* where GGUF has none; what cannot be said is refused (docs/howto/convert.md).",
+        "Vectors and routers become F32. Its tokenizer is the folder's, with keys tokenizer.weft.* where GGUF has none;\n"
+        "what cannot be said is refused (docs/howto/convert.md).\n" OUTPUT_RULE("OUT"),
         "  weft convert Llama-3.2-1B/ llama.gguf --type q8_0\n",
         options,
         2,
@@ -37,6 +39,8 @@ int cmd_convert(int argc, char **argv)
         fprintf(stderr, "weft convert: --type %s: there is no such type\n", type);
         return EXIT_USAGE;
     }
+    params.saturate = saturate;
+    if (output_refused("convert", argv[first + 1])) return EXIT_FAILED;
     progress_stops_on_signals();
     weft_status st = weft_convert(argv[first], argv[first + 1], &params, &err);
     progress_end(&bar);

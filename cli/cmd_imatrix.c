@@ -6,12 +6,14 @@
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
+#include "rope.h"
 #include "terminal.h"
 
 struct imatrix_options {
     const char *text, *out;
     int32_t threads;
     weft_imatrix_params params;
+    rope_options rope;
 };
 
 static weft_status collect(struct imatrix_options *o, const char *path, weft_error *err)
@@ -24,6 +26,7 @@ static weft_status collect(struct imatrix_options *o, const char *path, weft_err
     size_t n = 0, n_ids = 0;
     weft_model_params_default(&mp);
     mp.n_threads = o->threads;
+    mp.rope = o->rope.params;
     mp.progress = o->params.progress = progress_update;
     mp.progress_arg = o->params.progress_arg = &bar;
     o->params.dataset = o->text;
@@ -48,7 +51,8 @@ int cmd_imatrix(int argc, char **argv)
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "a text like what the model will see", 0, 0, NULL},
         {"output", 'o', OPT_TEXT, &o.out, "F", "file for the matrix", 0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.params.chunk, "N", "tokens per chunk (512)", 4, 1 << 20, NULL},
+        {"ctx", 'c', OPT_INT, &o.params.chunk, "N", "tokens per chunk (512, or the model's context)", 4, 1 << 20, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"chunks", 0, OPT_INT, &o.params.max_chunks, "N", "only the first N chunks", 1, 1 << 30, NULL},
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {0},
@@ -57,18 +61,21 @@ int cmd_imatrix(int argc, char **argv)
         "imatrix",
         "MODEL -f TEXT -o F [options]",
         "Runs the model over TEXT and records how large the inputs of each matrix are: what 'weft quantize\n"
-        "--imatrix' then spends its bits on. The file has the form of llama-imatrix's.",
+        "--imatrix' then spends its bits on. The file has the form of llama-imatrix's.\n" OUTPUT_RULE("F"),
         "  weft imatrix model-f16.gguf -f calibration.txt -o model.imatrix\n",
         options,
         1,
         1};
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
+    if (!rope_options_check("imatrix", &o.rope)) return EXIT_USAGE;
     if (!o.text || !o.out) {
         fprintf(stderr, "weft imatrix: %s is missing\n", o.text ? "-o" : "-f");
         return EXIT_USAGE;
     }
-    if (output_is_input("imatrix", o.out, argv[first]) || output_is_input("imatrix", o.out, o.text)) return EXIT_FAILED;
+    if (output_refused("imatrix", o.out) || output_is_input("imatrix", o.out, argv[first]) ||
+        output_is_input("imatrix", o.out, o.text))
+        return EXIT_FAILED;
     weft_error err = {0};
     return collect(&o, argv[first], &err) ? report("imatrix", &err) : EXIT_DONE;
 }

@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "options.h"
 #include "provider.h"
+#include "rope.h"
 #include "terminal.h"
 
 enum { SHOWN_ITEMS = 6, VALUE_BYTES = 200 };
@@ -119,10 +120,10 @@ static weft_status put_json(const weft_file *f, const char *path, weft__text *t,
 }
 
 /* --plan: the model is loaded for it. */
-static weft_status print_plan(const char *path, weft_error *err)
+static weft_status print_plan(const char *path, int32_t n_ctx, const weft_rope_params *rope, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, 0, 0, &model, err);
+    weft_status st = open_shown(path, 0, n_ctx, rope, &model, err);
     if (st) return st;
     const char *text = weft_model_plan_text(model);
     if (!text[0]) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the plan");
@@ -134,11 +135,16 @@ static weft_status print_plan(const char *path, weft_error *err)
 int cmd_info(int argc, char **argv)
 {
     int json = 0, no_tensors = 0, check = 0, plan = 0, first;
+    int32_t n_ctx = 0;
+    rope_options rope = {0};
     const option_spec options[] = {
         {"no-tensors", 0, OPT_FLAG, &no_tensors, NULL, "metadata only", 0, 0, NULL},
         {"check", 0, OPT_FLAG, &check, NULL, "read all of a compiled plan and compare its checksums", 0, 0, NULL},
         {"plan", 0, OPT_FLAG, &plan, NULL, "instead: how it would run here, op by op, with kernels and memory", 0, 0, NULL},
         PROVIDER_OPTION,
+        {"ctx", 'c', OPT_INT, &n_ctx, "CTX", "with --plan: context that the rope scaling assumes (the model's)", 1, 1 << 28,
+         NULL},
+        ROPE_OPTIONS(&rope),
         {"json", 0, OPT_FLAG, &json, NULL, "one JSON object, with every value in full", 0, 0, NULL},
         {0},
     };
@@ -154,7 +160,13 @@ int cmd_info(int argc, char **argv)
         fprintf(stderr, "weft info: --plan stands alone\n");
         return EXIT_USAGE;
     }
-    if (plan) return print_plan(argv[first], &err) ? report("info", &err) : EXIT_DONE;
+    if (!rope_options_check("info", &rope)) return EXIT_USAGE;
+    static const rope_options nothing;
+    if (!plan && (n_ctx || memcmp(&rope, &nothing, sizeof rope))) {
+        fprintf(stderr, "weft info: -c and what is about rope are for --plan; leave them out\n");
+        return EXIT_USAGE;
+    }
+    if (plan) return print_plan(argv[first], n_ctx, &rope.params, &err) ? report("info", &err) : EXIT_DONE;
     weft_status st = weft_file_open(argv[first], &f, &err);
     if (!st && check) {
         progress bar = {0};

@@ -12,6 +12,7 @@
 #include "prompt.h"
 #include "provider.h"
 #include "shown.h"
+#include "rope.h"
 #include "terminal.h"
 
 struct run_options {
@@ -20,6 +21,7 @@ struct run_options {
     int ignore_end, json, quiet, json_object;
     struct text_list stop, bias, adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
     const char *kv_type, *grammar;
 };
 
@@ -46,7 +48,7 @@ static double per_second(double n, double ms)
     return ms > 0 ? n * 1000 / ms : 0;
 }
 
-static void print_json(const generate_request *q, const generate_result *r, const weft_model_info *info)
+static weft_status print_json(const generate_request *q, const generate_result *r, const weft_model_info *info, weft_error *err)
 {
     weft__text t = {0};
     weft__text_printf(&t, "{\"prompt_tokens\": %d, \"tokens\": [", q->n_prompt);
@@ -59,8 +61,7 @@ static void print_json(const generate_request *q, const generate_result *r, cons
                       r->prefill_ms, per_second(q->n_prompt, r->prefill_ms));
     weft__text_printf(&t, "\"decode_ms\": %.3f, \"decode_tokens_per_second\": %.3f}}\n", r->decode_ms,
                       per_second(r->n_tokens, r->decode_ms));
-    if (!t.failed) fwrite(t.data, 1, t.len, stdout);
-    weft__text_free(&t);
+    return print_whole(&t, err);
 }
 
 static void print_statistics(const generate_request *q, const generate_result *r, const weft_model_info *info)
@@ -145,12 +146,16 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     generate_cancel_on_interrupt(NULL);
     shown_end(&out);
     if (st) goto done;
-    if (o->json) print_json(&q, &result, &info);
-    else {
+    if (o->json) {
+        if ((st = print_json(&q, &result, &info, err))) goto done;
+    } else {
         putchar('\n');
         fflush(stdout);
         if (!o->quiet) print_statistics(&q, &result, &info);
     }
+    if (result.broken_off)
+        st = weft_fail(err, WEFT_LIMIT, "the text breaks off after %d tokens (%s), before %s is complete; give it more (-n, -c)",
+                       result.n_tokens, result.finish_reason, o->json_object ? "the JSON object" : "what the grammar wants");
 done:
     generate_result_free(&result);
     weft_sampler_free(&sampler);
@@ -163,7 +168,7 @@ done:
 static weft_status run_model(struct run_options *o, const char *path, const char *prompt, size_t n, weft_error *err)
 {
     weft_model *model = NULL;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
     if (!st) st = run_with(o, model, prompt, n, err);
     weft_model_close(&model);
     return st;
@@ -178,6 +183,7 @@ int cmd_run(int argc, char **argv)
         {"n-predict", 'n', OPT_INT, &o.n, "N", "tokens to generate, -1: until the context is full (256)", -1, 1 << 30, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context in tokens (the model's, at most 4096)", 1, 1 << 28, NULL},
         PROVIDER_OPTION,
+        ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         SAMPLER_OPTIONS(s),
         {"logit-bias", 0, OPT_LIST, &o.bias, "ID=B", "adds B to a token's logit, -inf forbids it; may be repeated", 0, 0, NULL},
@@ -196,7 +202,8 @@ int cmd_run(int argc, char **argv)
         "run",
         "MODEL [PROMPT] [options]",
         "Continues PROMPT with the model and streams the text to stdout. Without PROMPT, or with '-', the\n"
-        "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far.",
+        "prompt is read from standard input where that is no terminal. Ctrl-C stops with the text so far. A text\n"
+        "that breaks off before its grammar, or the JSON object, is complete is an error: exit status 1.",
         "  weft run model.gguf \"Once upon a time\" -n 100 --temp 0\n"
         "  weft run model.gguf --json --seed 7 < prompt.txt\n"
         "  weft run model.gguf \"The first three primes as JSON:\" --json-object\n",
@@ -214,6 +221,7 @@ int cmd_run(int argc, char **argv)
         fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
         return EXIT_USAGE;
     }
+    if (!rope_options_check("run", &o.rope)) return EXIT_USAGE;
     weft_logit_bias bias[LIST_MAX];
     if (!parse_bias(&o.bias, bias) || !adapter_options_parse("run", &o.adapters, o.adapter)) return EXIT_USAGE;
     s->bias = bias;

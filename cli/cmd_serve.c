@@ -15,6 +15,7 @@
 #include "outputs.h"
 #include "prompt.h"
 #include "provider.h"
+#include "rope.h"
 #include "terminal.h"
 #include "weft/server.h"
 
@@ -26,6 +27,7 @@ struct serve_options {
     const char *kv_type, *adapter_type, *template_file;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
     weft_engine_params engine;
     weft_server_params server;
 };
@@ -132,7 +134,7 @@ static weft_status serve_model(struct serve_options *o, const char *path, weft_e
     o->server.aliases = o->aliases.items;
     weft_status st = o->template_file ? read_text(o->template_file, &template, &n, err) : WEFT_OK;
     o->server.chat_template = template;
-    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &model, err);
+    if (!st) st = open_shown(path, o->threads, o->engine.n_ctx, &o->rope.params, &model, err);
     if (!st) st = serve(o, model, err);
     weft_model_close(&model);
     free(template);
@@ -191,6 +193,7 @@ int cmd_serve(int argc, char **argv)
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
          WEFT_CTX_MAX, NULL},
+        ROPE_OPTIONS(&o.rope),
         /* As the engine has them, but told by the name of the option, and before the model is read. */
         {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
         {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, WEFT_QUEUE_MAX, NULL},
@@ -252,7 +255,9 @@ int cmd_serve(int argc, char **argv)
         fprintf(stderr, "weft serve: --kv-type %s: must be f16 or f32\n", o.kv_type);
         return EXIT_USAGE;
     }
+    if (!rope_options_check("serve", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (output_refused("serve", e->trace)) return EXIT_FAILED;
     if (writes_over_input(&o, argv[first])) return EXIT_FAILED;
     e->store_bytes = (uint64_t)store_mb << 20;
     e->n_kv_tokens = kv_tokens;

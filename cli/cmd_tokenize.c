@@ -5,10 +5,11 @@
 
 #include "base/json.h"
 #include "commands.h"
+#include "format/out_file.h"
 #include "options.h"
+#include "outputs.h"
 #include "prompt.h"
 #include "terminal.h"
-#include "whole_file.h"
 
 struct tokenize_options {
     int no_bos, no_special, pieces, json;
@@ -26,7 +27,7 @@ static void print_pieces(const weft_tokenizer *t, const int32_t *ids, size_t n)
     }
 }
 
-static void print_json(const weft_tokenizer *t, const int32_t *ids, size_t n)
+static weft_status print_json(const weft_tokenizer *t, const int32_t *ids, size_t n, weft_error *err)
 {
     weft__text out = {0};
     weft__text_puts(&out, "{\"tokens\": [");
@@ -39,8 +40,7 @@ static void print_json(const weft_tokenizer *t, const int32_t *ids, size_t n)
         weft__json_write_string(&out, piece, length);
     }
     weft__text_puts(&out, "]}\n");
-    if (!out.failed) fwrite(out.data, 1, out.len, stdout);
-    weft__text_free(&out);
+    return print_whole(&out, err);
 }
 
 static int ends_with(const char *s, const char *end)
@@ -52,9 +52,9 @@ static int ends_with(const char *s, const char *end)
 /* Little-endian numbers of 16 or 32 bits, as 'weft train' reads them. */
 static weft_status write_ids(const char *path, const int32_t *ids, size_t n, weft_error *err)
 {
-    whole_file out;
+    weft__out out;
     size_t width = ends_with(path, ".u32") ? 4 : 2;
-    weft_status st = whole_file_open(&out, path, err);
+    weft_status st = weft__out_open(&out, path, err);
     if (st) return st;
     for (size_t i = 0; !st && i < n; i++) {
         uint32_t id = (uint32_t)ids[i];
@@ -62,10 +62,10 @@ static weft_status write_ids(const char *path, const int32_t *ids, size_t n, wef
                                         (unsigned char)(id >> 24)};
         if (width == 2 && id > 0xFFFF)
             st = weft_fail(err, WEFT_ARGUMENT, "%s: id %u needs 32 bits; call the file .u32", path, id);
-        else if (fwrite(bytes, 1, width, out.f) != width) st = whole_file_failed(&out, err);
+        else st = weft__out_write(&out, bytes, width, err);
     }
-    if (!st) st = whole_file_finish(&out, err);
-    whole_file_abandon(&out);
+    if (!st) st = weft__out_commit(&out, err);
+    weft__out_close(&out);
     return st;
 }
 
@@ -80,7 +80,7 @@ static weft_status tokenize_file(const struct tokenize_options *o, const char *p
     if (!st) st = weft_tokenizer_open(file, &tokenizer, err);
     if (!st) st = tokenize_text(tokenizer, text, n, flags, &ids, &n_ids, err);
     if (!st && o->output) st = write_ids(o->output, ids, n_ids, err);
-    else if (!st && o->json) print_json(tokenizer, ids, n_ids);
+    else if (!st && o->json) st = print_json(tokenizer, ids, n_ids, err);
     else if (!st && o->pieces) print_pieces(tokenizer, ids, n_ids);
     else if (!st) {
         for (size_t i = 0; i < n_ids; i++) printf("%s%d", i ? " " : "", ids[i]);
@@ -107,7 +107,7 @@ int cmd_tokenize(int argc, char **argv)
     const command_spec spec = {
         "tokenize",
         "MODEL [TEXT|-] [options]",
-        "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads standard input.",
+        "Prints the token ids of TEXT, separated by spaces. Without TEXT, or with '-', reads standard input.\n" OUTPUT_RULE("F"),
         "  weft tokenize model.gguf \"Hello world\" --pieces\n"
         "  weft tokenize vocab.gguf - -o texts.u16 < texts.txt\n",
         options,
@@ -121,6 +121,7 @@ int cmd_tokenize(int argc, char **argv)
         fprintf(stderr, "weft tokenize: -o F: the name ends in .u16 or .u32\n");
         return EXIT_USAGE;
     }
+    if (output_refused("tokenize", o.output)) return EXIT_FAILED;
     const char *argument = argc - first == 2 ? argv[first + 1] : "-";
     char *text = NULL;
     size_t n = strlen(argument);

@@ -23,7 +23,7 @@ static const char ABOUT[] =
     "the model and 'weft tokenize' reads. The same texts give the same vocabulary.\n"
     "\n"
     "Ids 0 to 4 are <|startoftext|>, <|endoftext|>, <|pad|>, <|im_start|> and <|im_end|>. Where they are spelled in a FILE they are taken\n"
-    "for what they mean: <|endoftext|> separates documents.";
+    "for what they mean: <|endoftext|> separates documents.\n" OUTPUT_RULE("F");
 
 static weft_status learn(struct vocab_options *o, char **files, int n_files, weft_vocab_result *r, weft_error *err)
 {
@@ -85,7 +85,8 @@ int cmd_train_tokenizer(int argc, char **argv)
     }
     for (int i = first; i < argc; i++)
         if (output_is_input("train-tokenizer", o.out, argv[i])) return EXIT_FAILED;
-    if (output_is_input("train-tokenizer", o.out, o.chat_template)) return EXIT_FAILED;
+    if (output_refused("train-tokenizer", o.out) || output_is_input("train-tokenizer", o.out, o.chat_template))
+        return EXIT_FAILED;
     weft_error err = {0};
     if (learn(&o, argv + first, argc - first, &r, &err)) return report("train-tokenizer", &err);
     if (o.json)

@@ -1,14 +1,13 @@
 /* conversation.c: see conversation.h. */
 #include "conversation.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "format/out_file.h"
 #include "prompt.h"
-#include "whole_file.h"
 
 void conversation_free(conversation *c)
 {
@@ -277,24 +276,6 @@ static int holds_another(const char *path)
     return is_another;
 }
 
-/* A file appears whole, or not at all; what is no file (a pipe, a terminal) is written to. */
-static weft_status write_file(const char *path, const weft__text *t, weft_error *err)
-{
-    struct stat s;
-    whole_file w = {0};
-    if (!stat(path, &s) && !S_ISREG(s.st_mode)) {
-        FILE *f = fopen(path, "wb");
-        const int failed = !f || fwrite(t->data, 1, t->len, f) != t->len;
-        if ((f && fclose(f)) || failed) return weft_fail(err, WEFT_IO, "%s: %s", path, strerror(errno));
-        return WEFT_OK;
-    }
-    weft_status st = whole_file_open(&w, path, err);
-    if (!st && fwrite(t->data, 1, t->len, w.f) != t->len) st = whole_file_failed(&w, err);
-    if (!st) st = whole_file_finish(&w, err);
-    whole_file_abandon(&w);
-    return st;
-}
-
 weft_status conversation_save(const conversation *c, const char *path, weft_error *err)
 {
     weft__text t = {0};
@@ -304,7 +285,13 @@ weft_status conversation_save(const conversation *c, const char *path, weft_erro
     weft__text_puts(&t, "{\"messages\": ");
     weft__json_write(&t, c->messages, WEFT__JSON_SPACED);
     weft__text_puts(&t, "}\n");
-    weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : write_file(path, &t, err);
+    weft_status st = t.failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation") : WEFT_OK;
+    weft__out out;
+    if (!st && !(st = weft__out_open(&out, path, err))) {
+        st = weft__out_write(&out, t.data, t.len, err);
+        if (!st) st = weft__out_commit(&out, err);
+        weft__out_close(&out);
+    }
     weft__text_free(&t);
     return st;
 }

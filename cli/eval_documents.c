@@ -9,12 +9,16 @@
 #include "prompt.h"
 #include "provider.h"
 #include "quality.h"
+#include "rope.h"
 #include "terminal.h"
+
+enum { USUAL_CTX = 512 };
 
 struct documents_options {
     const char *text, *separator;
     int32_t n_ctx, threads;
     int json;
+    rope_options rope;
 };
 
 /* Everything one run needs; released by reading_free. */
@@ -22,7 +26,8 @@ struct reading {
     const struct documents_options *o;
     weft_model *model;
     weft_session *session;
-    int32_t n_vocab, n_documents, n_cut;
+    int32_t n_vocab, n_ctx, n_documents, n_cut;
+    int lost; /* the model's numbers are none */
     char *text;
     size_t n_text;
     float *logits; /* [n_ctx, n_vocab] */
@@ -47,13 +52,15 @@ static weft_status prepare(struct reading *r, const char *path, weft_error *err)
     weft_model_params_default(&mp);
     mp.n_threads = r->o->threads;
     mp.provider = provider_given;
+    mp.rope = r->o->rope.params;
     if (st || (st = weft_model_open(path, &mp, &r->model, err)) || (st = weft_model_describe(r->model, &info, err))) return st;
     if (!weft_model_tokenizer(r->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     r->n_vocab = info.n_vocab;
-    r->logits = calloc((size_t)r->o->n_ctx, (size_t)r->n_vocab * sizeof *r->logits);
-    if (!r->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the logits of %d tokens", r->o->n_ctx);
+    r->n_ctx = r->o->n_ctx ? r->o->n_ctx : info.n_ctx_max < USUAL_CTX ? info.n_ctx_max : USUAL_CTX;
+    r->logits = calloc((size_t)r->n_ctx, (size_t)r->n_vocab * sizeof *r->logits);
+    if (!r->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the logits of %d tokens", r->n_ctx);
     weft_session_params_default(&sp);
-    sp.n_ctx = r->o->n_ctx;
+    sp.n_ctx = r->n_ctx;
     return weft_session_new(r->model, &sp, &r->session, err);
 }
 
@@ -61,7 +68,7 @@ static weft_status prepare(struct reading *r, const char *path, weft_error *err)
 static weft_status score_document(struct reading *r, const char *text, size_t n, weft_error *err)
 {
     int32_t *ids = NULL;
-    size_t n_ids = 0, room = (size_t)r->o->n_ctx + 1;
+    size_t n_ids = 0, room = (size_t)r->n_ctx + 1;
     weft_status st =
         tokenize_text(weft_model_tokenizer(r->model), text, n, WEFT_TOKENIZE_BOS | WEFT_TOKENIZE_SPECIAL, &ids, &n_ids, err);
     if (!st && n_ids > 1) {
@@ -69,8 +76,11 @@ static weft_status score_document(struct reading *r, const char *text, size_t n,
         n_ids = n_ids < room ? n_ids : room;
         weft_session_trim(r->session, 0);
         st = weft_session_eval(r->session, ids, (int32_t)n_ids - 1, 1, r->logits, err);
-        for (size_t i = 0; !st && i + 1 < n_ids; i++)
+        for (size_t i = 0; !st && i + 1 < n_ids; i++) {
             quality_add(&r->sums, quality_nll(r->logits + i * (size_t)r->n_vocab, r->n_vocab, ids[i + 1], NULL));
+            r->lost = !quality_is_known(&r->sums);
+            if (r->lost) st = weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)r->sums.n);
+        }
         r->n_documents++;
     }
     free(ids);
@@ -103,11 +113,13 @@ static weft_status score_all(struct reading *r, weft_error *err)
 
 int eval_documents_command(int argc, char **argv)
 {
-    struct documents_options o = {.n_ctx = 512, .separator = "<|endoftext|>"};
+    struct documents_options o = {.separator = "<|endoftext|>"};
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the documents", 0, 0, NULL},
         {"separator", 0, OPT_TEXT, &o.separator, "S", "what ends a document, and is part of it (<|endoftext|>)", 0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a document at most; the rest is left out (512)", 1, 1 << 20, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens of a document at most; the rest is left out (512, or the model's context)",
+         1, 1 << 20, NULL},
+        ROPE_OPTIONS(&o.rope),
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON object", 0, 0, NULL},
@@ -129,17 +141,13 @@ int eval_documents_command(int argc, char **argv)
         fprintf(stderr, "weft eval documents: -f TEXT is missing\n");
         return EXIT_USAGE;
     }
+    if (!rope_options_check("eval documents", &o.rope)) return EXIT_USAGE;
     struct reading r = {.o = &o};
     weft_error err = {0};
     weft_status st = prepare(&r, argv[first], &err);
     if (!st) st = score_all(&r, &err);
-    if (!st && o.json) {
-        quality_estimate p = quality_perplexity(&r.sums);
-        printf("{\"ppl\": %.6f, \"ppl_error\": %.6f, \"nll\": %.6f, \"tokens\": %lld, \"documents\": %d, \"cut\": %d}\n", p.value,
-               p.error, r.sums.nll / (double)r.sums.n, (long long)r.sums.n, r.n_documents, r.n_cut);
-    } else if (!st) {
-        quality_print_final(&r.sums);
-    }
+    if (o.json && (!st || r.lost)) quality_print_documents_json(&r.sums, r.n_documents, r.n_cut);
+    else if (!st) quality_print_final(&r.sums);
     reading_free(&r);
     return st ? report("eval documents", &err) : EXIT_DONE;
 }

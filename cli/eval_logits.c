@@ -1,22 +1,25 @@
 /* eval_logits.c: weft eval logits: the logits at every position of a token sequence, as raw float32. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "adapters.h"
 #include "eval.h"
+#include "format/out_file.h"
 #include "options.h"
 #include "outputs.h"
 #include "provider.h"
+#include "rope.h"
 #include "terminal.h"
-#include "whole_file.h"
 
 struct eval_options {
     const char *tokens, *out, *kv_type;
     int32_t threads, chunk, n_ctx;
     struct text_list adapters;
     struct adapter_option adapter[LIST_MAX];
+    rope_options rope;
 };
 
 /* Numbers separated by anything that is no digit or sign. */
@@ -47,15 +50,29 @@ static weft_status parse_ids(const char *text, int32_t **ids, int32_t *n, weft_e
 
 static weft_status write_floats(const char *path, const float *x, size_t n, weft_error *err)
 {
-    whole_file out = {0};
+    weft__out out;
     if (!strcmp(path, "-"))
         return fwrite(x, sizeof *x, n, stdout) != n || fflush(stdout) ? weft_fail(err, WEFT_IO, "stdout: %s", strerror(errno))
                                                                       : WEFT_OK;
-    weft_status st = whole_file_open(&out, path, err);
+    weft_status st = weft__out_open(&out, path, err);
     if (st) return st;
-    st = fwrite(x, sizeof *x, n, out.f) != n ? whole_file_failed(&out, err) : whole_file_finish(&out, err);
-    whole_file_abandon(&out);
+    st = weft__out_write(&out, x, n * sizeof *x, err);
+    if (!st) st = weft__out_commit(&out, err);
+    weft__out_close(&out);
     return st;
+}
+
+/* They are written as they are, for who looks for the reason; but they are no logits. */
+static weft_status check_floats(const float *x, size_t n, int32_t n_vocab, weft_error *err)
+{
+    size_t n_bad = 0, first = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]) && !n_bad++) first = i;
+    if (!n_bad) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT,
+                     "%zu of %zu logits are NaN or infinite, the first of them behind token %zu: are the model's weights "
+                     "damaged?",
+                     n_bad, n, first / (size_t)n_vocab);
 }
 
 static weft_status eval_logits(const struct eval_options *o, const char *path, const int32_t *ids, int32_t n, weft_error *err)
@@ -65,7 +82,7 @@ static weft_status eval_logits(const struct eval_options *o, const char *path, c
     weft_session *session = NULL;
     weft_model_info info = {.size = sizeof info};
     float *logits = NULL;
-    weft_status st = open_shown(path, o->threads, o->n_ctx, &model, err);
+    weft_status st = open_shown(path, o->threads, o->n_ctx, &o->rope.params, &model, err);
     if (st || (st = weft_model_describe(model, &info, err))) goto done;
     weft_session_params_default(&sp);
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
@@ -80,7 +97,7 @@ static weft_status eval_logits(const struct eval_options *o, const char *path, c
         (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
         (st = weft_session_eval(session, ids, n, 1, logits, err)))
         goto done;
-    st = write_floats(o->out, logits, total, err);
+    if (!(st = write_floats(o->out, logits, total, err))) st = check_floats(logits, total, info.n_vocab, err);
 done:
     free(logits);
     weft_session_free(&session);
@@ -98,19 +115,21 @@ int eval_logits_command(int argc, char **argv)
          NULL},
         {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f32)", 0, 0, NULL},
         {"ctx", 'c', OPT_INT, &o.n_ctx, "CTX", "context that the rope scaling assumes (the model's)", 1, 1 << 28, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"chunk", 0, OPT_INT, &o.chunk, "N", "rows per step; never changes a bit (512)", 1, 512, NULL},
         PROVIDER_OPTION,
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads; never changes a bit (one per core)", 1, WEFT_THREADS_MAX,
          NULL},
         {0},
     };
-    const command_spec spec = {"eval logits",
-                               "MODEL --tokens IDS -o F [options]",
-                               "Evaluates the tokens and writes the logits after each as little-endian float32 [n, vocab].",
-                               "  weft eval logits model.gguf --tokens \"1 403 407\" -o logits.f32\n",
-                               options,
-                               1,
-                               1};
+    const command_spec spec = {
+        "eval logits",
+        "MODEL --tokens IDS -o F [options]",
+        "Evaluates the tokens and writes the logits after each as little-endian float32 [n, vocab].\n" OUTPUT_RULE("F"),
+        "  weft eval logits model.gguf --tokens \"1 403 407\" -o logits.f32\n",
+        options,
+        1,
+        1};
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
@@ -121,8 +140,10 @@ int eval_logits_command(int argc, char **argv)
                           : "--kv-type must be f16 or f32");
         return EXIT_USAGE;
     }
+    if (!rope_options_check("eval logits", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("eval logits", &o.adapters, o.adapter)) return EXIT_USAGE;
-    if (output_is_input("eval logits", o.out, argv[first])) return EXIT_FAILED;
+    if ((strcmp(o.out, "-") && output_refused("eval logits", o.out)) || output_is_input("eval logits", o.out, argv[first]))
+        return EXIT_FAILED;
     weft_error err = {0};
     int32_t *ids = NULL, n = 0;
     weft_status st = parse_ids(o.tokens, &ids, &n, &err);

@@ -1,25 +1,26 @@
 /* eval_perplexity.c: weft eval perplexity: how well a model predicts a text, and how far its probabilities are from another's. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "eval.h"
+#include "format/out_file.h"
 #include "kl_base.h"
 #include "options.h"
 #include "outputs.h"
 #include "prompt.h"
 #include "provider.h"
 #include "quality.h"
+#include "rope.h"
 #include "terminal.h"
-#include "whole_file.h"
 
-enum { PIECE = 64 }; /* scored tokens whose logits are held at once */
+enum { PIECE = 64, USUAL_CTX = 512 }; /* scored tokens whose logits are held at once; tokens of a chunk */
 
 struct perplexity_options {
     const char *text, *kl_base, *kl_against, *kv_type;
     int32_t n_ctx, n_chunks, threads;
     int json;
+    rope_options rope;
 };
 
 /* Everything one run needs; released by scoring_free. */
@@ -27,18 +28,19 @@ struct scoring {
     const struct perplexity_options *o;
     weft_model *model;
     weft_session *session;
-    int32_t n_vocab, n_ctx, n_chunks, bos; /* bos -1: none */
-    int32_t *tokens;                       /* [n_chunks * n_ctx] */
-    float *logits;                         /* [PIECE, n_vocab] */
+    int32_t n_vocab, n_ctx, n_ctx_max, n_chunks, bos; /* bos -1: none */
+    int32_t *tokens;                                  /* [n_chunks * n_ctx] */
+    float *logits;                                    /* [PIECE, n_vocab] */
     uint16_t *record;
-    kl_base against; /* --kl-against */
-    whole_file base; /* --kl-base */
+    kl_base against;     /* --kl-against */
+    weft__out base;      /* --kl-base */
+    int base_open, lost; /* lost: the model's numbers are none */
     quality_sums sums;
 };
 
 static void scoring_free(struct scoring *s)
 {
-    whole_file_abandon(&s->base);
+    if (s->base_open) weft__out_close(&s->base);
     kl_base_close(&s->against);
     quality_free(&s->sums);
     free(s->record);
@@ -65,7 +67,7 @@ static weft_status read_tokens(struct scoring *s, weft_error *err)
 {
     char *text = NULL;
     size_t n = 0, n_ids = 0;
-    s->n_ctx = s->o->n_ctx;
+    s->n_ctx = s->o->n_ctx ? s->o->n_ctx : s->n_ctx_max < USUAL_CTX ? s->n_ctx_max : USUAL_CTX;
     weft_status st = read_text(s->o->text, &text, &n, err);
     if (!st) st = tokenize_text(weft_model_tokenizer(s->model), text, n, WEFT_TOKENIZE_BOS, &s->tokens, &n_ids, err);
     free(text);
@@ -83,13 +85,13 @@ static weft_status begin_base(struct scoring *s, weft_error *err)
 {
     int32_t head[3] = {s->n_ctx, s->n_vocab, s->n_chunks};
     size_t n = (size_t)s->n_ctx * (size_t)s->n_chunks;
-    weft_status st = whole_file_open(&s->base, s->o->kl_base, err);
+    weft_status st = weft__out_open(&s->base, s->o->kl_base, err);
     if (st) return st;
-    FILE *f = s->base.f;
-    if (fwrite(KL_BASE_MAGIC, 1, sizeof KL_BASE_MAGIC, f) != sizeof KL_BASE_MAGIC || fwrite(head, sizeof *head, 3, f) != 3 ||
-        fwrite(s->tokens, sizeof *s->tokens, n, f) != n)
-        return whole_file_failed(&s->base, err);
-    return WEFT_OK;
+    s->base_open = 1;
+    if ((st = weft__out_write(&s->base, KL_BASE_MAGIC, sizeof KL_BASE_MAGIC, err)) ||
+        (st = weft__out_write(&s->base, head, sizeof head, err)))
+        return st;
+    return weft__out_write(&s->base, s->tokens, n * sizeof *s->tokens, err);
 }
 
 static weft_status score(struct scoring *s, const float *logits, int32_t next, weft_error *err)
@@ -98,13 +100,16 @@ static weft_status score(struct scoring *s, const float *logits, int32_t next, w
     weft_status st;
     if (s->o->kl_against) {
         if ((st = kl_base_next(&s->against, s->record, err))) return st;
-        return quality_add_against(&s->sums, logits, s->n_vocab, next, s->record)
-                   ? WEFT_OK
-                   : weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+        if (!quality_add_against(&s->sums, logits, s->n_vocab, next, s->record))
+            return weft_fail(err, WEFT_NO_MEMORY, "no memory for samples");
+    } else {
+        quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));
     }
-    quality_add(&s->sums, quality_nll(logits, s->n_vocab, next, s->o->kl_base ? s->record : NULL));
-    if (s->o->kl_base && fwrite(s->record, sizeof *s->record, n, s->base.f) != n) return whole_file_failed(&s->base, err);
-    return WEFT_OK;
+    if (!quality_is_known(&s->sums)) {
+        s->lost = 1;
+        return weft_fail(err, WEFT_FORMAT, QUALITY_LOST, (long long)s->sums.n);
+    }
+    return s->o->kl_base ? weft__out_write(&s->base, s->record, n * sizeof *s->record, err) : WEFT_OK;
 }
 
 static weft_status score_chunk(struct scoring *s, const int32_t *chunk, int32_t *row, weft_error *err)
@@ -148,10 +153,11 @@ static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
     weft_model_info info = {.size = sizeof info};
     size_t n_ids;
     int32_t *ids = NULL;
-    weft_status st = open_shown(path, o->threads, 0, &s->model, err);
+    weft_status st = open_shown(path, o->threads, 0, &o->rope.params, &s->model, err);
     if (st || (st = weft_model_describe(s->model, &info, err))) return st;
     if (!weft_model_tokenizer(s->model)) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer");
     s->n_vocab = info.n_vocab;
+    s->n_ctx_max = info.n_ctx_max;
     /* What the model puts before an empty text is its BOS. */
     if ((st = tokenize_text(weft_model_tokenizer(s->model), "", 0, WEFT_TOKENIZE_BOS, &ids, &n_ids, err))) return st;
     s->bos = n_ids > 0 ? ids[0] : -1;
@@ -169,7 +175,7 @@ static weft_status prepare(struct scoring *s, const char *path, weft_error *err)
 
 static weft_status finish(struct scoring *s, weft_error *err)
 {
-    weft_status st = s->o->kl_base ? whole_file_finish(&s->base, err) : WEFT_OK;
+    weft_status st = s->o->kl_base ? weft__out_commit(&s->base, err) : WEFT_OK;
     if (st) return st;
     if (s->o->json) quality_print_json(&s->sums, s->n_ctx, s->n_chunks, s->o->kl_against != NULL);
     else if (s->o->kl_against) quality_print_summary(&s->sums);
@@ -179,10 +185,11 @@ static weft_status finish(struct scoring *s, weft_error *err)
 
 int eval_perplexity_command(int argc, char **argv)
 {
-    struct perplexity_options o = {.n_ctx = 512, .kv_type = "f16"};
+    struct perplexity_options o = {.kv_type = "f16"};
     const option_spec options[] = {
         {"file", 'f', OPT_TEXT, &o.text, "TEXT", "the text; not needed with --kl-against", 0, 0, NULL},
-        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens per chunk (512)", 4, 1 << 24, NULL},
+        {"ctx", 'c', OPT_INT, &o.n_ctx, "N", "tokens per chunk (512, or the model's context)", 4, 1 << 24, NULL},
+        ROPE_OPTIONS(&o.rope),
         {"chunks", 0, OPT_INT, &o.n_chunks, "N", "only the first N chunks", 1, 1 << 30, NULL},
         {"kl-base", 0, OPT_TEXT, &o.kl_base, "F", "write this model's probabilities to F", 0, 0, NULL},
         {"kl-against", 0, OPT_TEXT, &o.kl_against, "F", "compare with the probabilities in F", 0, 0, NULL},
@@ -196,7 +203,7 @@ int eval_perplexity_command(int argc, char **argv)
         "eval perplexity",
         "MODEL -f TEXT [options]",
         "Perplexity of a text, as llama-perplexity defines it, and the Kullback-Leibler divergence from another\n"
-        "model's probabilities; base files can be exchanged with llama-perplexity.",
+        "model's probabilities; base files can be exchanged with llama-perplexity.\n" OUTPUT_RULE("The F of --kl-base"),
         "  weft eval perplexity model.gguf -f wiki.txt --kl-base model.klbase\n"
         "  weft eval perplexity model-q4.gguf --kl-against model.klbase\n",
         options,
@@ -213,14 +220,17 @@ int eval_perplexity_command(int argc, char **argv)
         fprintf(stderr, "weft eval perplexity: %s\n", wrong);
         return EXIT_USAGE;
     }
+    if (!rope_options_check("eval perplexity", &o.rope)) return EXIT_USAGE;
     if (o.kl_base &&
-        (output_is_input("eval perplexity", o.kl_base, argv[first]) || output_is_input("eval perplexity", o.kl_base, o.text)))
+        (output_refused("eval perplexity", o.kl_base) || output_is_input("eval perplexity", o.kl_base, argv[first]) ||
+         output_is_input("eval perplexity", o.kl_base, o.text)))
         return EXIT_FAILED;
     struct scoring s = {.o = &o};
     weft_error err = {0};
     weft_status st = prepare(&s, argv[first], &err);
     if (!st) st = score_all(&s, &err);
     if (!st) st = finish(&s, &err);
+    else if (s.lost && o.json) quality_print_json(&s.sums, s.n_ctx, s.n_chunks, o.kl_against != NULL);
     scoring_free(&s);
     return st ? report("eval perplexity", &err) : EXIT_DONE;
 }

@@ -10,7 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "format/out_file.h"
 #include "options.h"
+#include "tty.h"
 
 /* What a line of /proc/self/maps needs: "7f1c2a000000-7f1c4f114000 r--s 00000000 fe:00 9977859    /path". */
 enum { LINE = PATH_MAX + 128 };
@@ -72,6 +74,8 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         return;
     }
     while (atomic_flag_test_and_set(&said)) pause(); /* all threads read the file; one says so, and ends the program */
+    weft__out_abandon_all();
+    tty_give_back();
     for (char *c = path; *c; c++)
         if ((unsigned char)*c < 0x20 || *c == 127) *c = '?';
     put("\nweft: ");

@@ -14,8 +14,8 @@ static int taken;
 
 static void on_interrupt(int signal_number)
 {
-    if (interrupted && before.sa_handler == SIG_DFL) {
-        signal(signal_number, SIG_DFL);
+    if (interrupted && signal_ends(&before)) {
+        sigaction(signal_number, &before, NULL);
         raise(signal_number);
         return;
     }
@@ -26,7 +26,6 @@ static void on_interrupt(int signal_number)
 void generate_cancel_on_interrupt(weft_session *session)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
     interrupted = 0;
     interrupt_session = session;
     if (session && !taken && !sigaction(SIGINT, NULL, &before) && before.sa_handler != SIG_IGN)
@@ -200,6 +199,8 @@ weft_status generate(const generate_request *q, generate_result *r, weft_error *
         r->finish_reason = "cancelled";
     }
     if (!st && !o.ended && !(st = weft_detok_finish(detok, &text, &n, err))) st = take(&o, text, n, 1, err);
+    /* A stop string cuts what the grammar took for its own. */
+    r->broken_off = !st && q->matcher && (o.ended || !weft_matcher_complete(q->matcher));
     weft_detok_free(&detok);
     free(logits);
     return st;

@@ -31,6 +31,7 @@ typedef struct generate_result {
     char *text; /* NUL-terminated, without the stop string; free() */
     size_t n_text;
     const char *finish_reason; /* "stop" (end token, end of the grammar or stop string), "length", "cancelled" */
+    int broken_off;            /* the grammar wants more: the text is none of its texts */
     double prefill_ms, decode_ms;
 } generate_result;
 

@@ -1,4 +1,7 @@
 /* main.c: weft COMMAND ...: finds the command and hands over. Results go to stdout, everything else to stderr. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,6 +9,7 @@
 #include "faults.h"
 #include "near.h"
 #include "options.h"
+#include "terminal.h"
 #include "weft/weft.h"
 
 static const struct {
@@ -75,9 +79,16 @@ static int help(int argc, char **argv)
     return unknown(argv[0]);
 }
 
-int main(int argc, char **argv)
+/* A file that is opened would take the place of a standard stream that is closed, and what is printed would go into it. What takes its place
+ * here can be neither read nor written. */
+static void keep_standard_streams(void)
 {
-    faults_explain();
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)!open("/dev/null", fd ? O_RDONLY : O_WRONLY);
+}
+
+static int run(int argc, char **argv)
+{
     if (argc < 2) {
         usage(stderr);
         return EXIT_USAGE;
@@ -92,13 +103,20 @@ int main(int argc, char **argv)
         return EXIT_DONE;
     }
     for (int i = 0; i < N_COMMANDS; i++)
-        if (!strcmp(argv[1], COMMANDS[i].name)) {
-            int rc = COMMANDS[i].run(argc - 1, argv + 1);
-            if (fflush(stdout) || ferror(stdout)) {
-                fprintf(stderr, "weft %s: writing to standard output failed\n", COMMANDS[i].name);
-                return EXIT_FAILED;
-            }
-            return rc;
-        }
+        if (!strcmp(argv[1], COMMANDS[i].name)) return COMMANDS[i].run(argc - 1, argv + 1);
     return unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_streams();
+    faults_explain();
+    signals_clean_up();
+    signal(SIGXFSZ, SIG_IGN); /* a file that becomes too large is an error that names it */
+    const char *command = argc > 1 ? argv[1] : "";
+    int rc = run(argc, argv);
+    if (!fflush(stdout) && !ferror(stdout)) return rc;
+    fprintf(stderr, "weft%s%s: writing to standard output failed\n", command[0] && command[0] != '-' ? " " : "",
+            command[0] != '-' ? command : "");
+    return EXIT_FAILED;
 }

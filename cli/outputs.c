@@ -3,9 +3,30 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
-#include "weft/weft.h"
+#include "format/out_file.h"
+#include "terminal.h"
+
+int output_refused(const char *command, const char *out)
+{
+    weft_error err = {0};
+    return out && weft__out_check(out, &err) && report(command, &err);
+}
+
+int output_adapter_refused(const char *command, const char *out)
+{
+    size_t n = strlen(out);
+    struct stat s;
+    char inside[4096];
+    if ((n > 5 && !strcasecmp(out + n - 5, ".gguf")) || stat(out, &s)) return output_refused(command, out);
+    if (!S_ISDIR(s.st_mode)) {
+        fprintf(stderr, "weft %s: %s is no folder; give one for a PEFT adapter, or a name that ends in .gguf\n", command, out);
+        return 1;
+    }
+    return snprintf(inside, sizeof inside, "%s/adapter_config.json", out) < (int)sizeof inside && output_refused(command, inside);
+}
 
 int output_is_input(const char *command, const char *out, const char *in)
 {
@@ -17,6 +38,13 @@ int output_is_input(const char *command, const char *out, const char *in)
     if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return 0;
     fprintf(stderr, "weft %s: %s is what is read (%s), and would be written over; give another name\n", command, out, in);
     return 1;
+}
+
+void output_saturated(const char *command, uint64_t n)
+{
+    if (n)
+        fprintf(stderr, "weft %s: %llu values were beyond what their type can hold, and are the nearest that it has\n", command,
+                (unsigned long long)n);
 }
 
 static int is_adapter(const weft_file *file)

@@ -43,7 +43,15 @@ void quality_print_chunk_header(void);
 void quality_print_chunk(int32_t chunk, const quality_sums *s);
 /* The summary: perplexity, KL divergence, token probabilities. Sorts klds and p_diffs. */
 void quality_print_summary(quality_sums *s);
-/* The same as one JSON object. against: also the divergence. */
+/* Message for when they are not; its argument is the number of the token, a long long. */
+#define QUALITY_LOST                                                                                                              \
+    "token %lld of those that are scored: the model gives it no finite log-probability, so that there is no perplexity; are its " \
+    "weights damaged (NaN)?"
+/* 1 when something was scored and all sums are finite: there are figures. */
+int quality_is_known(const quality_sums *s);
+/* The figures of weft eval documents as one JSON object, null where there are none. */
+void quality_print_documents_json(const quality_sums *s, int32_t n_documents, int32_t n_cut);
+/* quality_print_summary as one JSON object, null where there are none. against: also the divergence. */
 void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int against);
 
 #endif

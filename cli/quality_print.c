@@ -147,20 +147,51 @@ void quality_print_summary(quality_sums *s)
     print_probabilities(s, &f);
 }
 
+/* A member of a JSON object; what is no number is null, as JSON has no word for it. */
+static void put_number(const char *name, int digits, double v)
+{
+    if (isfinite(v)) printf(", \"%s\": %.*f", name, digits, v);
+    else printf(", \"%s\": null", name);
+}
+
+int quality_is_known(const quality_sums *s)
+{
+    quality_estimate ppl = quality_perplexity(s);
+    return s->n > 0 && isfinite(ppl.value) && isfinite(ppl.error) && isfinite(s->kld2) && isfinite(s->nll_base2);
+}
+
 void quality_print_json(quality_sums *s, int32_t n_ctx, int32_t n_chunks, int against)
 {
+    const double nothing = quality_is_known(s) ? 0 : NAN; /* added to each figure */
     estimate ppl = quality_perplexity(s);
-    printf("{\"n_ctx\": %d, \"n_chunks\": %d, \"n_scored\": %lld, \"perplexity\": %.6f, \"perplexity_error\": %.6f", n_ctx,
-           n_chunks, (long long)s->n, ppl.value, ppl.error);
+    printf("{\"n_ctx\": %d, \"n_chunks\": %d, \"n_scored\": %lld", n_ctx, n_chunks, (long long)s->n);
+    put_number("perplexity", 6, ppl.value + nothing);
+    put_number("perplexity_error", 6, ppl.error + nothing);
     if (against) {
         struct figures f = figures_of(s);
-        sort_samples(s);
-        printf(
-            ", \"perplexity_base\": %.6f, \"ln_ratio\": %.6f, \"ln_ratio_error\": %.6f, \"kld_mean\": %.8f, \"kld_error\": %.8f, \"kld_median\": %.8f",
-            exp(f.nll_base.value), f.log_ratio.value, f.log_ratio.error, f.kld.value, f.kld.error,
-            percentile(s->klds, s->n, 0.5));
-        printf(", \"kld_p99\": %.8f, \"kld_max\": %.8f, \"p_diff_mean\": %.8f, \"p_diff_rms\": %.8f, \"same_top\": %.6f",
-               percentile(s->klds, s->n, 0.99), (double)s->klds[s->n - 1], f.p_diff.value, f.p_rms.value, f.same.value);
+        if (s->n) sort_samples(s);
+        put_number("perplexity_base", 6, exp(f.nll_base.value) + nothing);
+        put_number("ln_ratio", 6, f.log_ratio.value + nothing);
+        put_number("ln_ratio_error", 6, f.log_ratio.error + nothing);
+        put_number("kld_mean", 8, f.kld.value + nothing);
+        put_number("kld_error", 8, f.kld.error + nothing);
+        put_number("kld_median", 8, s->n ? percentile(s->klds, s->n, 0.5) + nothing : NAN);
+        put_number("kld_p99", 8, s->n ? percentile(s->klds, s->n, 0.99) + nothing : NAN);
+        put_number("kld_max", 8, s->n ? (double)s->klds[s->n - 1] + nothing : NAN);
+        put_number("p_diff_mean", 8, f.p_diff.value + nothing);
+        put_number("p_diff_rms", 8, f.p_rms.value + nothing);
+        put_number("same_top", 6, f.same.value + nothing);
     }
+    printf("}\n");
+}
+
+void quality_print_documents_json(const quality_sums *s, int32_t n_documents, int32_t n_cut)
+{
+    const double nothing = quality_is_known(s) ? 0 : NAN;
+    estimate ppl = quality_perplexity(s);
+    printf("{\"tokens\": %lld, \"documents\": %d, \"cut\": %d", (long long)s->n, n_documents, n_cut);
+    put_number("ppl", 6, ppl.value + nothing);
+    put_number("ppl_error", 6, ppl.error + nothing);
+    put_number("nll", 6, (s->n ? s->nll / (double)s->n : NAN) + nothing);
     printf("}\n");
 }

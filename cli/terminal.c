@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "format/out_file.h"
 #include "options.h"
 #include "provider.h"
 
@@ -25,18 +26,68 @@ uint64_t now_ns(void)
 
 static volatile sig_atomic_t stopped;
 
+static int is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) || now.sa_handler == SIG_IGN;
+}
+
+static void on_end(int number)
+{
+    weft__out_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number); /* waits until this returns */
+}
+
+void signal_cleans_up(int number)
+{
+    struct sigaction action = {.sa_handler = on_end};
+    sigfillset(&action.sa_mask);
+    sigaction(number, &action, NULL);
+}
+
+int signal_ends(const struct sigaction *action)
+{
+    return action->sa_handler == SIG_DFL || action->sa_handler == on_end;
+}
+
+void signals_clean_up(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i])) signal_cleans_up(numbers[i]);
+}
+
+static const int STOPS[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_STOPS = sizeof STOPS / sizeof *STOPS };
+static void (*once)(int);
+
+/* Whichever comes next, it ends the program. */
+static void on_first(int number)
+{
+    for (int i = 0; i < N_STOPS; i++)
+        if (!is_ignored(STOPS[i])) signal_cleans_up(STOPS[i]);
+    once(number);
+}
+
+void signals_once(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = on_first, .sa_flags = SA_RESTART};
+    once = handler;
+    for (int i = 0; i < N_STOPS; i++)
+        if (!is_ignored(STOPS[i])) sigaction(STOPS[i], &action, NULL);
+}
+
 static void on_stop(int number)
 {
     (void)number;
     stopped = 1;
+    weft__out_interrupt();
 }
 
 void progress_stops_on_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESETHAND | SA_RESTART}, before;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &action, NULL);
+    signals_once(on_stop);
 }
 
 /* Does the terminal understand how a line is wiped? */
@@ -77,7 +128,8 @@ void progress_end(progress *p)
     *p = (progress){0};
 }
 
-weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err)
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope, weft_model **model,
+                       weft_error *err)
 {
     weft_model_params params;
     progress bar = {0};
@@ -85,6 +137,7 @@ weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_mo
     params.n_threads = threads;
     params.n_ctx = n_ctx;
     params.provider = provider_given;
+    params.rope = *rope;
     params.progress = progress_update;
     params.progress_arg = &bar;
     weft_status st = weft_model_open(path, &params, model, err);
@@ -114,6 +167,14 @@ void print_clean(FILE *f, const char *text, size_t n, int width)
         i += length;
     }
     if (left > 0) fprintf(f, "%*s", left, "");
+}
+
+weft_status print_whole(weft__text *t, weft_error *err)
+{
+    const int failed = t->failed;
+    if (!failed && t->len) fwrite(t->data, 1, t->len, stdout);
+    weft__text_free(t);
+    return failed ? weft_fail(err, WEFT_NO_MEMORY, "no memory for what is to be printed") : WEFT_OK;
 }
 
 int report(const char *command, const weft_error *err)

@@ -3,9 +3,11 @@
 #ifndef WEFT_CLI_TERMINAL_H
 #define WEFT_CLI_TERMINAL_H
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "weft/weft.h"
 
 /* A bar for work that turns out to take long. Zero-initialise. */
@@ -19,13 +21,22 @@ typedef struct progress {
 /* A weft_progress_fn; arg is a progress *. Draws half a second after a job's beginning, then ten times a second; another job begins where
  * the fraction falls. */
 int progress_update(void *arg, const char *what, double fraction);
-/* From now on Ctrl-C and SIGTERM end the job at its next progress, which takes away what it has begun to write; a second one ends the
- * program at once. What was ignored before, as by a shell's background, stays so. */
+/* From now on a signal that ends the program (SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE) takes away first what was begun to be written
+ * (format/out_file.h). What was ignored before, as by nohup or a shell's background, stays so. */
+void signals_clean_up(void);
+/* The same of one of them, behind a handler of another kind. */
+void signal_cleans_up(int number);
+/* Does that end the program, as when nobody has taken the signal? */
+int signal_ends(const struct sigaction *action);
+/* `handler` for the next SIGINT, SIGTERM or SIGHUP; the one after that ends the program as above. What was ignored stays so. */
+void signals_once(void (*handler)(int));
+/* From now on SIGINT, SIGTERM and SIGHUP end the job at its next progress; a second one ends the program at once. */
 void progress_stops_on_signals(void);
 /* Wipes the bar. */
 void progress_end(progress *p);
-/* weft_model_open with a bar; threads and n_ctx as in weft_model_params. */
-weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, weft_model **model, weft_error *err);
+/* weft_model_open with a bar; threads, n_ctx and rope as in weft_model_params. */
+weft_status open_shown(const char *path, int32_t threads, int32_t n_ctx, const weft_rope_params *rope, weft_model **model,
+                       weft_error *err);
 
 uint64_t now_ns(void);
 
@@ -35,6 +46,9 @@ size_t clean_form(uint32_t cp, char out[16]);
 /* Prints text[0..n), which comes from a file or a server, and fills up with spaces to `width` bytes: what could steer a terminal has
  * its clean_form, bytes that are no UTF-8 are \xNN. */
 void print_clean(FILE *f, const char *text, size_t n, int width);
+
+/* Prints t on stdout, and frees it. WEFT_NO_MEMORY when it has not got all that was put into it: nothing is printed then. */
+weft_status print_whole(weft__text *t, weft_error *err);
 
 /* "weft run: MESSAGE" on stderr, clean; returns EXIT_FAILED. */
 int report(const char *command, const weft_error *err);

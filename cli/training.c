@@ -1,5 +1,5 @@
-/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM) saves its state first; while data are still read there is none, and
- * it ends at once. */
+/* training.c: see training.h. A run that is interrupted (Ctrl-C, SIGTERM, SIGHUP) saves its state first; while data are still read there is
+ * none, and it ends at once. */
 #include "training.h"
 
 #include <math.h>
@@ -47,6 +47,7 @@ void training_init(training *t)
                     .warmup = -1,
                     .save_every = 200,
                     .heldout_every = 200,
+                    .batch_help = "tokens computed at once (2048); memory grows with it",
                     .lr_help = "highest learning rate (1e-3)",
                     .epochs_help = "how often the data are seen (1); may be a fraction"};
     weft_train_params_default(&t->p);
@@ -65,7 +66,7 @@ void training_options(training *t, option_spec *table, int at)
         {"ctx", 'c', OPT_INT, &p->n_ctx, "N",
          "tokens of a text at most (512, or the base's context): longer texts are cut into several, conversations lose their end",
          1, 65536, NULL},
-        {"batch", 'b', OPT_INT, &p->batch, "N", "tokens computed at once (2048); memory grows with it", 1, 65536, NULL},
+        {"batch", 'b', OPT_INT, &p->batch, "N", t->batch_help, 1, 65536, NULL},
         {"accumulate", 0, OPT_INT, &p->accumulate, "N", "batches of a step (1)", 1, 1 << 20, NULL},
         {"steps", 0, OPT_INT, &t->steps, "N", "steps to make, instead of --epochs", 1, 1 << 30, NULL},
         {"epochs", 0, OPT_FLOAT, &p->epochs, "X", t->epochs_help, OPTION_ABOVE_0, 1e6, NULL},
@@ -106,9 +107,11 @@ static void show_plan(training *t, const weft_train_event *e)
 {
     fprintf(stderr, "%.2f M parameters learn", (double)e->n_params / 1e6);
     if (e->n_frozen) fprintf(stderr, ", %.2f M are frozen", (double)e->n_frozen / 1e6);
-    fprintf(stderr, "; %.0f MB of memory\n%lld texts, %lld tokens in an epoch; %lld steps of about %lld tokens\n",
-            (double)e->n_bytes / 1e6, (long long)e->n_segments, (long long)e->epoch_rows, (long long)e->n_steps,
-            (long long)t->p.batch * t->p.accumulate);
+    fprintf(stderr, "; %.0f MB of memory\n%lld texts of %.0f tokens, %lld tokens in an epoch; %lld steps of about %lld tokens",
+            (double)e->n_bytes / 1e6, (long long)e->n_segments, (double)e->epoch_rows / (double)e->n_segments,
+            (long long)e->epoch_rows, (long long)e->n_steps, (long long)e->batch * t->p.accumulate);
+    if (!isnan(e->epochs)) fprintf(stderr, " (%g %s)", e->epochs, e->epochs == 1 ? "epoch" : "epochs");
+    putc('\n', stderr);
     if (e->n_cut)
         fprintf(stderr, "%lld records are longer than %d tokens and lose their end (-c N)\n", (long long)e->n_cut, (int)e->n_ctx);
     if (e->n_dropped)
@@ -256,7 +259,6 @@ static weft_status run(training *t, telling *x, weft_error *err)
     char *source = NULL;
     size_t n = 0;
     weft_status st = t->chat_template ? read_text(t->chat_template, &source, &n, err) : WEFT_OK;
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
     weft_train_params *p = &t->p;
     p->chat_template = source;
     p->data = t->data.items;
@@ -273,8 +275,7 @@ static weft_status run(training *t, telling *x, weft_error *err)
     p->stop = is_interrupted;
     struct stat there;
     made_folder = stat(p->out, &there) ? p->out : NULL;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    signals_once(on_signal);
     if (!st) st = weft_train(p, err);
     free(source);
     return st;

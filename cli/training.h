@@ -12,7 +12,7 @@ typedef struct training {
     struct text_list data, heldout;
     const char *optimizer, *schedule, *chat_template;
     int32_t steps, warmup, save_every, heldout_every; /* as the table reads them; into p by training_run */
-    const char *lr_help, *epochs_help;                /* with the command's defaults */
+    const char *lr_help, *epochs_help, *batch_help;   /* with the command's defaults */
     int learn_prompts, recompute, resume, json;
     uint64_t shown_ns;
     int on_line; /* the line of a terminal is not ended */

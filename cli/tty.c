@@ -11,6 +11,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "format/out_file.h"
+
 static struct {
     int in, out;
     const char *enter, *leave;
@@ -89,6 +91,7 @@ static void raise_default(int number)
 
 static void on_end(int number)
 {
+    weft__out_abandon_all();
     tty_give_back();
     raise_default(number);
 }

@@ -73,6 +73,8 @@ typedef struct weft_train_event {
     uint64_t n_params, n_frozen, n_bytes;             /* that learn; that do not; memory of the trainer without the frozen */
     int64_t epoch_rows, n_segments, n_cut, n_dropped; /* of the data: see weft_train's description */
     int64_t n_ctx;                                    /* tokens of a text at most */
+    int64_t batch;                                    /* tokens computed at once */
+    double epochs;                                    /* NAN: so many steps were asked for */
 } weft_train_event;
 
 /* Non-zero: save a checkpoint and stop with WEFT_CANCELLED. */
@@ -99,15 +101,15 @@ typedef struct weft_train_params {
     const char *const *heldout; /* or NULL; of the same kind */
     const char *chat_template;  /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
     int32_t learn_prompts;      /* 1: prompts are learned, too */
-    int32_t batch;              /* tokens computed at once; memory grows with it */
-    int32_t accumulate;         /* batches of a step */
-    uint64_t seed;              /* of the order, the fresh weights, the adapter's */
+    int32_t batch;      /* tokens computed at once; memory grows with it. 0: 16 texts of the data's mean length, at most 2048 */
+    int32_t accumulate; /* batches of a step */
+    uint64_t seed;      /* of the order, the fresh weights, the adapter's */
     /* How. */
     int32_t optimizer, schedule;
     float lr, lr_floor, beta1, beta2, momentum, weight_decay, clip_norm;
-    int64_t n_steps;  /* 0: as many as `epochs` give */
-    int64_t n_warmup; /* -1: a fiftieth of all */
-    float epochs;
+    int64_t n_steps;   /* 0: as many as `epochs` give */
+    int64_t n_warmup;  /* -1: a fiftieth of all */
+    float epochs;      /* 0: 2, or more where the data make fewer than 200 steps of them, at most 12 */
     int32_t recompute; /* 1: less memory, more time */
     /* Output: a folder, made when it is missing (and removed when the run is refused). In it appear model.gguf or adapter.gguf,
      * checkpoint.gguf, loss.jsonl and loss.svg. */

@@ -107,6 +107,24 @@ WEFT_API weft_status weft_detok_finish(weft_detok *detok, const char **text, siz
 #define WEFT_THREADS_MAX 1024
 #define WEFT_ROWS_DEFAULT 512 /* of a step */
 
+/* How positions are turned beyond the context that a model was trained for: what GGUF's keys ARCH.rope.* say, for this opening of the model.
+ * 0 (NULL bytes): as the file says. */
+enum weft_rope_scaling {
+    WEFT_ROPE_SCALING_FILE = 0,
+    WEFT_ROPE_SCALING_NONE = 1,
+    WEFT_ROPE_SCALING_LINEAR = 2, /* all frequencies are divided by the factor */
+    WEFT_ROPE_SCALING_YARN = 3    /* low frequencies are, high ones stay (Peng et al. 2023) */
+};
+typedef struct weft_rope_params {
+    int32_t scaling;            /* weft_rope_scaling; a factor without one is linear where the file has none either */
+    int32_t orig_ctx;           /* tokens of the context that is stretched */
+    float factor;               /* the context becomes so many times as long */
+    float freq_base;            /* frequencies are powers of it; a larger one than the file's stretches the context, too */
+    float ext_factor;           /* of YaRN: how much of the ramp is mixed in */
+    float attn_factor;          /* scores are multiplied by its square; YaRN's own temperature comes on top */
+    float beta_fast, beta_slow; /* of YaRN: turns within orig_ctx between which the ramp lies */
+} weft_rope_params;
+
 typedef struct weft_model_params {
     uint32_t size;
     int32_t n_threads; /* at most WEFT_THREADS_MAX; 0: one per core that we may use, or WEFT_THREADS */
@@ -116,11 +134,13 @@ typedef struct weft_model_params {
         *provider; /* a plugin beside the CPU: its path, or its name in a folder of WEFT_PLUGIN_PATH; NULL or "cpu": none */
     weft_progress_fn progress;
     void *progress_arg;
+    weft_rope_params rope;
 } weft_model_params;
 
 WEFT_API void weft_model_params_default(weft_model_params *params);
 /* With a plugin, each op goes to whom ranks it higher (weft_backend_api.supports), the plugin or the CPU. A compiled plan is packed for the CPU alone,
- * and takes no plugin: WEFT_UNSUPPORTED. */
+ * and takes no plugin: WEFT_UNSUPPORTED.
+ * Fails with WEFT_LIMIT when n_ctx is above weft_model_info.n_ctx_max, WEFT_ARGUMENT (a parameter, by name) and as weft_file_open does. */
 WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err);
 /* A model of a known shape ("tinyllama-1.1b") with random weights of one type, in memory; without a tokenizer. For benchmarks. */
 WEFT_API weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
@@ -134,6 +154,7 @@ typedef struct weft_model_info {
     uint32_t size;
     int32_t n_vocab, n_ctx_train, n_layers, n_heads, n_kv_heads, d_model, d_ff;
     int32_t n_threads;
+    int32_t n_ctx_max;          /* tokens of a context at most: n_ctx_train, or what the file or weft_rope_params stretch it to */
     uint64_t n_params, n_bytes; /* of all tensors */
     double load_ms;
     char arch[64];
@@ -234,6 +255,7 @@ typedef struct weft_session_params {
 } weft_session_params;
 
 WEFT_API void weft_session_params_default(weft_session_params *params);
+/* Fails with WEFT_LIMIT, which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out, weft_error *err);
 WEFT_API void weft_session_free(weft_session **session);
 WEFT_API int32_t weft_session_n_tokens(const weft_session *session);
@@ -436,7 +458,7 @@ typedef struct weft_engine_params {
 } weft_engine_params;
 
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
-/* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT, WEFT_IO (store, trace),
+/* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT (n_ctx above the model's n_ctx_max, pages), WEFT_IO (store, trace),
  * WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
 /* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it has, as
@@ -654,6 +676,8 @@ typedef struct weft_convert_params {
     const char *pre_tokenizer; /* GGUF's name of the pre-tokenizer, where it cannot be recognized; NULL: none given */
     weft_progress_fn progress;
     void *progress_arg;
+    int32_t saturate; /* as weft_quantize_params */
+    int32_t reserved;
 } weft_convert_params;
 
 WEFT_API void weft_convert_params_default(weft_convert_params *params);
@@ -693,9 +717,9 @@ WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft
 
 typedef struct weft_quantize_params {
     uint32_t size;
-    int32_t n_threads; /* 0: one per core */
-    int32_t pure;      /* 1: every matrix in the one type, no mix */
-    int32_t reserved;
+    int32_t n_threads;   /* 0: one per core */
+    int32_t pure;        /* 1: every matrix in the one type, no mix */
+    int32_t saturate;    /* 1: values beyond what their type can hold become the nearest that it has; 0: they are an error */
     const char *imatrix; /* importance matrix (weft imatrix or llama-imatrix wrote it), or NULL */
     weft_progress_fn progress;
     void *progress_arg;
@@ -711,11 +735,15 @@ typedef struct weft_quantize_result {
     uint64_t bytes_before, bytes_after;         /* of tensors */
     int32_t n_tensors, n_quantized, n_fallback; /* fallback: another type, because a row is no multiple of the block */
     weft_quantize_fallback fallbacks[16];       /* which, in the order of the file; behind the last, n_tensors is 0 */
+    int32_t n_important;                        /* matrices that were encoded by their importance */
+    uint64_t n_beyond;                          /* values beyond what their type can hold */
 } weft_quantize_result;
 
 WEFT_API void weft_quantize_params_default(weft_quantize_params *params);
 /* Writes GGUF file `in` to `out` with its matrices in `type` ("Q4_K_M", "q8_0"; weft_quantize_types lists them). Vectors and
- * routers stay as they are. `out` appears only when it is complete. */
+ * routers stay as they are. `out` appears only when it is complete. Fails with WEFT_ARGUMENT where a weight is NaN or infinite, which it
+ * names, where the importance matrix is of no matrix that is encoded, and where values are beyond what F16 (or the F16 scales of blocks)
+ * can hold, of which it tells the number and the first tensor, unless they are to be saturated. */
 WEFT_API weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
                                    weft_quantize_result *result, weft_error *err);
 /* The same with a weighted stack of adapters merged into the matrices, in float32, before they are encoded. type NULL: each tensor keeps
@@ -729,7 +757,7 @@ WEFT_API const char *weft_quantize_types(void);
 
 typedef struct weft_imatrix_params {
     uint32_t size;
-    int32_t chunk;      /* tokens per chunk, each from an empty context; 0: 512 */
+    int32_t chunk;      /* tokens per chunk, each from an empty context; 0: 512, or the model's context where that is less */
     int32_t max_chunks; /* 0: all */
     int32_t reserved;
     const char *dataset; /* name of the text, recorded in the file */
@@ -739,7 +767,8 @@ typedef struct weft_imatrix_params {
 
 WEFT_API void weft_imatrix_params_default(weft_imatrix_params *params);
 /* Runs the model over tokens[n] and writes the mean square of every input of every matrix to `out`, in llama-imatrix's GGUF form.
- * Each chunk's first token becomes BOS where the vocabulary puts one before texts. *n_chunks receives the chunks used. */
+ * Each chunk's first token becomes BOS where the vocabulary puts one before texts. *n_chunks receives the chunks used. Fails with
+ * WEFT_FORMAT where what flows into a matrix is not finite, which it names; WEFT_LIMIT where a chunk is longer than n_ctx_max. */
 WEFT_API weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
                                           const char *out, int32_t *n_chunks, weft_error *err);
 

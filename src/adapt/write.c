@@ -373,7 +373,8 @@ static weft_status put_both(saving *s, const char *folder)
         st = put_config(s, &config);
         if (!st) st = weft__out_sync(&weights, s->err);
         if (!st) st = weft__out_sync(&config, s->err);
-        if (!st && unlink(path) && errno != ENOENT) st = weft_fail(s->err, WEFT_IO, "%s: %s", path, strerror(errno));
+        if (!st && config.temporary && unlink(config.path) && errno != ENOENT)
+            st = weft_fail(s->err, WEFT_IO, "%s: %s", path, strerror(errno));
         if (!st) st = weft__out_commit(&weights, s->err);
         if (!st) st = weft__out_commit(&config, s->err);
         weft__out_close(&config);
@@ -388,13 +389,15 @@ weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names
     weft_status st = check_said(a, err);
     if (st) return st;
     if (strlen(folder) > 4000) return weft_fail(err, WEFT_ARGUMENT, "the folder's path is too long");
-    if (mkdir(folder, 0777) && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", folder, strerror(errno));
+    const int made = !mkdir(folder, 0777);
+    if (!made && errno != EEXIST) return weft_fail(err, WEFT_IO, "%s: %s", folder, strerror(errno));
     s.targets = weft__json_new_array();
     s.ranks = weft__json_new_object();
     s.alphas = weft__json_new_object();
     weft__text_puts(&s.header, "{");
     st = s.targets && s.ranks && s.alphas ? each_module(&s) : no_memory(&s);
     if (!st) st = put_both(&s, folder);
+    if (st && made) rmdir(folder);
     weft__text_free(&s.header);
     weft__json_free(&s.alphas);
     weft__json_free(&s.ranks);

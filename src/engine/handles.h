@@ -96,6 +96,8 @@ weft_status weft__adapters_blame(weft_status st, const char *names, const char *
                                  weft_error *err);
 /* adapter.c: fills m->base; m->graph and m->source are set. */
 weft_status weft__model_base(weft_model *m, weft_error *err);
+/* model.c: WEFT_LIMIT, which names both numbers, when n_ctx is more than the model was trained for or its rope scaling reaches. */
+weft_status weft__model_context(const weft_model *m, int32_t n_ctx, weft_error *err);
 /* file.c: a file as a source; it outlives the source. Tensors of a folder have no bytes yet. */
 void weft__file_source(const weft_file *f, weft__source *out);
 

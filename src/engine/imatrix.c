@@ -167,3 +167,20 @@ weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t
     }
     return WEFT_OK;
 }
+
+size_t weft__imatrix_size(const weft__imatrix *m)
+{
+    return m->n;
+}
+
+const char *weft__imatrix_name(const weft__imatrix *m, size_t i)
+{
+    return m->entries[i].name;
+}
+
+int weft__imatrix_has(const weft__imatrix *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (!strcmp(m->entries[i].name, name)) return 1;
+    return 0;
+}

@@ -17,5 +17,9 @@ void weft__imatrix_close(weft__imatrix **m);
  * matrix; NULL where nothing is known, also when m is NULL. Another length than k is an error. */
 weft_status weft__imatrix_get(const weft__imatrix *m, const char *name, uint64_t expert, uint64_t n_experts, int64_t k,
                               const float **out, weft_error *err);
+/* How many tensors it knows, the name of one of them, and whether it knows `name`; m is not NULL. */
+size_t weft__imatrix_size(const weft__imatrix *m);
+const char *weft__imatrix_name(const weft__imatrix *m, size_t i);
+int weft__imatrix_has(const weft__imatrix *m, const char *name);
 
 #endif

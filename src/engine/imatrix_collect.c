@@ -1,11 +1,13 @@
 /* imatrix_collect.c: weft_imatrix_collect: the model's graph, unfused, with the inputs of its matrices as outputs, run over a
  * text; squares are summed in double. One thread steps; the model's own plan is not touched. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "engine/handles.h"
 #include "format/gguf_write.h"
+#include "format/out_file.h"
 
 enum { ROWS = 64, DEFAULT_CHUNK = 512 };
 
@@ -260,14 +262,32 @@ done:
     return st;
 }
 
+/* What is no number in the file is of no use to whoever reads it. */
+static weft_status check_sums(const struct collector *c, weft_error *err)
+{
+    for (int32_t i = 0; i < c->n_watched; i++) {
+        const struct watched *x = &c->watched[i];
+        const int64_t k = x->w->shape.d[0];
+        for (int64_t j = 0; j < k * x->n_experts; j++)
+            if (!isfinite((float)x->sums[j]))
+                return weft_fail(err, WEFT_FORMAT,
+                                 "what flows into %s is not finite in column %lld, so that it has no importance: are the model's "
+                                 "weights damaged (NaN)?",
+                                 x->w->name, (long long)(j % k));
+    }
+    return WEFT_OK;
+}
+
 weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *p,
                                  const char *out, int32_t *n_chunks, weft_error *err)
 {
     struct collector c = {.model = model};
-    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK;
+    const int32_t most = model->hp.n_ctx_max;
+    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
     *n_chunks = 0;
     if (p->size != sizeof *p)
         return weft_fail(err, WEFT_ABI, "weft_imatrix_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    if (chunk > most) return weft__model_context(model, chunk, err);
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
     if (total < 1)
@@ -275,7 +295,8 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
-    weft_status st = find_bos(&c, err);
+    weft_status st = weft__out_check(out, err); /* before the work */
+    if (!st) st = find_bos(&c, err);
     if (!st) st = prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {
         st = run_chunk(&c, tokens + i * chunk, chunk, err);
@@ -283,6 +304,7 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
         if (!st) *n_chunks = (int32_t)(i + 1);
     }
+    if (!st) st = check_sums(&c, err);
     if (!st) st = write_file(&c, p, chunk, *n_chunks, out, err);
     collector_free(&c);
     return st;

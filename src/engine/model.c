@@ -67,6 +67,7 @@ static weft_status describe(weft_model *m, const weft__build *build, weft_error 
     if (st) return st;
     info->n_vocab = hp->n_vocab;
     info->n_ctx_train = hp->n_ctx_train;
+    info->n_ctx_max = hp->n_ctx_max;
     info->n_layers = hp->n_layers;
     info->n_heads = hp->n_heads;
     info->n_kv_heads = hp->n_kv_heads;
@@ -136,11 +137,29 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     return weft_fail_within(err, st, again ? "%s: compile the model again (weft compile)" : "%s", m->source.label);
 }
 
+weft_status weft__model_context(const weft_model *m, int32_t n_ctx, weft_error *err)
+{
+    const weft__hparams *hp = &m->hp;
+    char label[WEFT__SHOW * 2];
+    if (n_ctx <= hp->n_ctx_max) return WEFT_OK;
+    weft__show_path(label, m->source.label);
+    if (hp->n_ctx_max == hp->n_ctx_train)
+        return weft_fail(err, WEFT_LIMIT,
+                         "a context of %d tokens: %s was trained for %d; ask for no more, or stretch it (--rope-scaling yarn "
+                         "--rope-scale %d)",
+                         n_ctx, label, hp->n_ctx_max, (n_ctx - 1) / hp->n_ctx_max + 1);
+    return weft_fail(err, WEFT_LIMIT,
+                     "a context of %d tokens: the rope scaling of %s reaches %d; ask for no more, or stretch it "
+                     "further (--rope-scale)",
+                     n_ctx, label, hp->n_ctx_max);
+}
+
 /* What opening a file and making a synthetic model have in common, once m->source is set. */
 static weft_status finish_open(weft_model *m, const weft_model_params *p, uint64_t start, weft_error *err)
 {
     weft__build build;
-    weft_status st = weft__model_build(&m->source, p->n_ctx, &m->hp, &build, &m->graph, err);
+    weft_status st = weft__model_build(&m->source, p->n_ctx, &p->rope, &m->hp, &build, &m->graph, err);
+    if (!st) st = weft__model_context(m, p->n_ctx, err);
     if (st) return st;
     if (m->tokenizer && weft_tokenizer_n_vocab(m->tokenizer) > m->hp.n_vocab)
         return weft_fail(err, WEFT_FORMAT, "%s: the tokenizer has %d tokens, token_embd.weight only %d rows", m->source.label,

@@ -40,6 +40,12 @@ void weft__plan_source(const weft__plan_file *plan, const char *label, weft__sou
 
 /* ---- which weights a plan is of ---- */
 
+/* Of the two tables of LongRoPE the context chooses one, when the plan is used. */
+static const char *hashed_name(const char *name)
+{
+    return strncmp(name, "rope_factors_", 13) ? name : "rope_factors";
+}
+
 uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
 {
     weft__hasher h;
@@ -50,7 +56,8 @@ uint64_t weft__weights_hash(const weft_graph *g, const weft__source *src)
         /* Where it begins in its tensor: several weights may be rows of one. */
         uint64_t numbers[] = {w->dtype, (uint64_t)w->shape.d[0], (uint64_t)w->shape.d[1], (uint64_t)w->shape.d[2],
                               t ? w->offset - t->offset : 0};
-        weft__hash_add(&h, w->name, strlen(w->name) + 1);
+        const char *name = hashed_name(w->name);
+        weft__hash_add(&h, name, strlen(name) + 1);
         weft__hash_add(&h, numbers, sizeof numbers);
     }
     return weft__hash_end(&h);

@@ -12,6 +12,7 @@
 #include "format/gguf_write.h"
 #include "format/plan_file.h"
 #include "mem/mem.h"
+#include "model/beyond.h"
 #include "model/quant_mix.h"
 #include "quant/encode.h"
 #include "quant/quant.h"
@@ -37,6 +38,8 @@ struct job {
     weft__adapt_base base; /* its targets are the items */
     weft__adapt_woven woven;
     uint64_t done, total; /* bytes of the source */
+    weft__beyond beyond;  /* values that their types cannot hold */
+    int32_t n_important;  /* matrices that are encoded by their importance */
     const weft_quantize_params *params;
 };
 
@@ -53,8 +56,10 @@ struct chunk {
     int64_t rows_per_expert;
     int is_table; /* the embedding */
     const float *importance;
-    weft_status *status; /* [n_threads] */
-    weft_error *errors;  /* [n_threads] */
+    weft__quant_beyond of_tensor;
+    weft__quant_beyond *beyond; /* [n_threads] */
+    weft_status *status;        /* [n_threads] */
+    weft_error *errors;         /* [n_threads] */
 };
 
 void weft_quantize_params_default(weft_quantize_params *p)
@@ -89,8 +94,8 @@ static void encode_slice(void *arg, int thread, int n_threads)
     for (int64_t r = first; r < end && !c->status[thread]; r++) {
         weft__quant_decode_row(c->from, c->src + (uint64_t)r * c->src_row, row, c->k);
         if (c->change) change_row(c->change, c->k, c->rows_per_expert, c->is_table, c->first + r, row);
-        c->status[thread] =
-            weft__quant_encode_rows(c->to, row, c->dst + (uint64_t)r * c->dst_row, 1, c->k, c->importance, &c->errors[thread]);
+        c->status[thread] = weft__quant_encode_row(c->to, row, c->dst + (uint64_t)r * c->dst_row, c->first + r, c->k,
+                                                   c->importance, &c->beyond[thread], &c->errors[thread]);
     }
 }
 
@@ -104,9 +109,13 @@ static weft_status report_progress(struct job *j, const char *name, weft_error *
 
 static weft_status encode_chunk(struct job *j, struct chunk *c, weft_error *err)
 {
+    const int n_threads = weft__pool_size(j->pool);
+    memset(c->beyond, 0, (size_t)n_threads * sizeof *c->beyond);
     weft__pool_run(j->pool, encode_slice, c);
-    for (int t = 0; t < weft__pool_size(j->pool); t++)
+    for (int t = 0; t < n_threads; t++) {
         if (c->status[t]) return weft_fail(err, c->status[t], "%s", c->errors[t].message);
+        weft__quant_beyond_add(&c->of_tensor, &c->beyond[t]);
+    }
     return weft__gguf_write(j->out, c->dst, (size_t)((uint64_t)c->n_rows * c->dst_row), err);
 }
 
@@ -150,11 +159,15 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
     c.floats = weft__alloc_array((size_t)n_threads * (size_t)c.k, sizeof *c.floats);
     c.status = weft__alloc_zero((size_t)n_threads, sizeof *c.status);
     c.errors = weft__alloc_zero((size_t)n_threads, sizeof *c.errors);
-    if (!c.dst || !c.floats || !c.status || !c.errors) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to convert %s", t->name);
+    c.beyond = weft__alloc_zero((size_t)n_threads, sizeof *c.beyond);
+    if (!c.dst || !c.floats || !c.status || !c.errors || !c.beyond)
+        st = weft_fail(err, WEFT_NO_MEMORY, "no memory to convert %s", t->name);
     for (uint64_t e = 0; e < n_experts && !st; e++) {
         st = weft__imatrix_get(j->imatrix, t->name, e, n_experts, c.k, &c.importance, err);
         if (!st) st = convert_rows(j, &c, t, (int64_t)(e * t->d[1]), (int64_t)t->d[1], err);
     }
+    if (!st) weft__beyond_note(&j->beyond, t->name, to, &c.of_tensor);
+    weft__free(c.beyond);
     weft__free(c.errors);
     weft__free(c.status);
     weft__free(c.floats);
@@ -162,11 +175,25 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
     return st ? weft_fail_within(err, st, "tensor %s", t->name) : WEFT_OK;
 }
 
+/* A vector that is no vector makes a model that says nothing; matrices are looked at where they are encoded. */
+static weft_status check_vector(const weft__tensor_desc *t, weft_error *err)
+{
+    const uint8_t *at = weft__tensor_data(t);
+    float x;
+    for (uint64_t i = 0; t->n_dims == 1 && t->dtype == WEFT_F32 && i < t->n_elems; i++) {
+        memcpy(&x, at + i * sizeof x, sizeof x);
+        if (isnan(x))
+            return weft_fail(err, WEFT_ARGUMENT, "tensor %s: column %llu is NaN; repair or re-export the weights", t->name,
+                             (unsigned long long)i);
+    }
+    return WEFT_OK;
+}
+
 /* In pieces, between which it can be cancelled: one tensor may be gigabytes. */
 static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_error *err)
 {
     const uint8_t *data = weft__tensor_data(t);
-    weft_status st = WEFT_OK;
+    weft_status st = check_vector(t, err);
     for (uint64_t at = 0, n; !st && at < t->n_bytes; at += n) {
         n = t->n_bytes - at < COPY_BYTES ? t->n_bytes - at : COPY_BYTES;
         st = weft__gguf_write(j->out, data + at, (size_t)n, err);
@@ -220,6 +247,8 @@ static weft_status plan_item(struct job *j, const weft__mix *mix, const weft__mi
     uint32_t to = mix ? weft__mix_type(mix, m, name, (int)t->n_dims, (int64_t)t->d[0], t->dtype, &wanted) : t->dtype;
     j->items[j->n_items++] = (struct plan_item){.from = t, .name = name, .to = to};
     j->total += t->n_bytes;
+    const int by_importance = j->imatrix && to != t->dtype && weft_dtype_describe(to).block_elems > 1;
+    j->n_important += by_importance && weft__imatrix_has(j->imatrix, t->name);
     result->n_tensors++;
     result->n_quantized += to != t->dtype;
     if (wanted != to) count_fallback(result, wanted, to);
@@ -251,6 +280,22 @@ static weft_status plan_types(struct job *j, const weft__mix *mix, const char *l
     const weft__tensor_desc *table = weft__tensor_find(set, "token_embd.weight");
     if (!st && m.tied && table && changes_table(j)) st = plan_item(j, mix, &m, table, "output.weight", result, err);
     return st;
+}
+
+/* An importance matrix that changes nothing is that of another model, or given in vain. */
+static weft_status check_importance(const struct job *j, const weft__mix *mix, weft_error *err)
+{
+    const weft__tensor_set *set = weft__gguf_tensors(j->in);
+    char shown[WEFT__SHOW];
+    if (!j->imatrix || j->n_important) return WEFT_OK;
+    for (size_t i = 0; i < weft__imatrix_size(j->imatrix); i++)
+        if (weft__tensor_find(set, weft__imatrix_name(j->imatrix, i)))
+            return weft_fail(err, WEFT_ARGUMENT,
+                             "%s: no matrix that it knows is encoded in blocks here%s; leave it out, or choose another type",
+                             j->params->imatrix, mix ? "" : " anew");
+    const char *name = weft__imatrix_name(j->imatrix, 0);
+    return weft_fail(err, WEFT_ARGUMENT, "%s: none of its %zu tensors (%s, ...) is in the model: it is of another one",
+                     j->params->imatrix, weft__imatrix_size(j->imatrix), weft__show_name(shown, name, strlen(name)));
 }
 
 /* What the adapters change about each item. */
@@ -289,8 +334,8 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
 static weft_status run_job(struct job *j, const weft__mix *mix, const char *label, weft_quantize_result *result, weft_error *err)
 {
     weft_status st;
-    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) || (st = plan_changes(j, label, err)) ||
-        (st = weft__gguf_begin(j->out, err)))
+    if ((st = put_metadata(j, mix, err)) || (st = plan_types(j, mix, label, result, err)) ||
+        (st = check_importance(j, mix, err)) || (st = plan_changes(j, label, err)) || (st = weft__gguf_begin(j->out, err)))
         return st;
     for (size_t i = 0; i < j->n_items; i++) {
         const struct plan_item *item = &j->items[i];
@@ -299,6 +344,9 @@ static weft_status run_job(struct job *j, const weft__mix *mix, const char *labe
         /* What has been read is not needed again. */
         weft__mem_advise(item->from->buffer, item->from->offset, item->from->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
     }
+    result->n_important = j->n_important;
+    result->n_beyond = (uint64_t)j->beyond.first.n;
+    if ((st = weft__beyond_check(&j->beyond, j->params->saturate, err))) return st;
     return weft__gguf_finish(j->out, err);
 }
 

@@ -56,7 +56,7 @@ static weft_status complete_params(const weft_model *m, weft_engine_params *p, w
     if (!p->disk_wait_ms) p->disk_wait_ms = 30000;
     if ((st = check_range("step_rows", p->step_rows, 1, m->max_rows, err)) ||
         (st = check_range("n_slots", p->n_slots, 1, m->max_wanted < p->step_rows ? m->max_wanted : p->step_rows, err)) ||
-        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) ||
+        (st = check_range("n_ctx", p->n_ctx, 1, WEFT_CTX_MAX, err)) || (st = weft__model_context(m, p->n_ctx, err)) ||
         (st = check_range("chunk", p->chunk, 1, p->step_rows, err)) ||
         (st = check_range("max_queue", p->max_queue, 1, WEFT_QUEUE_MAX, err)) ||
         (st = check_range("n_kv_tokens", p->n_kv_tokens, 0, INT64_MAX / 2, err)))

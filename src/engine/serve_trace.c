@@ -1,13 +1,13 @@
 /* serve_trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
  * row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written ends; the engine goes on.
  * Owner: the engine's thread. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/serve.h"
+#include "format/out_file.h"
 
 struct serve_trace {
     FILE *file;
@@ -21,9 +21,10 @@ weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error 
 {
     serve_trace *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a trace");
-    if (!(t->file = fopen(path, "we"))) {
+    weft_error why = {0};
+    if (!(t->file = weft__out_grow(path, 0, &why))) {
         weft__free(t);
-        return weft_fail(err, WEFT_IO, "%s cannot be written: %s", path, strerror(errno));
+        return weft_fail(err, (weft_status)why.status, "%s", why.message);
     }
     fprintf(t->file, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     t->zero_ns = weft__clock_ns();

@@ -71,13 +71,14 @@ weft_status weft_session_new_group(weft_model *model, const weft_session_params 
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n,
                          model->max_rows);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
+    weft_status st = weft__model_context(model, p->n_ctx, err);
+    if (st) return st;
     if (p->chunk < 0 || p->chunk > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
                          model->max_rows);
     int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
     struct weft__shared_pool *shared;
-    weft_status st = make_pool(model, p->kv_dtype, n_ctx, n, &shared, err);
-    if (st) return st;
+    if ((st = make_pool(model, p->kv_dtype, n_ctx, n, &shared, err))) return st;
     for (int32_t i = 0; i < n && !st; i++) st = new_session(model, p, n_ctx, shared, &out[i], err);
     if (!st) return WEFT_OK;
     if (shared->n_sessions == 0) {
@@ -223,8 +224,10 @@ weft_status weft_session_eval(weft_session *s, const int32_t *tokens, int32_t n,
             return weft_fail(err, WEFT_ARGUMENT, "token %d at place %d: the model has ids 0 to %d", tokens[i], i,
                              m->hp.n_vocab - 1);
     if (n > s->n_ctx - weft__kv_seq_length(s->seq))
-        return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit: %d of the context's %d are used; use a larger -c", n,
-                         weft__kv_seq_length(s->seq), s->n_ctx);
+        return weft_fail(err, WEFT_LIMIT, "%d tokens do not fit: %d of the context's %d are used; %s", n,
+                         weft__kv_seq_length(s->seq), s->n_ctx,
+                         s->n_ctx < m->hp.n_ctx_max ? "use a larger -c"
+                                                    : "that is all the model was made for: give it less to read, or begin anew");
     if (all_logits && chunk > m->max_wanted) chunk = m->max_wanted;
     for (int32_t done = 0, k; done < n; done += k) {
         if (atomic_exchange(&s->cancelled, 0)) return weft_fail(err, WEFT_CANCELLED, "cancelled after %d of %d tokens", done, n);

@@ -1,10 +1,15 @@
-/* out_file.c: see out_file.h. Buffers small writes; large ones go straight to the file. One thread. */
+/* out_file.c: see out_file.h. Buffers small writes; large ones go straight to the file. One thread, but for the list of temporary files, which
+ * threads share and signal handlers read: its places are claimed and given back by one atomic each, and no memory is asked for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -12,7 +17,144 @@
 #include "format/out_file.h"
 
 #define BUFFER_BYTES ((size_t)256 << 10)
-#define NAME_TRIES 16
+enum { NAME_TRIES = 16, LINKS_MOST = 40, NOTED_MOST = 32, WAIT_NS = 20000000 };
+
+/* ---- temporary files, for who ends the program ---- */
+
+enum { PLACE_FREE, PLACE_TAKEN, PLACE_NOTED };
+
+static struct {
+    atomic_int state;
+    char path[PATH_MAX];
+} noted[NOTED_MOST];
+
+static atomic_int interrupted;
+
+/* -1: no place is left; then a signal leaves the file. */
+static int note(const char *path)
+{
+    if (strlen(path) >= PATH_MAX) return -1;
+    for (int i = 0; i < NOTED_MOST; i++) {
+        int is = PLACE_FREE;
+        if (!atomic_compare_exchange_strong(&noted[i].state, &is, PLACE_TAKEN)) continue;
+        strcpy(noted[i].path, path);
+        atomic_store(&noted[i].state, PLACE_NOTED);
+        return i;
+    }
+    return -1;
+}
+
+static void forget(int i)
+{
+    if (i >= 0) atomic_store(&noted[i].state, PLACE_FREE);
+}
+
+void weft__out_abandon_all(void)
+{
+    for (int i = 0; i < NOTED_MOST; i++)
+        if (atomic_load(&noted[i].state) == PLACE_NOTED) unlink(noted[i].path);
+}
+
+void weft__out_interrupt(void)
+{
+    atomic_store(&interrupted, 1);
+}
+
+/* ---- what stands at a path ---- */
+
+typedef enum kind { A_FILE, A_STREAM } kind;
+
+static weft_status refuse(const char *path, const char *why, weft_error *err)
+{
+    char label[WEFT__SHOW * 2];
+    return weft_fail(err, WEFT_IO, "%s: %s", weft__show_path(label, path), why);
+}
+
+static weft_status no_memory(const char *path, weft_error *err)
+{
+    char label[WEFT__SHOW * 2];
+    return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__show_path(label, path));
+}
+
+/* Where the links at `path` lead, though nothing may stand there yet; weft__free(). NULL with errno set. */
+static char *behind_links(const char *path)
+{
+    char *at = weft__strdup(path), target[PATH_MAX];
+    struct stat s;
+    for (int i = 0; at && !lstat(at, &s) && S_ISLNK(s.st_mode); i++) {
+        ssize_t n = i < LINKS_MOST ? readlink(at, target, sizeof target - 1) : -1;
+        if (n < 0) {
+            if (i >= LINKS_MOST) errno = ELOOP;
+            weft__free(at);
+            return NULL;
+        }
+        target[n] = 0;
+        const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
+        size_t folder = slash ? (size_t)(slash - at) + 1 : 0, room = folder + (size_t)n + 1;
+        char *next = weft__alloc(room);
+        if (next) snprintf(next, room, "%.*s%s", (int)folder, at, target);
+        weft__free(at);
+        at = next;
+    }
+    if (!at) errno = ENOMEM;
+    return at;
+}
+
+/* May a file appear in the folder of `path`? errno, or 0. */
+static int folder_refuses(const char *path)
+{
+    char *folder = weft__strdup(path);
+    if (!folder) return ENOMEM;
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0; /* keeps "/" itself */
+    const int why = access(slash ? folder : ".", W_OK | X_OK) ? errno : 0;
+    weft__free(folder);
+    return why;
+}
+
+/* How `path` is written, and behind its links where; *out: weft__free(). */
+static weft_status place_of(const char *path, kind *how, char **out, weft_error *err)
+{
+    struct stat s, same;
+    *how = A_FILE;
+    *out = NULL;
+    if (!path[0]) return weft_fail(err, WEFT_IO, "the name of the file to write is empty");
+    const int there = stat(path, &s) == 0;
+    if (!there && errno != ENOENT) return refuse(path, strerror(errno), err);
+    if (there && S_ISDIR(s.st_mode)) return refuse(path, "is a folder; give the name of a file in it", err);
+    if (there && S_ISSOCK(s.st_mode)) return refuse(path, "is a socket; give the name of a file", err);
+    if (there && S_ISBLK(s.st_mode)) return refuse(path, "is a disk; give the name of a file", err);
+    if (there && access(path, W_OK)) return refuse(path, strerror(errno), err);
+    if (there && !S_ISREG(s.st_mode)) *how = A_STREAM;
+    if (*how == A_STREAM) return (*out = weft__strdup(path)) ? WEFT_OK : no_memory(path, err);
+    if (!there && path[strlen(path) - 1] == '/') return refuse(path, "ends as a folder's name does; give that of a file", err);
+    if (!(*out = behind_links(path))) return errno == ENOMEM ? no_memory(path, err) : refuse(path, strerror(errno), err);
+    int why = folder_refuses(*out);
+    /* An open file that has lost its name, as /proc shows it, cannot be replaced. */
+    if (!why && there && (stat(*out, &same) || same.st_dev != s.st_dev || same.st_ino != s.st_ino)) why = ENOENT;
+    if (!why) return WEFT_OK;
+    if (why == ENOMEM) {
+        weft__free(*out);
+        *out = NULL;
+        return no_memory(path, err);
+    }
+    char label[WEFT__SHOW * 2];
+    weft__show_path(label, path);
+    weft__free(*out);
+    *out = NULL;
+    return weft_fail(err, WEFT_IO, "%s: nothing can be written into its folder: %s", label, strerror(why));
+}
+
+weft_status weft__out_check(const char *path, weft_error *err)
+{
+    char *place;
+    kind how;
+    weft_status st = place_of(path, &how, &place, err);
+    weft__free(place);
+    return st;
+}
+
+/* ---- writing ---- */
 
 static weft_status io_failed(weft__out *o, const char *what, int why, weft_error *err)
 {
@@ -38,29 +180,70 @@ static weft_status usable(const weft__out *o, weft_error *err)
 }
 
 /* Creates path.tmp-RANDOM with the permissions a new file gets here. */
-static weft_status create_temporary(weft__out *o, const char *path, weft_error *err)
+static weft_status create_temporary(weft__out *o, weft_error *err)
 {
-    size_t room = strlen(path) + 32;
+    size_t room = strlen(o->path) + 32;
     o->temporary = weft__alloc(room);
     if (!o->temporary) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
     for (int i = 0; i < NAME_TRIES && o->fd < 0; i++) {
-        snprintf(o->temporary, room, "%s.tmp-%016llx", path, (unsigned long long)weft__rng_entropy());
+        snprintf(o->temporary, room, "%s.tmp-%016llx", o->path, (unsigned long long)weft__rng_entropy());
+        o->noted = note(o->temporary); /* before it is there: a signal may come at any time */
         o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (o->fd < 0 && errno != EEXIST) break;
+        const int why = errno;
+        if (o->fd >= 0) break;
+        forget(o->noted);
+        o->noted = -1;
+        errno = why;
+        if (why != EEXIST) break;
     }
     return o->fd < 0 ? io_failed(o, "creating a temporary file beside it", errno, err) : WEFT_OK;
 }
 
+/* A FIFO without a reader cannot be opened without waiting, and who waits within open() hears no signal. */
+static weft_status open_stream(weft__out *o, weft_error *err)
+{
+    const struct timespec wait = {0, WAIT_NS};
+    while ((o->fd = open(o->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) < 0) {
+        if (errno != ENXIO && errno != EINTR) return io_failed(o, "opening it", errno, err);
+        struct stat s;
+        if (stat(o->path, &s) || !S_ISFIFO(s.st_mode)) return io_failed(o, "opening it", ENXIO, err);
+        if (atomic_load(&interrupted)) return weft_fail(err, WEFT_CANCELLED, "%s: cancelled before it had a reader", o->label);
+        nanosleep(&wait, NULL);
+    }
+    int flags = fcntl(o->fd, F_GETFL);
+    if (flags >= 0) (void)fcntl(o->fd, F_SETFL, flags & ~O_NONBLOCK);
+    return WEFT_OK;
+}
+
 weft_status weft__out_open(weft__out *o, const char *path, weft_error *err)
 {
-    *o = (weft__out){.fd = -1};
+    kind how;
+    *o = (weft__out){.fd = -1, .noted = -1};
     weft__show_path(o->label, path);
-    o->path = weft__strdup(path);
     o->buffer = weft__alloc(BUFFER_BYTES);
-    weft_status status = o->path && o->buffer ? create_temporary(o, path, err)
-                                              : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
+    weft_status status =
+        o->buffer ? place_of(path, &how, &o->path, err) : weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
+    if (status == WEFT_OK) status = how == A_STREAM ? open_stream(o, err) : create_temporary(o, err);
     if (status != WEFT_OK) weft__out_close(o);
     return status;
+}
+
+FILE *weft__out_grow(const char *path, int append, weft_error *err)
+{
+    weft__out o = {.fd = -1, .noted = -1};
+    FILE *f = NULL;
+    kind how;
+    weft__show_path(o.label, path);
+    weft_status st = place_of(path, &how, &o.path, err);
+    if (!st && how == A_STREAM) st = open_stream(&o, err);
+    else if (!st && (o.fd = open(o.path, O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : O_TRUNC), 0666)) < 0)
+        st = io_failed(&o, "opening it", errno, err);
+    if (!st && !(f = fdopen(o.fd, append ? "a" : "w"))) {
+        weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o.label);
+        close(o.fd);
+    }
+    weft__free(o.path);
+    return f;
 }
 
 weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
@@ -68,6 +251,7 @@ weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
     weft_status status = usable(o, err);
     if (status != WEFT_OK) return status;
     if (n_bytes > INT64_MAX) return io_failed(o, "reserving its space", EFBIG, err);
+    if (!o->temporary) return WEFT_OK;
 #ifdef __linux__
     int answer;
     do {
@@ -81,23 +265,18 @@ weft_status weft__out_reserve(weft__out *o, uint64_t n_bytes, weft_error *err)
 
 weft_status weft__out_room(const char *path, uint64_t n_bytes, weft_error *err)
 {
-    char label[WEFT__SHOW * 2];
+    char label[WEFT__SHOW * 2], *folder;
     struct statvfs disk;
-    struct stat there;
-    weft__show_path(label, path);
-    if (!stat(path, &there) && S_ISDIR(there.st_mode))
-        return weft_fail(err, WEFT_IO, "%s: is a folder; give the name of a file in it", label);
-    char *folder = weft__strdup(path);
-    if (!folder) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", label);
+    kind how;
+    weft_status st = place_of(path, &how, &folder, err);
+    if (st) return st;
     char *slash = strrchr(folder, '/');
     if (slash) slash[slash == folder] = 0; /* keeps "/" itself */
-    const int refused = access(slash ? folder : ".", W_OK | X_OK) ? errno : 0;
-    const int known = statvfs(slash ? folder : ".", &disk) == 0;
+    const int known = how == A_FILE && statvfs(slash ? folder : ".", &disk) == 0;
     weft__free(folder);
-    if (refused) return weft_fail(err, WEFT_IO, "%s: nothing can be written into its folder: %s", label, strerror(refused));
     if (!known || n_bytes / disk.f_frsize < disk.f_bavail) return WEFT_OK; /* what else is wrong, opening it will tell */
-    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder", label,
-                     (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
+    return weft_fail(err, WEFT_LIMIT, "%s: needs %.2f GB, and %.2f GB are free there; free space or choose another folder",
+                     weft__show_path(label, path), (double)n_bytes / 1e9, (double)disk.f_bavail * (double)disk.f_frsize / 1e9);
 }
 
 static weft_status write_through(weft__out *o, const unsigned char *p, size_t n, weft_error *err)
@@ -158,7 +337,7 @@ weft_status weft__out_sync(weft__out *o, weft_error *err)
     weft_status status = usable(o, err);
     if (status == WEFT_OK) status = flush(o, err);
     if (status != WEFT_OK) return status;
-    return fsync(o->fd) == 0 ? WEFT_OK : io_failed(o, "flushing to the disk", errno, err);
+    return fsync(o->fd) == 0 || !o->temporary ? WEFT_OK : io_failed(o, "flushing to the disk", errno, err);
 }
 
 weft_status weft__out_commit(weft__out *o, weft_error *err)
@@ -168,8 +347,14 @@ weft_status weft__out_commit(weft__out *o, weft_error *err)
     int fd = o->fd;
     o->fd = -1;
     if (close(fd) != 0) return io_failed(o, "closing", errno, err);
+    if (!o->temporary) {
+        o->committed = 1;
+        return WEFT_OK;
+    }
     if (rename(o->temporary, o->path) != 0) return io_failed(o, "renaming the finished file", errno, err);
     o->committed = 1;
+    forget(o->noted);
+    o->noted = -1;
     return sync_folder(o, err);
 }
 
@@ -178,8 +363,9 @@ void weft__out_close(weft__out *o)
     int created = o->temporary && (o->fd >= 0 || o->failed) && !o->committed;
     if (o->fd >= 0) close(o->fd);
     if (created) unlink(o->temporary);
+    forget(o->noted);
     weft__free(o->temporary);
     weft__free(o->path);
     weft__free(o->buffer);
-    *o = (weft__out){.fd = -1};
+    *o = (weft__out){.fd = -1, .noted = -1};
 }

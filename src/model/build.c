@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "model/rope_keys.h"
 
 enum { PAGE_TOKENS = 64 };
 
@@ -194,8 +195,27 @@ static weft_status build_graph(weft__build *m, const weft__arch *arch, weft_grap
     return WEFT_OK;
 }
 
-weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hparams *hp, weft__build *m, weft_graph **graph,
-                              weft_error *err)
+/* The hyperparameters with rope's keys as they were asked for. */
+static weft_status read_hparams(const weft__source *src, const weft__arch *arch, int32_t n_ctx, const weft_rope_params *rope,
+                                weft__hparams *hp, weft_error *err)
+{
+    weft__rope_keys keys;
+    weft__source told;
+    weft_status st = weft__hparams_read(src, arch->name, n_ctx, hp, err);
+    if (!st && arch->hparams) st = arch->hparams(src, hp, err);
+    if (st || !rope || (st = weft__rope_keys_make(src, arch->name, rope, &keys, &told, err)) || !keys.n) return st;
+    weft__hparams *file = weft__alloc(sizeof *file);
+    if (!file) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to build it", src->label);
+    *file = *hp;
+    st = weft__hparams_read(&told, arch->name, n_ctx, hp, err);
+    if (!st && arch->hparams) st = arch->hparams(&told, hp, err);
+    if (!st) hp->n_ctx_max = weft__hparams_reach(file, hp, rope);
+    weft__free(file);
+    return st;
+}
+
+weft_status weft__model_build(const weft__source *src, int32_t n_ctx, const weft_rope_params *rope, weft__hparams *hp,
+                              weft__build *m, weft_graph **graph, weft_error *err)
 {
     char name[64];
     weft_status st;
@@ -205,8 +225,7 @@ weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hpar
         return st;
     const weft__arch *arch = weft__arch_find(name);
     if (!arch) return unknown_arch(src->label, name, err);
-    if ((st = weft__hparams_read(src, name, n_ctx, hp, err))) return st;
-    if (arch->hparams && (st = arch->hparams(src, hp, err))) return st;
+    if ((st = read_hparams(src, arch, n_ctx, rope, hp, err))) return st;
     memset(m, 0, sizeof *m);
     m->src = src;
     m->hp = hp;

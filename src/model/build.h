@@ -33,10 +33,10 @@ const weft__arch *weft__arch_find(const char *name);
 const char *const *weft__arch_names(void);
 
 /* Reads the source's hyperparameters and builds its graph, ordered and checked. `hp` must outlive nothing; *build receives the
- * cost figures. n_ctx 0: the model's own. The caller owns *graph. A tensor that the architecture has no use for is an error that
+ * cost figures. n_ctx 0: the model's own. rope: what stands in place of the source's keys about it; NULL: nothing. The caller owns *graph. A tensor that the architecture has no use for is an error that
  * names it: without it the model would compute something else, and nobody would notice. */
-weft_status weft__model_build(const weft__source *src, int32_t n_ctx, weft__hparams *hp, weft__build *build, weft_graph **graph,
-                              weft_error *err);
+weft_status weft__model_build(const weft__source *src, int32_t n_ctx, const weft_rope_params *rope, weft__hparams *hp,
+                              weft__build *build, weft_graph **graph, weft_error *err);
 
 enum weft__need { WEFT__OPTIONAL, WEFT__REQUIRED };
 

@@ -46,6 +46,8 @@ typedef struct weft__hf_convert_options {
     const char *pre;           /* name of the pre-tokenizer where it cannot be recognized; NULL: none given */
     weft_progress_fn progress; /* may be NULL */
     void *arg;
+    int32_t
+        saturate; /* 1: what is beyond a type's range becomes the nearest that it has; 0: WEFT_ARGUMENT, with number and tensor */
 } weft__hf_convert_options;
 
 /* Writes the model as a GGUF file, tensor by tensor; `out` appears only when it is complete. Vectors and routers are F32; a

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "mem/mem.h"
+#include "model/beyond.h"
 #include "model/hf_parts.h"
 #include "model/vocab.h"
 #include "quant/encode.h"
@@ -16,8 +17,9 @@ typedef struct conversion {
     const weft__hf_convert_options *options;
     weft__gguf_writer *w;
     weft_error *err;
-    float *floats;        /* a chunk of rows, decoded */
-    uint8_t *rows;        /* and as they are written */
+    float *floats; /* a chunk of rows, decoded */
+    uint8_t *rows; /* and as they are written */
+    weft__beyond beyond;
     uint64_t done, total; /* elements */
 } conversion;
 
@@ -112,7 +114,7 @@ static weft_status check_heads(const conversion *c, const weft__tensor_desc *t, 
 
 /* n rows of a part from row `first`, in GGUF's order, as they are written; rows_per_head 0: in the folder's order. */
 static weft_status write_rows(conversion *c, const weft__tensor_desc *t, const weft__tensor_desc *part, uint32_t dtype,
-                              uint64_t first, uint64_t n, uint64_t rows_per_head)
+                              uint64_t first, uint64_t n, uint64_t rows_per_head, weft__quant_beyond *of_tensor)
 {
     uint64_t k = t->d[0], in_bytes = weft__quant_row_bytes(part->dtype, (int64_t)k),
              out_bytes = weft__quant_row_bytes(dtype, (int64_t)k);
@@ -123,9 +125,12 @@ static weft_status write_rows(conversion *c, const weft__tensor_desc *t, const w
         if (copy) memcpy(c->rows + i * out_bytes, data + row * in_bytes, (size_t)in_bytes);
         else weft__quant_decode_row(part->dtype, data + row * in_bytes, c->floats + i * k, (int64_t)k);
     }
-    weft_status status =
-        copy ? WEFT_OK : weft__quant_encode_rows(dtype, c->floats, c->rows, (int64_t)n, (int64_t)k, NULL, c->err);
-    if (status) return weft_fail_within(c->err, status, "tensor %s, rows from %llu on", t->name, (unsigned long long)first);
+    weft_status status = WEFT_OK;
+    for (uint64_t i = 0; !copy && !status && i < n; i++)
+        status = weft__quant_encode_row(dtype, c->floats + i * k, c->rows + i * out_bytes,
+                                        (int64_t)(rows_per_head ? source_row(first + i, rows_per_head) : first + i), (int64_t)k,
+                                        NULL, of_tensor, c->err);
+    if (status) return weft_fail_within(c->err, status, "tensor %s", t->name);
     if ((status = weft__gguf_write(c->w, c->rows, (size_t)(n * out_bytes), c->err))) return status;
     c->done += n * k;
     if (c->options->progress && c->options->progress(c->options->arg, "converting", (double)c->done / (double)c->total))
@@ -148,17 +153,19 @@ static weft_status write_matrix(conversion *c, const weft__tensor_desc *t, const
 {
     uint32_t dtype = type_of(c, t);
     uint64_t chunk = make_room(c, t->d[0], dtype), rows = t->d[1];
+    weft__quant_beyond of_tensor = {0};
     weft_status status = check_heads(c, t, how->heads, rows);
     if (!chunk) return weft_fail(c->err, WEFT_NO_MEMORY, "no memory to convert %s", t->name);
     for (size_t p = 0; !status && p < how->n_parts; p++) {
         const weft__tensor_desc *part = how->parts[p];
         for (uint64_t r = 0, n; !status && r < rows; r += n) {
             n = rows - r < chunk ? rows - r : chunk;
-            status = write_rows(c, t, part, dtype, r, n, how->heads ? rows / (uint64_t)how->heads : 0);
+            status = write_rows(c, t, part, dtype, r, n, how->heads ? rows / (uint64_t)how->heads : 0, &of_tensor);
         }
         if (part->buffer->domain == WEFT_DOMAIN_MAPPED)
             weft__mem_advise(part->buffer, part->offset, part->n_bytes, WEFT__ADVICE_DONTNEED, NULL);
     }
+    if (!status) weft__beyond_note(&c->beyond, t->name, dtype, &of_tensor);
     return status;
 }
 
@@ -191,6 +198,7 @@ static weft_status write_all(conversion *c)
         const weft__tensor_desc *t = &set->items[i];
         status = t->n_dims == 1 ? write_vector(c, t, &c->hf->how[i]) : write_matrix(c, t, &c->hf->how[i]);
     }
+    if (!status) status = weft__beyond_check(&c->beyond, c->options->saturate, c->err);
     return status ? status : weft__gguf_finish(c->w, c->err);
 }
 

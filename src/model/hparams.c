@@ -57,12 +57,35 @@ static weft_status read_sizes(const weft__source *src, weft__hparams *hp, weft_e
     return WEFT_OK;
 }
 
+/* Files name the context after stretching, as usual, or the one before it. */
+static int32_t reach(const weft__hparams *hp)
+{
+    double stretched = (double)hp->rope.n_ctx_orig * (double)hp->rope_factor;
+    if (hp->rope_scaling != WEFT__ROPE_LINEAR && hp->rope_scaling != WEFT__ROPE_YARN) return hp->n_ctx_train;
+    return stretched < hp->n_ctx_train ? hp->n_ctx_train : stretched < MAX_CTX ? (int32_t)stretched : MAX_CTX;
+}
+
+int32_t weft__hparams_reach(const weft__hparams *file, const weft__hparams *now, const weft_rope_params *p)
+{
+    if (!p->scaling && !(p->factor > 0) && !(p->freq_base > 0) && !p->orig_ctx) return file->n_ctx_max;
+    const int32_t trained =
+        file->rope_scaling && file->rope.n_ctx_orig < file->n_ctx_train ? file->rope.n_ctx_orig : file->n_ctx_train;
+    const int keeps = !p->scaling && !(p->factor > 0) && !p->orig_ctx; /* the base alone is another */
+    double most = keeps ? file->n_ctx_max : trained;
+    if (now->rope_scaling == WEFT__ROPE_LINEAR || now->rope_scaling == WEFT__ROPE_YARN)
+        most = fmax(most, (double)now->rope.n_ctx_orig * (double)now->rope_factor);
+    /* The lowest frequency is base^-((n_rot - 2) / n_rot): another base stretches it by this. */
+    const double n = now->rope.n_rot, by_base = pow((double)now->rope.base / (double)file->rope.base, (n - 2) / n);
+    most = floor(most * fmax(1, by_base) * (1 + 1e-6)); /* factors are float32 */
+    return most < MAX_CTX ? (int32_t)most : MAX_CTX;
+}
+
 static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_error *err)
 {
     const char *a = hp->arch;
     weft_attr_rope *r = &hp->rope;
     weft_status st;
-    float factor = 1, legacy = 0;
+    float factor = 1, legacy = 0, mixed = 1;
     char scaling[32] = "";
     *r = (weft_attr_rope){.head_dim = hp->head_dim_k,
                           .n_rot = hp->head_dim_k,
@@ -79,6 +102,7 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
         (st = weft__source_f32(src, a, ".rope.scaling.factor", 0, &factor, err)) ||
         (st = weft__source_f32(src, a, ".rope.scaling.attn_factor", 0, &r->attn_factor, err)) ||
         (st = weft__source_i32(src, a, ".rope.scaling.original_context_length", 0, 1, MAX_CTX, &r->n_ctx_orig, err)) ||
+        (st = weft__source_f32(src, a, ".rope.scaling.yarn_ext_factor", 0, &mixed, err)) ||
         (st = weft__source_f32(src, a, ".rope.scaling.yarn_beta_fast", 0, &r->beta_fast, err)) ||
         (st = weft__source_f32(src, a, ".rope.scaling.yarn_beta_slow", 0, &r->beta_slow, err)))
         return st;
@@ -87,16 +111,22 @@ static weft_status read_rope(const weft__source *src, weft__hparams *hp, weft_er
     if (!(r->base > 0) || !(factor >= 0) || !(legacy >= 0))
         return weft_fail(err, WEFT_FORMAT, "%s: rope base %g and scaling factor %g must be positive", src->label, r->base,
                          factor);
+    hp->rope_factor = 1;
     if (!scaling[0] || !strcmp(scaling, "linear")) {
         /* A factor without a type means linear, as the oldest files had it. */
         float f = factor != 1 ? factor : legacy;
         hp->rope_scaling = f != 0 && f != 1 ? WEFT__ROPE_LINEAR : WEFT__ROPE_NONE;
-        if (hp->rope_scaling == WEFT__ROPE_LINEAR) r->freq_scale = 1 / f;
+        if (hp->rope_scaling == WEFT__ROPE_LINEAR) {
+            r->freq_scale = 1 / f;
+            hp->rope_factor = f;
+        }
     } else if (!strcmp(scaling, "yarn")) {
         if (!(factor > 0)) return weft_fail(err, WEFT_FORMAT, "%s: YaRN rope scaling with factor %g", src->label, factor);
         hp->rope_scaling = WEFT__ROPE_YARN;
         r->freq_scale = 1 / factor;
-        r->ext_factor = 1;
+        hp->rope_factor = factor;
+        if (!(mixed > 0)) mixed = 1; /* what says -1 leaves it to its reader */
+        r->ext_factor = mixed;
         /* Attention temperature of the YaRN paper: 0.1 ln(s) + 1. */
         r->attn_factor *= 1.0f + 0.1f * logf(factor);
     } else if (!strcmp(scaling, "longrope")) {
@@ -118,6 +148,7 @@ weft_status weft__hparams_read(const weft__source *src, const char *arch, int32_
     if ((st = weft__source_f32(src, arch, ".attention.layer_norm_rms_epsilon", 1, &hp->norm_eps, err)) ||
         (st = read_rope(src, hp, err)))
         return st;
+    hp->n_ctx_max = reach(hp);
     if (!(hp->norm_eps >= 0 && hp->norm_eps < 1))
         return weft_fail(err, WEFT_FORMAT, "%s: norm epsilon is %g", src->label, hp->norm_eps);
     const weft__tensor_desc *embd = src->tensor(src, "token_embd.weight");

@@ -49,12 +49,45 @@ static void encode_floats(uint32_t dtype, const float *x, uint8_t *dst, int64_t 
     }
 }
 
-static weft_status check_row(const float *x, int64_t row, int64_t n, weft_error *err)
+/* What is as large or larger becomes something else. Of blocks: the largest scale, an F16 number, times the largest code, and minimum; where
+ * minima are subtracted, or scales are not negative, numbers below 0 reach less far. */
+static float range_end(uint32_t dtype, int negative)
 {
-    for (int64_t i = 0; i < n; i++)
+    switch (dtype) {
+    case WEFT_F16: return 65520.f; /* what is below rounds to 65504 */
+    case WEFT_BF16: return 0x1.ffp127f;
+    case WEFT_Q4_0: return 65536.f * 8;
+    case WEFT_Q5_0: return 65536.f * 16;
+    case WEFT_Q4_1: return 65536.f * (negative ? 1 : 16);
+    case WEFT_Q5_1: return 65536.f * (negative ? 1 : 32);
+    case WEFT_Q8_0:
+    case WEFT_IQ4_NL: return 65536.f * 127;
+    case WEFT_Q2_K: return 65536.f * (negative ? 15 : 15 * 3);
+    case WEFT_Q3_K: return 65536.f * 32 * 4;
+    case WEFT_Q4_K: return 65536.f * (negative ? 63 : 63 * 15);
+    case WEFT_Q5_K: return 65536.f * (negative ? 63 : 63 * 31);
+    case WEFT_Q6_K: return 65536.f * 128 * 32;
+    case WEFT_IQ4_XS: return 65536.f * 32 * 127;
+    default: return INFINITY;
+    }
+}
+
+void weft__quant_beyond_add(weft__quant_beyond *sum, const weft__quant_beyond *later)
+{
+    const int64_t n = sum->n + later->n;
+    if (!sum->n) *sum = *later;
+    sum->n = n;
+}
+
+static weft_status check_row(uint32_t dtype, const float *x, int64_t row, int64_t n, weft__quant_beyond *beyond, weft_error *err)
+{
+    const float end = range_end(dtype, 0), below = -range_end(dtype, 1);
+    for (int64_t i = 0; i < n; i++) {
         if (!isfinite(x[i]))
             return weft_fail(err, WEFT_ARGUMENT, "row %lld, column %lld: %s cannot be quantized; repair or re-export the weights",
                              (long long)row, (long long)i, isnan(x[i]) ? "NaN" : "infinity");
+        if (beyond && (x[i] >= end || x[i] <= below)) weft__quant_beyond_add(beyond, &(weft__quant_beyond){1, row, i, x[i]});
+    }
     return WEFT_OK;
 }
 
@@ -85,8 +118,9 @@ static void encode_row(weft__encode_fn encode, weft_dtype_info info, const float
     }
 }
 
-weft_status weft__quant_encode_rows(uint32_t dtype, const float *src, void *dst, int64_t n_rows, int64_t n_per_row,
-                                    const float *importance, weft_error *err)
+/* Rows [first, first + n_rows) of a matrix. */
+static weft_status encode_rows(uint32_t dtype, const float *src, void *dst, int64_t first, int64_t n_rows, int64_t n_per_row,
+                               const float *importance, weft__quant_beyond *beyond, weft_error *err)
 {
     weft_dtype_info info = weft_dtype_describe(dtype);
     weft__encode_fn encode = encoder(dtype);
@@ -103,9 +137,21 @@ weft_status weft__quant_encode_rows(uint32_t dtype, const float *src, void *dst,
     for (int64_t r = 0; r < n_rows; r++) {
         const float *x = src + r * n_per_row;
         uint8_t *to = (uint8_t *)dst + (uint64_t)r * row_bytes;
-        if ((st = check_row(x, r, n_per_row, err))) return st;
+        if ((st = check_row(dtype, x, first + r, n_per_row, beyond, err))) return st;
         if (encode) encode_row(encode, info, x, importance, mean, to, n_per_row);
         else encode_floats(dtype, x, to, n_per_row);
     }
     return WEFT_OK;
+}
+
+weft_status weft__quant_encode_rows(uint32_t dtype, const float *src, void *dst, int64_t n_rows, int64_t n_per_row,
+                                    const float *importance, weft_error *err)
+{
+    return encode_rows(dtype, src, dst, 0, n_rows, n_per_row, importance, NULL, err);
+}
+
+weft_status weft__quant_encode_row(uint32_t dtype, const float *src, void *dst, int64_t row, int64_t n, const float *importance,
+                                   weft__quant_beyond *beyond, weft_error *err)
+{
+    return encode_rows(dtype, src, dst, row, 1, n, importance, beyond, err);
 }

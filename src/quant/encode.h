@@ -18,6 +18,19 @@
 weft_status weft__quant_encode_rows(uint32_t dtype, const float *src, void *dst, int64_t n_rows, int64_t n_per_row,
                                     const float *importance, weft_error *err);
 
+/* Values that a format cannot reach: how many, and where the first one stands. Zero-initialise. */
+typedef struct weft__quant_beyond {
+    int64_t n, row, column;
+    float value;
+} weft__quant_beyond;
+
+/* One row of them, which messages call `row`. Adds to *beyond (NULL: not asked for) what is finite and beyond the format's range: F16's
+ * largest number is 65504, and the scales of blocks are F16 too. Otherwise as above. */
+weft_status weft__quant_encode_row(uint32_t dtype, const float *src, void *dst, int64_t row, int64_t n, const float *importance,
+                                   weft__quant_beyond *beyond, weft_error *err);
+/* Adds the later of two counts to the earlier. */
+void weft__quant_beyond_add(weft__quant_beyond *sum, const weft__quant_beyond *later);
+
 /* Q8_0 without a search, thirty times as fast: each block's scale is the smallest of the format that reaches its largest magnitude, each
  * value becomes the nearest code. Of the energy of normally distributed values, 2.7e-5 is lost; the search saves a quarter of that. src [n] finite,
  * whole blocks. What is beyond the format becomes the nearest that it has. Reentrant. */

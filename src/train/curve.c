@@ -99,7 +99,9 @@ static weft_status begin_lines(weft__curve *c, weft_error *err)
     if (!st) st = weft__out_commit(&out, err);
     weft__out_close(&out);
     weft__text_free(&text);
-    if (!st && !(c->lines = fopen(c->lines_path, "ae"))) st = weft_fail(err, WEFT_IO, "%s: %s", c->lines_path, strerror(errno));
+    if (st) return st;
+    weft_error why = {0};
+    if (!(c->lines = weft__out_grow(c->lines_path, 1, &why))) st = weft_fail(err, (weft_status)why.status, "%s", why.message);
     return st;
 }
 

@@ -12,25 +12,51 @@ static weft_status no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for training data");
 }
 
+static weft_status check_rows(const weft__data_options *o, weft_error *err)
+{
+    if (o->n_ctx >= 1 && o->max_rows >= (int64_t)o->n_ctx * (o->pairs ? 2 : 1)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT,
+                     "batches of %d tokens (-b) do not hold %s of %d (-c); give larger ones, or shorter texts", o->max_rows,
+                     o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
+}
+
 weft_status weft__dataset_create(const weft__renderer *r, const weft__data_options *o, weft__dataset **out, weft_error *err)
 {
     *out = NULL;
-    if (o->n_ctx < 1 || o->max_rows < (int64_t)o->n_ctx * (o->pairs ? 2 : 1))
-        return weft_fail(err, WEFT_ARGUMENT,
-                         "batches of %d tokens (-b) do not hold %s of %d (-c); give larger ones, or shorter texts", o->max_rows,
-                         o->pairs ? "the two texts of a pair" : "a text", o->n_ctx);
+    weft_status st = check_rows(o, err);
+    if (st) return st;
     weft__dataset *d = weft__alloc_zero(1, sizeof *d);
     if (!d) return no_memory(err);
     d->renderer = r;
     d->options = *o;
-    d->token = weft__alloc_array((size_t)o->max_rows, sizeof *d->token);
-    d->segment = weft__alloc_array((size_t)o->max_rows, sizeof *d->segment);
-    d->target = weft__alloc_array((size_t)o->max_rows, sizeof *d->target);
-    if (!d->token || !d->segment || !d->target) {
-        weft__dataset_destroy(&d);
+    if ((st = weft__dataset_set_rows(d, o->max_rows, err))) weft__dataset_destroy(&d);
+    *out = d;
+    return st;
+}
+
+weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err)
+{
+    weft__data_options o = d->options;
+    o.max_rows = max_rows;
+    weft_status st = check_rows(&o, err);
+    if (st) return st;
+    int32_t *token = weft__alloc_array((size_t)max_rows, sizeof *token);
+    int32_t *segment = weft__alloc_array((size_t)max_rows, sizeof *segment);
+    int32_t *target = weft__alloc_array((size_t)max_rows, sizeof *target);
+    if (!token || !segment || !target) {
+        weft__free(target);
+        weft__free(segment);
+        weft__free(token);
         return no_memory(err);
     }
-    *out = d;
+    weft__free(d->target);
+    weft__free(d->segment);
+    weft__free(d->token);
+    d->token = token;
+    d->segment = segment;
+    d->target = target;
+    d->options = o;
+    d->position = (weft__data_position){0, 0};
     return WEFT_OK;
 }
 

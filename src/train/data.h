@@ -58,6 +58,9 @@ weft_status weft__dataset_add(weft__dataset *d, const char *path, weft_error *er
 weft_status weft__dataset_add_bytes(weft__dataset *d, const char *name, weft__data_form form, const char *bytes, size_t n,
                                     weft_error *err);
 
+/* Batches of max_rows from now on, the position at the start. Fails as weft__dataset_create does, and the dataset is as it was. */
+weft_status weft__dataset_set_rows(weft__dataset *d, int32_t max_rows, weft_error *err);
+
 void weft__dataset_counts(const weft__dataset *d, weft__data_counts *out);
 /* A checksum of everything that decides the batches. */
 uint64_t weft__dataset_hash(const weft__dataset *d);

@@ -187,7 +187,9 @@ static weft_train_event event_of(const weft__job *j, int kind)
                               .n_segments = c.n_segments,
                               .n_cut = c.n_cut,
                               .n_dropped = c.n_dropped,
-                              .n_ctx = j->n_ctx};
+                              .n_ctx = j->n_ctx,
+                              .batch = j->batch,
+                              .epochs = j->p->n_steps ? NAN : j->epochs};
 }
 
 static int tell(const weft__job *j, const weft_train_event *e)

@@ -32,7 +32,9 @@ typedef struct weft__job {
     weft__dataset *data, *heldout; /* heldout: NULL without */
     weft__trainer *trainer;
     weft__curve curve;
-    int32_t n_ctx;    /* tokens of a text */
+    int32_t n_ctx; /* tokens of a text */
+    int32_t batch; /* as p has them, or as the data want them */
+    double epochs;
     char *checkpoint; /* paths in the folder */
     char *result;
     int made_folder; /* by this job */

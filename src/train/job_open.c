@@ -51,12 +51,13 @@ static weft_status check_params(const weft_train_params *p, weft_error *err)
     if (!p->out) return weft_fail(err, WEFT_ARGUMENT, "no folder for what is learned");
     if (!p->base && !p->tokenizer)
         return weft_fail(err, WEFT_ARGUMENT, "a fresh model needs a vocabulary ('weft train-tokenizer' makes one)");
-    if (p->accumulate < 1 || p->batch < 1)
-        return weft_fail(err, WEFT_ARGUMENT, "%d batches of %d tokens in a step: both must be 1 or more", p->accumulate,
+    if (p->accumulate < 1 || p->batch < 0)
+        return weft_fail(err, WEFT_ARGUMENT,
+                         "%d batches of %d tokens in a step: both must be 1 or more (or 0 tokens: by the data)", p->accumulate,
                          p->batch);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: it must be 1 or more", p->n_ctx);
-    if (p->n_steps < 0 || (!p->n_steps && !(p->epochs > 0 && p->epochs <= 1e6f)))
-        return weft_fail(err, WEFT_ARGUMENT, "steps or epochs must be above 0");
+    if (p->n_steps < 0 || !(p->epochs >= 0 && p->epochs <= 1e6f))
+        return weft_fail(err, WEFT_ARGUMENT, "steps and epochs must be above 0, or 0: by the data");
     if (p->dpo_beta < 0 || !isfinite(p->dpo_beta))
         return weft_fail(err, WEFT_ARGUMENT, "beta is %g; preference training wants one above 0", (double)p->dpo_beta);
     if (p->dpo_beta > 0 && (!p->base || !p->lora_rank))
@@ -200,11 +201,17 @@ static const char *why_nothing(const weft__data_options *o, const weft__data_cou
     return c->n_cut ? ": every prompt is longer than the texts may be" : "";
 }
 
+/* Tokens of a batch that holds any text, or pair of them. */
+static int64_t smallest_batch(const weft__job *j)
+{
+    return (int64_t)j->n_ctx * (j->p->dpo_beta > 0 ? 2 : 1);
+}
+
 static weft_status read_data(weft__job *j, const char *const *files, int in_order, weft__dataset **out, weft_error *err)
 {
     const weft_train_params *p = j->p;
     const weft__data_options o = {.n_ctx = j->n_ctx,
-                                  .max_rows = p->batch,
+                                  .max_rows = j->batch,
                                   .in_order = in_order,
                                   .learn_all = p->learn_prompts,
                                   .pairs = p->dpo_beta > 0,
@@ -219,12 +226,36 @@ static weft_status read_data(weft__job *j, const char *const *files, int in_orde
     return WEFT_OK;
 }
 
+/* What nobody gave follows the data. A step of RECORDS records, as far as the largest usual batch holds them, is small enough for a few
+ * hundred records to make many steps, and large enough for their gradients to agree; and what is seen so often that FEW_STEPS come
+ * together leaves a trace, however few records there are. */
+static weft_status follow_data(weft__job *j, weft_error *err)
+{
+    enum { RECORDS = 16, LARGEST = 2048, FEW_STEPS = 200, EPOCHS = 2, EPOCHS_MOST = 12 };
+    const weft_train_params *p = j->p;
+    weft__data_counts c;
+    weft_status st = WEFT_OK;
+    weft__dataset_counts(j->data, &c);
+    j->epochs = p->epochs > 0 ? (double)p->epochs : EPOCHS;
+    if (!p->batch) {
+        int64_t wanted = c.n_tokens * RECORDS / c.n_segments, least = smallest_batch(j);
+        j->batch = (int32_t)(wanted > LARGEST ? LARGEST : wanted);
+        if (j->batch < least) j->batch = (int32_t)least;
+        st = weft__dataset_set_rows(j->data, j->batch, err);
+        if (!st && j->heldout) st = weft__dataset_set_rows(j->heldout, j->batch, err);
+    }
+    if (st || p->epochs > 0 || p->n_steps) return st;
+    const double of_epoch = ceil((double)c.n_tokens / ((double)j->batch * p->accumulate));
+    j->epochs = fmin(EPOCHS_MOST, fmax(EPOCHS, ceil(FEW_STEPS / of_epoch)));
+    return WEFT_OK;
+}
+
 /* Batches from the start to the end of `epochs`, of which the last may be a part. */
 static weft_status count_steps(weft__job *j, weft_error *err)
 {
     weft__train_batch b;
     weft__data_counts c;
-    double whole = floor(j->p->epochs), part = j->p->epochs - whole, n = 0, of_last = 0;
+    double whole = floor(j->epochs), part = j->epochs - whole, n = 0, of_last = 0;
     weft_status st = WEFT_OK;
     weft__dataset_counts(j->data, &c);
     j->epoch_rows = c.n_tokens;
@@ -248,7 +279,7 @@ static weft_status open_trainer(weft__job *j, weft_error *err)
     weft__train_options o;
     weft__train_options_default(&o);
     o.n_threads = p->n_threads;
-    o.max_rows = p->batch;
+    o.max_rows = j->batch;
     o.n_ctx = j->n_ctx;
     o.lora_rank = p->lora_rank;
     o.lora_alpha = p->lora_alpha;
@@ -335,8 +366,10 @@ weft_status weft__job_open(weft__job *j, const weft_train_params *p, weft_error 
     j->p = p;
     if (!st) st = open_folder(j, err);
     if (!st) st = open_base(j, err);
+    if (!st) j->batch = p->batch ? p->batch : (int32_t)smallest_batch(j); /* until the data are known */
     if (!st) st = read_data(j, p->data, 0, &j->data, err);
     if (!st && p->heldout && p->heldout[0]) st = read_data(j, p->heldout, 1, &j->heldout, err);
+    if (!st) st = follow_data(j, err);
     if (!st) st = count_steps(j, err);
     if (!st) st = open_trainer(j, err);
     if (!st && p->resume) st = resume(j, err);

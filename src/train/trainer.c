@@ -110,7 +110,8 @@ static weft_status open_model(weft__trainer *t, weft_error *err)
 {
     weft__build build;
     weft_status st;
-    if ((st = choose_context(t, &t->n_ctx, err)) || (st = weft__model_build(&t->src, t->n_ctx, &t->hp, &build, &t->graph, err)))
+    if ((st = choose_context(t, &t->n_ctx, err)) ||
+        (st = weft__model_build(&t->src, t->n_ctx, NULL, &t->hp, &build, &t->graph, err)))
         return st;
     if (t->n_ctx > t->max_rows) t->n_ctx = t->max_rows;
     if ((st = weft__cpu_tiers_for(getenv("WEFT_CPU"), &(uint32_t){0}, err))) return st; /* hours on ref are nobody's wish */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "format/gguf_write.h"
+#include "format/out_file.h"
 #include "mem/mem.h"
 #include "model/vocab.h"
 #include "text/bpe_train.h"
@@ -101,7 +102,8 @@ weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, cons
     if (p->n_vocab < 1 || p->min_count < 1)
         return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens, pairs of at least %d: both must be 1 or more",
                          p->n_vocab, p->min_count);
-    weft_status st = begin(p, &t, err);
+    weft_status st = weft__out_check(out, err); /* before the work */
+    if (!st) st = begin(p, &t, err);
     if (!st) st = read_files(t, files, n_files, p, &result->n_bytes, err);
     if (!st) st = weft__bpe_train_run(t, p->progress, p->progress_arg, err);
     if (!st) {

@@ -75,6 +75,7 @@ class Model:
             shapes.update({f"blk.{layer}.{name}": dims for name, dims in
                            (("attn_norm", (D,)), ("attn_q", (D, D)), ("attn_k", (D, kv)), ("attn_v", (D, kv)), ("attn_output", (D, D)),
                             ("ffn_norm", (D,)), ("ffn_gate", (D, FF)), ("ffn_up", (D, FF)), ("ffn_down", (FF, D)))})
+        self.values = {}  # {(tensor's name, element): number}, of F32 ones
         self.tensors = [Tensor(name + ".weight", dims) for name, dims in shapes.items()]
 
     def tensor(self, name):
@@ -93,8 +94,9 @@ class Model:
                                         len(entries) if self.n_meta is None else self.n_meta)
         for key, kind, v in entries:
             head += string(key) + struct.pack("<I", kind) + value(kind, v)
-        at = 0
+        at, begin = 0, {}
         for t in self.tensors:
+            begin[t.name] = at
             head += string(t.name) + struct.pack("<I", len(t.dims)) + b"".join(struct.pack("<Q", d & (2 ** 64 - 1)) for d in t.dims)
             head += struct.pack("<IQ", t.kind, at if t.offset is None else t.offset)
             at += -(-t.size() // 32) * 32 if t.offset is None else 0
@@ -102,4 +104,6 @@ class Model:
         data = bytearray(at)
         for i in range(0, at, 4):  # small numbers, never zero
             struct.pack_into("<f", data, i, ((i // 4 * 37) % 101 - 50) / 400 + 0.001)
+        for (name, element), number in self.values.items():
+            struct.pack_into("<f", data, begin[name] + 4 * element, number)
         return (head + bytes(data) + self.tail)[:self.cut]

@@ -213,7 +213,7 @@ class Run(unittest.TestCase):
         self.assertEqual(out["prompt_tokens"] + len(out["tokens"]), 17)  # the last one needs no place
 
     def test_interrupt_ends_with_the_text_so_far(self):
-        p = subprocess.Popen(WEFT + ["run", STORIES, "Once upon a time", "-n", "-1", "-c", "100000", "--ignore-eos", "-t", "1"],
+        p = subprocess.Popen(WEFT + ["run", STORIES, "Once upon a time", "-n", "-1", "-c", "100000", "--rope-scale", "200", "--ignore-eos", "-t", "1"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         first = p.stdout.read(20)  # it streams
         p.send_signal(signal.SIGINT)

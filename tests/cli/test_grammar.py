@@ -28,12 +28,15 @@ class Grammar(unittest.TestCase):
         finished = 0
         for model in MODELS:
             for seed in range(repeated(8, 4, 2)):
-                out, err = run(model, "--json-object", "-n", "300", "--seed", str(seed), "--temp", "0.1" if seed == 0 else "1.5")
-                self.assertIsNotNone(out, err)
+                p = weft("run", model, "Once upon a time", "--json", "--json-object", "-n", "300", "--seed", str(seed), "--temp", "0.1" if seed == 0 else "1.5")
+                out = json.loads(p.stdout)
                 if out["finish_reason"] == "stop":
                     finished += 1
+                    self.assertEqual(p.returncode, 0, p.stderr)
                     self.assertIsInstance(json.loads(out["text"], strict=True), dict)
                 else:
+                    self.assertEqual(p.returncode, 1)
+                    self.assertIn(b"before the JSON object is complete", p.stderr)
                     self.assertEqual(out["finish_reason"], "length")
                     self.assertEqual(len(out["tokens"]), 300)
                     self.assertRegex(out["text"], r"^\s*(\{|$)")

@@ -92,7 +92,7 @@ class Perplexity(unittest.TestCase):
             args = ("eval", "perplexity", STORIES, "-f", TEXT, "-c", "256", "--kl-base", path)
             p = weft(*args, preexec_fn=small_disk, restore_signals=False)  # so that SIGXFSZ stays ignored
             self.assertEqual(p.returncode, 1)
-            self.assertIn(b"base: File too large", p.stderr)
+            self.assertIn(b"base: the disk is full or the file too large for it (writing: File too large)", p.stderr)
             self.assertEqual(os.listdir(d), ["base"])
             with open(path) as f:
                 self.assertEqual(f.read(), "precious")

@@ -127,15 +127,17 @@ class Models(Training):
 
     @of_files
     def test_an_interrupted_run_saves_itself(self):
-        child = subprocess.Popen(WEFT + self.command("stopped", "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE)
-        while not os.path.exists(self.path("stopped/loss.jsonl")) or not self.points("stopped"):
-            time.sleep(0.01)
-        child.send_signal(signal.SIGINT)
-        _, stderr = child.communicate(timeout=PATIENCE)
-        self.assertEqual(child.returncode, 1, stderr)
-        self.assertIn(b"--resume goes on", stderr)
-        self.assertTrue(os.path.exists(self.path("stopped/checkpoint.gguf")))
-        self.assertFalse(os.path.exists(self.path("stopped/model.gguf")))
+        """By Ctrl-C, by a system that goes down, and by a terminal that is closed."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            out = f"stopped-{number}"
+            child = subprocess.Popen(WEFT + self.command(out, "--steps", "100000", "--save-every", "0"), stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+            while not os.path.exists(self.path(out + "/loss.jsonl")) or not self.points(out):
+                time.sleep(0.01)
+            child.send_signal(number)
+            _, stderr = child.communicate(timeout=PATIENCE)
+            self.assertEqual(child.returncode, 1, stderr)
+            self.assertIn(b"--resume goes on", stderr)
+            self.assertEqual(sorted(os.listdir(self.path(out))), ["checkpoint.gguf", "loss.jsonl", "loss.svg"])
 
     @of_files
     def test_an_interruption_while_data_are_read_ends_at_once(self):
@@ -303,15 +305,38 @@ class Models(Training):
 class Adapters(Training):
     @of_files
     def test_the_help_says_the_defaults(self):
-        """A run of the rate and the epochs that it names is that without any."""
+        """A run of the rate and the epochs that it names is that without any; an adapter's epochs follow the data, and are said before the first step."""
         for out, command in (("usual-model", ["train", self.text, "--base", self.model]), ("usual-adapter", ["adapter", "train", self.model, "--data", self.chats, "--rank", "2"])):
             text = weft(*command[:1 if command[0] == "train" else 2], "--help").stdout.decode()
-            lr, epochs = (re.search(rf"--{name} X .*\(([0-9.e-]+)\)", text).group(1) for name in ("lr", "epochs"))
-            for name, more in (("said", ("--lr", lr, "--epochs", epochs)), ("unsaid", ())):
-                p = weft(*command, "--out", self.path(out + name), "-c", "48", "-b", "96", *more)
-                self.assertEqual(p.returncode, 0, p.stderr)
+            lr = re.search(r"--lr X .*\(([0-9.e-]+)\)", text).group(1)
+            p = weft(*command, "--out", self.path(out + "unsaid"), "-c", "48", "-b", "96")
+            self.assertEqual(p.returncode, 0, p.stderr)
+            said = re.search(r"steps of about 96 tokens \(([0-9.]+) epochs?\)\n.*?step 1 of", p.stderr.decode() + "step 1 of", re.S).group(1)
+            if command[0] == "train":
+                self.assertEqual(said, re.search(r"--epochs X .*\(([0-9.]+)\)", text).group(1))
+            p = weft(*command, "--out", self.path(out + "said"), "-c", "48", "-b", "96", "--lr", lr, "--epochs", said)
+            self.assertEqual(p.returncode, 0, p.stderr)
             points = [[{k: v for k, v in p.items() if k != "seconds"} for p in self.points(out + name)] for name in ("said", "unsaid")]
             self.assertEqual(*points)
+
+    def test_defaults_follow_the_data(self):
+        """A few hundred records of a line make as many steps as leave a trace; long ones as large steps as ever, and no more of them."""
+        words = ("mill", "fox", "cat", "toad")
+        few = self.write("few.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {words[i % 4]}?", "completion": f"The owl, {words[i % 4]}!"}) + "\n" for i in range(336)))
+        p = weft("adapter", "train", self.model, "--data", few, "--out", self.path("few-records"), "-c", "48")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        said = re.search(r"336 texts of (\d+) tokens, .*; (\d+) steps of about (\d+) tokens \((\d+) epochs\)\n.*?step ", p.stderr.decode(), re.S)
+        mean, n_steps, batch, epochs = map(int, said.groups())
+        losses = [point["loss"] for point in self.points("few-records")]
+        self.assertEqual(len(losses), n_steps)
+        self.assertTrue(200 <= n_steps <= 240 and abs(batch - 16 * mean) <= 16 and epochs > 2, said.group(0))
+        self.assertLess(sum(losses[-10:]) / 10, 0.3 * losses[0])
+        many = self.write("many.txt", TEXT * 70)
+        p = weft("adapter", "train", self.model, "--data", many, "--out", self.path("many-texts"), "-c", "48", "--rank", "2", "--targets", "attn_q")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertRegex(p.stderr.decode(), r"\(2 epochs\)\n")
+        given = weft("adapter", "train", self.model, "--data", few, "--out", self.path("given"), "-c", "48", "-b", "96", "--steps", "3")
+        self.assertRegex(given.stderr.decode(), r"; 3 steps of about 96 tokens\n")
 
     def test_an_adapter_learns_answers(self):
         self.adapt("owl", "--data", self.chats, "--rank", "8", "--epochs", "60", "--lr", "2e-2")

@@ -244,7 +244,7 @@ class Faults(Serving):
 
     def test_a_full_queue(self):
         """While one runs that takes long, few can wait; these are answered when it has left."""
-        server = self.serve("--slots", 1, "--queue", 2, "--ctx", 8192)
+        server = self.serve("--slots", 1, "--queue", 2, "--ctx", 8192, "--rope-scale", 16)
         body = {**ASK, "max_tokens": 30, "ignore_eos": True}
         long = server.connect()
         long.sendall(request({**body, "max_tokens": 8000, "stream": True}, TEXT))
@@ -317,7 +317,7 @@ class Faults(Serving):
 
     def test_sigterm_under_load(self):
         for patient in (True, False):
-            server = self.serve("--drain", 200 if patient else 1, "--slots", 2, "--ctx", 8192)
+            server = self.serve("--drain", 200 if patient else 1, "--slots", 2, "--ctx", 8192, "--rope-scale", 16)
             long = 300 if SANITIZED else 1500
             before, body = self.answer(server), {**ASK, "max_tokens": long if patient else 8000, "ignore_eos": True}
             results, began = [], threading.Semaphore(0)

@@ -239,7 +239,7 @@ class Log(Case):
 
     def test_who_leaves(self):
         """The line of a stream that its client cut says whose it was and what it cost."""
-        server = self.serve("--log-file", self.path("left"), "-c", 4096)
+        server = self.serve("--log-file", self.path("left"), "-c", 4096, "--rope-scale", 2)
         answer = urllib.request.urlopen(server.address + "/completion", json.dumps({"prompt": [5, 6, 7, 8], "n_predict": 4000, "ignore_eos": True, "stream": True}).encode(), timeout=PATIENCE)
         answer.readline()
         answer.close()
@@ -313,7 +313,7 @@ class Trace(Case):
     def test_long_prompt(self):
         """The trace has steps, their ops and requests; and it shows that a long prompt that arrives takes one chunk of each step, in which all
         who generate have their row."""
-        server = self.serve("--trace", self.path("trace"), "--slots", SLOTS, "-c", LONG + 64, "--chunk", CHUNK)
+        server = self.serve("--trace", self.path("trace"), "--slots", SLOTS, "-c", LONG + 64, "--rope-scale", 4, "--chunk", CHUNK)
         n_tokens = LONG * 3 // 4
         everybody, results = threading.Barrier(SLOTS), []
         streams = [threading.Thread(target=lambda i=i: results.append(server.stream([9 + i, 8, 7, 6], n_tokens, everybody.wait))) for i in range(SLOTS - 1)]

@@ -285,6 +285,67 @@ static void counters_move_with_every_step(void **state)
     weft_model_close(&model);
 }
 
+/* Sessions, engines and models alike: beyond what it was trained for, or stretched to, there is an error with the numbers. */
+static void contexts_end_where_the_model_does(void **state)
+{
+    (void)state;
+    for (int stretched = 0; stretched < 2; stretched++) {
+        weft_model *model = tiny(stretched ? 4096 : 0);
+        weft_model_info info = {.size = sizeof info};
+        assert_int_equal(weft_model_describe(model, &info, NULL), WEFT_OK);
+        assert_int_equal(info.n_ctx_train, 2048);
+        assert_int_equal(info.n_ctx_max,
+                         stretched ? 3 * 2048 : 2048); /* serve_hall.h stretches a little more than is asked for */
+        weft_session_params sp;
+        weft_session *s = NULL;
+        weft_session_params_default(&sp);
+        sp.n_ctx = info.n_ctx_max;
+        assert_int_equal(weft_session_new(model, &sp, &s, NULL), WEFT_OK);
+        weft_session_free(&s);
+        weft_engine_params p = small();
+        weft_engine *e = NULL;
+        weft_error err = {0}, other = {0};
+        char numbers[64];
+        sp.n_ctx = p.n_ctx = info.n_ctx_max + 1;
+        snprintf(numbers, sizeof numbers, "a context of %d tokens", sp.n_ctx);
+        assert_int_equal(weft_session_new(model, &sp, &s, &err), WEFT_LIMIT);
+        assert_null(s);
+        assert_non_null(strstr(err.message, numbers));
+        snprintf(numbers, sizeof numbers, " %d", info.n_ctx_max);
+        assert_non_null(strstr(err.message, numbers));
+        assert_int_equal(weft_engine_new(model, &p, &e, &other), WEFT_LIMIT);
+        assert_string_equal(other.message, err.message);
+        weft_model_close(&model);
+    }
+    weft_model *model = NULL;
+    weft_error err = {0};
+    weft_model_params mp;
+    weft_model_params_default(&mp);
+    mp.n_threads = 1;
+    mp.n_ctx = 2049;
+    assert_int_equal(weft_model_synthetic(CLAIMS_MODEL, WEFT_Q4_0, &mp, &model, &err), WEFT_LIMIT);
+    assert_non_null(strstr(err.message, "2049"));
+    const struct {
+        weft_rope_params rope;
+        const char *name;
+    } wrong[] = {{{.scaling = 4}, "scaling 4"},
+                 {{.scaling = -1}, "scaling -1"},
+                 {{.factor = -1}, "factor"},
+                 {{.factor = NAN}, "factor"},
+                 {{.freq_base = INFINITY}, "freq_base"},
+                 {{.orig_ctx = -1}, "orig_ctx"},
+                 {{.beta_fast = -1}, "beta_fast"},
+                 {{.beta_slow = NAN}, "beta_slow"},
+                 {{.attn_factor = -2}, "attn_factor"},
+                 {{.ext_factor = INFINITY}, "ext_factor"}};
+    mp.n_ctx = 0;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mp.rope = wrong[i].rope;
+        assert_int_equal(weft_model_synthetic(CLAIMS_MODEL, WEFT_Q4_0, &mp, &model, &err), WEFT_ARGUMENT);
+        assert_non_null(strstr(err.message, wrong[i].name));
+    }
+}
+
 static void a_trace_names_steps_and_requests(void **state)
 {
     (void)state;
@@ -323,6 +384,7 @@ int main(void)
         cmocka_unit_test(an_embedding_has_length_one_and_depends_on_its_text),
         cmocka_unit_test(a_long_prompt_delays_others_by_a_chunk_at_most),
         cmocka_unit_test(counters_move_with_every_step),
+        cmocka_unit_test(contexts_end_where_the_model_does),
         cmocka_unit_test(a_trace_names_steps_and_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,7 +222,8 @@ static void misuse(void **state)
     memset(long_name, 'n', 65), long_name[65] = 0;
     unlink(path);
     expect(weft__gguf_writer_create(path, 24, &w, &err), WEFT_ARGUMENT, &err, "alignment 24");
-    expect(weft__gguf_writer_create("/nonexistent/x.gguf", 0, &w, &err), WEFT_IO, &err, "/nonexistent/x.gguf: creating");
+    expect(weft__gguf_writer_create("/nonexistent/x.gguf", 0, &w, &err), WEFT_IO, &err,
+           "/nonexistent/x.gguf: nothing can be written into its folder");
     assert_null(w);
     ok(weft__gguf_writer_create(path, 0, &w, &err), &err);
     ok(weft__gguf_put_u32(w, "k", 1, &err), &err);

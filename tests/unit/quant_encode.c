@@ -301,6 +301,60 @@ static void the_nearest_code_at_the_ends(void **state)
     for (int i = 0; i < 32; i++) assert_true(y[i] == (i % 2 ? 65504.f * 127 : -65504.f * 127));
 }
 
+enum { REACH_COLUMNS = 256, REACH_ROW = 7 };
+
+/* How many of the n values, among zeros, are told to be beyond the format; back: what the first one becomes. */
+static weft__quant_beyond beyond(uint32_t dtype, const float *values, int n, float *back)
+{
+    static float x[REACH_COLUMNS], y[REACH_COLUMNS];
+    static uint8_t to[REACH_COLUMNS * 4];
+    weft__quant_beyond b = {0};
+    memset(x, 0, sizeof x);
+    for (int i = 0; i < n; i++) x[5 + 40 * i] = values[i];
+    assert_int_equal(weft__quant_encode_row(dtype, x, to, REACH_ROW, REACH_COLUMNS, NULL, &b, NULL), WEFT_OK);
+    weft__quant_decode_row(dtype, to, y, REACH_COLUMNS);
+    if (back) *back = y[5];
+    return b;
+}
+
+/* Each format says of the values that it cannot reach how many there are, and where the first one stands; of those that it reaches, none. */
+static void what_is_out_of_reach_is_counted(void **state)
+{
+    (void)state;
+    for (int f = -1; f < N_FORMATS; f++) {
+        const uint32_t dtype = f < 0 ? WEFT_F16 : FORMATS[f].dtype;
+        float reach[2]; /* above 0, below */
+        for (int s = 0; s < 2; s++) {
+            const float huge = s ? -3e9f : 3e9f;
+            assert_int_equal(beyond(dtype, &huge, 1, &reach[s]).n, 1);
+            assert_true(isfinite(reach[s]) && (reach[s] > 0) == (huge > 0));
+        }
+        if (f < 0 || !FORMATS[f].minima) /* scales may be negative: what one side reaches, the other does */
+            for (int s = 0; s < 2; s++) reach[s] = fmaxf(fabsf(reach[0]), fabsf(reach[1])) * (s ? -1.f : 1.f);
+        for (int s = 0; s < 2; s++) {
+            const float outside[] = {reach[s] * 1.02f, reach[s] * 1.02f, reach[s] * 0.5f};
+            const weft__quant_beyond b = beyond(dtype, outside, 3, NULL);
+            if (beyond(dtype, &reach[s], 1, NULL).n)
+                fail_msg("%s reaches %g, and counts it", weft_dtype_describe(dtype).name, (double)reach[s]);
+            if (b.n != 2 || b.row != REACH_ROW || b.column != 5 || b.value != outside[0])
+                fail_msg("%s counts %lld of 2", weft_dtype_describe(dtype).name, (long long)b.n);
+        }
+    }
+    const float most[] = {3.4e38f, 3.38e38f};
+    assert_int_equal(beyond(WEFT_BF16, most, 2, NULL).n, 1);
+    assert_int_equal(beyond(WEFT_F32, most, 2, NULL).n, 0);
+    weft__quant_beyond sum = {0}, a = {2, 3, 4, 1e9f}, b = {5, 6, 7, 2e9f};
+    weft__quant_beyond_add(&sum, &(weft__quant_beyond){0});
+    weft__quant_beyond_add(&sum, &a);
+    weft__quant_beyond_add(&sum, &b);
+    assert_true(sum.n == 7 && sum.row == 3 && sum.column == 4 && sum.value == 1e9f);
+    float x[32] = {[3] = NAN};
+    uint8_t to[34];
+    weft_error err = {0};
+    assert_int_equal(weft__quant_encode_row(WEFT_Q8_0, x, to, REACH_ROW, 32, NULL, NULL, &err), WEFT_ARGUMENT);
+    assert_non_null(strstr(err.message, "row 7, column 3: NaN"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +364,7 @@ int main(void)
         cmocka_unit_test(exact_and_extreme_rows),
         cmocka_unit_test(floats_are_nearest_and_finite),
         cmocka_unit_test(bad_input_is_refused),
+        cmocka_unit_test(what_is_out_of_reach_is_counted),
         cmocka_unit_test(the_nearest_code_without_a_search),
         cmocka_unit_test(the_nearest_code_at_the_ends),
     };

@@ -122,14 +122,18 @@ static inline void wait_all(void)
 
 /* ---- models and engines ---- */
 
+/* Contexts longer than that of the shape are stretched. */
 static inline weft_model *tiny(int32_t n_ctx)
 {
+    enum { TRAINED = 2048 };
     weft_model *model = NULL;
     weft_model_params params;
     weft_error err = {0};
     weft_model_params_default(&params);
     params.n_threads = 2;
     params.n_ctx = n_ctx;
+    if (n_ctx > TRAINED)
+        params.rope = (weft_rope_params){.scaling = WEFT_ROPE_SCALING_LINEAR, .factor = (float)(n_ctx / TRAINED + 1)};
     if (weft_model_synthetic(CLAIMS_MODEL, WEFT_Q4_0, &params, &model, &err)) fail_msg("%s", err.message);
     return model;
 }

@@ -1,0 +1,218 @@
+"""Every command that writes to a name that people give follows one rule: files appear when they are complete, links are followed, devices and
+FIFOs are written into, and what cannot be written is refused before anything is read. usage: test_outputs.py build/weft"""
+import glob
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from gguf_maker import Model
+from common import PATIENCE, WEFT, InFolder, main, repeated, run, weft
+
+ALDERBROOK = "models/alderbrook.gguf"
+
+
+class Writers(InFolder):
+    """`commands` has all of them: a name, what it is given, and the end that its outputs' names need."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model, cls.text, cls.pirate = cls.path("in.gguf"), cls.path("in.txt"), "models/pirate.gguf"
+        with open(cls.model, "wb") as f:
+            f.write(bytes(Model()))
+        with open(cls.text, "w") as f:
+            f.write("once upon a time there was a little village by the river\n" * 40)
+        m, t = cls.model, cls.text
+        cls.commands = {
+            "quantize": (lambda o: ("quantize", m, o, "Q8_0"), ""),
+            "compile": (lambda o: ("compile", m, o), ""),
+            "imatrix": (lambda o: ("imatrix", m, "-f", t, "-o", o, "-c", "16", "--chunks", "2"), ""),
+            "eval logits": (lambda o: ("eval", "logits", m, "--tokens", "1 2 3", "-o", o), ""),
+            "eval perplexity --kl-base": (lambda o: ("eval", "perplexity", m, "-f", t, "-c", "16", "--chunks", "2", "--kl-base", o), ""),
+            "train-tokenizer": (lambda o: ("train-tokenizer", t, "-o", o, "--vocab", "270"), ""),
+            "tokenize": (lambda o: ("tokenize", m, "a village", "-o", o), ".u16"),
+            "bench --write": (lambda o: ("bench", "--synthetic", "tiny-128", "--write", o), ""),
+            "bench --trace": (lambda o: ("bench", m, "-p", "4", "-n", "1", "-r", "1", "--trace", o), ""),
+            "adapter merge": (lambda o: ("adapter", "merge", ALDERBROOK, o, "--adapter", "p=" + cls.pirate), ""),
+            "adapter merge --method": (lambda o: ("adapter", "merge", ALDERBROOK, o, "--adapter", "p=" + cls.pirate, "--method", "cat"), ".gguf"),
+            "adapter convert": (lambda o: ("adapter", "convert", cls.pirate, o, "--base", ALDERBROOK), ".gguf"),
+        }
+        cls.folder_of_outputs = cls.path("outputs")
+        os.mkdir(cls.folder_of_outputs)
+
+    def out(self, name):
+        return os.path.join(self.folder_of_outputs, name)
+
+    def tearDown(self):
+        for name in os.listdir(self.folder_of_outputs):
+            path = self.out(name)
+            os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.remove(path)
+
+    def each(self):
+        for name, (command, end) in self.commands.items():
+            with self.subTest(name):
+                yield name, command, end
+                self.tearDown()
+
+    def test_links_are_followed_and_stay(self):
+        for _, command, end in self.each():
+            link, target = self.out("link" + end), self.out("target")
+            os.symlink("target", link)  # nothing is there yet
+            p = weft(*command(link))
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertEqual(os.readlink(link), "target")
+            self.assertTrue(os.path.isfile(target) and os.path.getsize(target) > 0)
+            self.assertEqual(sorted(os.listdir(self.folder_of_outputs)), sorted(["link" + end, "target"]))
+            again = weft(*command(link))  # and over what is there
+            self.assertEqual((again.returncode, os.readlink(link)), (0, "target"), again.stderr)
+
+    def test_fifos_and_devices_are_written_into(self):
+        for name, command, end in self.each():
+            fifo, device, got = self.out("fifo" + end), self.out("null" + end), []
+            os.mkfifo(fifo)
+            reader = threading.Thread(target=lambda: got.append(pathlib.Path(fifo).read_bytes()))
+            reader.start()
+            p = weft(*command(fifo))
+            reader.join(PATIENCE)
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertTrue(stat.S_ISFIFO(os.lstat(fifo).st_mode) and len(got[0]) > 5)
+            if not name.startswith("bench"):  # which tells of the day, or of times
+                p = weft(*command(self.out("file" + end)))
+                with open(self.out("file" + end), "rb") as f:
+                    self.assertEqual(got[0], f.read())
+            try:
+                os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+                open(device, "wb").close()
+            except OSError as why:
+                print(f"left out: no device can be made or used here: {why}")
+                continue
+            p = weft(*command(device))
+            self.assertEqual(p.returncode, 0, p.stderr)
+            self.assertTrue(stat.S_ISCHR(os.lstat(device).st_mode))
+            self.assertFalse(glob.glob(self.out("*.tmp-*")))
+
+    def test_what_cannot_be_written_is_found_before_work(self):
+        """So early that what is read need not even be there."""
+        missing = {self.model: "/nonexistent/in.gguf", self.text: "/nonexistent/in.txt", ALDERBROOK: "/nonexistent/base.gguf"}
+        for name, command, end in self.each():
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(self.out("s" + end))
+            s.close()
+            os.mkdir(self.out("folder" + end))
+            cases = [(self.out("folder" + end), b"is a folder"), (self.out("none/x" + end), b"nothing can be written into its folder"), (self.out("s" + end), b"is a socket")]
+            if not end:
+                cases += [("", b"is empty"), (self.out("new/"), b"folder's name")]
+            for out, words in cases:
+                p = weft(*(missing.get(a, a) for a in command(out)))
+                self.assertEqual(p.returncode, 1, (out, p.stderr))
+                self.assertIn(words, p.stderr)
+                self.assertEqual(p.stdout, b"")
+
+    def test_the_rule_is_told(self):
+        for c in (["quantize"], ["compile"], ["convert"], ["imatrix"], ["eval", "logits"], ["eval", "perplexity"], ["train-tokenizer"], ["tokenize"],
+                  ["bench"], ["adapter", "merge"], ["adapter", "convert"]):
+            self.assertIn(b"A link is followed", weft(*c, "--help").stdout, c)
+
+    def test_a_saved_conversation(self):
+        """chat's /save, which is told a name while the chat goes on."""
+        os.symlink("target", self.out("link"))
+        p = weft("chat", ALDERBROOK, "--temp", "0", stdin=f"/system Be brief.\n/save {self.out('link')}\n/save {self.folder_of_outputs}\n".encode())
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"is a folder", p.stderr)
+        self.assertEqual(os.readlink(self.out("link")), "target")
+        self.assertTrue(os.path.getsize(self.out("target")) > 10)
+
+
+class Ends(InFolder):
+    """Signals: nothing begun is left, and what was there is as it was."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = cls.path("in.txt")
+        with open(cls.text, "w") as f:
+            f.write("once upon a time there was a little village by the river\n" * 4000)
+
+    def killed(self, number, *command):
+        """The command's status when the signal comes while its output is being written, in the folder `outputs`."""
+        folder = self.path("outputs")
+        os.makedirs(folder, exist_ok=True)
+        p = subprocess.Popen(WEFT + list(command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+        until = time.monotonic() + PATIENCE
+        while not glob.glob(os.path.join(folder, "*.tmp-*")):
+            self.assertIsNone(p.poll(), "it ended before it wrote anything")
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.001)
+        p.send_signal(number)
+        err = p.communicate(timeout=PATIENCE)[1]
+        self.assertNotIn(b"Sanitizer", err)
+        self.assertEqual(glob.glob(os.path.join(folder, "*")), [], err)
+        return p.returncode
+
+    def test_signals_leave_no_temporary(self):
+        out = self.path("outputs/out")
+        base = ("eval", "perplexity", ALDERBROOK, "-f", self.text, "-c", "64", "--kl-base", out)
+        for number in repeated((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT), (signal.SIGTERM, signal.SIGHUP), (signal.SIGHUP,)):
+            self.assertEqual(self.killed(number, *base), -number)
+        self.assertEqual(self.killed(signal.SIGHUP, "quantize", ALDERBROOK, out, "Q2_K", "-t", "1"), 1)  # at its next progress, which says so
+
+    def test_what_is_ignored_stays_so(self):
+        """As nohup has it."""
+        out = self.path("whole")
+        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, out, "Q2_K", "-t", "1"], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        while not os.path.exists(out) and p.poll() is None:
+            p.send_signal(signal.SIGHUP)
+            time.sleep(0.01)
+        err = p.communicate(timeout=PATIENCE)[1]
+        self.assertEqual((p.returncode, os.path.exists(out)), (0, True), err)
+
+    def test_a_fifo_without_a_reader_can_be_left(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        p = subprocess.Popen(WEFT + ["quantize", ALDERBROOK, fifo, "Q8_0"], stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        time.sleep(0.3)
+        self.assertIsNone(p.poll())
+        p.send_signal(signal.SIGINT)
+        err = p.communicate(timeout=PATIENCE)[1]
+        self.assertTrue(p.returncode in (1, -signal.SIGINT), (p.returncode, err))
+
+
+class Standard(unittest.TestCase):
+    def test_output_that_fails_is_told(self):
+        for args in (["--help"], ["--version"], ["help"], ["run", "--help"], ["eval", "--help"], ["adapter", "--help"], ["info", ALDERBROOK, "--json"],
+                     ["tokenize", ALDERBROOK, "a"], ["devices"]):
+            with open("/dev/full", "wb") as full:
+                p = run(WEFT + args, stdout=full, stderr=subprocess.PIPE, capture_output=False)
+            self.assertEqual(p.returncode, 1, args)
+            self.assertIn(b"writing to standard output failed", p.stderr)
+
+    def test_a_closed_output_is_no_file(self):
+        """What is opened first must not take the place of standard output, which is then printed into."""
+        with InFolderPath() as out:
+            p = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *WEFT, "quantize", ALDERBROOK, out, "Q8_0", "--json"], capture_output=True, timeout=PATIENCE)
+            self.assertEqual(p.returncode, 1, p.stderr)
+            again = weft("quantize", ALDERBROOK, out + "2", "Q8_0")
+            self.assertEqual(again.returncode, 0)
+            with open(out, "rb") as a, open(out + "2", "rb") as b:
+                self.assertEqual(a.read(), b.read())
+
+
+class InFolderPath:
+    """A name in a folder that is gone behind it."""
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        return os.path.join(self.folder.name, "out")
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+if __name__ == "__main__":
+    main()
