@@ -95,8 +95,29 @@ static void replace(weft__text *out, const weft__text *in, weft__slice from, wef
     }
 }
 
+static void exchange(weft__encoding *e)
+{
+    weft__text t = e->work;
+    e->work = e->other;
+    e->other = t;
+    e->other.len = 0;
+}
+
+/* Replaces malformed UTF-8 by U+FFFD where a step cannot take it. */
+static void sanitize(weft__encoding *e)
+{
+    for (size_t i = 0; i < e->work.len;) {
+        uint32_t cp;
+        i += weft__utf8_decode(e->work.data + i, e->work.len - i, &cp, NULL);
+        weft__text_put_utf8(&e->other, cp);
+    }
+    exchange(e);
+}
+
 static int replace_regex(weft__encoding *e, const weft__norm *norm)
 {
+    if (!weft__utf8_valid(e->work.data, e->work.len)) sanitize(e); /* of a map's texts */
+    if (e->work.failed) return weft__encoding_no_memory(e);
     const char *s = e->work.data;
     size_t n = e->work.len, at = 0, from = 0, start, end;
     int found = 1;
@@ -204,25 +225,6 @@ static int takes_any_bytes(weft__norm_kind kind)
 {
     return kind == WEFT__NORM_PREPEND || kind == WEFT__NORM_PREPEND_ONCE || kind == WEFT__NORM_APPEND ||
            kind == WEFT__NORM_REPLACE || kind == WEFT__NORM_SQUEEZE || kind == WEFT__NORM_CHARSMAP;
-}
-
-static void exchange(weft__encoding *e)
-{
-    weft__text t = e->work;
-    e->work = e->other;
-    e->other = t;
-    e->other.len = 0;
-}
-
-/* Replaces malformed UTF-8 by U+FFFD where a step cannot take it. */
-static void sanitize(weft__encoding *e)
-{
-    for (size_t i = 0; i < e->work.len;) {
-        uint32_t cp;
-        i += weft__utf8_decode(e->work.data + i, e->work.len - i, &cp, NULL);
-        weft__text_put_utf8(&e->other, cp);
-    }
-    exchange(e);
 }
 
 int weft__encoding_fits(weft__encoding *e, size_t n)

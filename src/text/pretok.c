@@ -227,8 +227,18 @@ static weft_status check_charsmap(weft__slice blob, weft_error *err)
     return WEFT_OK;
 }
 
+/* Patterns are matched against characters, in which no text of a step may leave anything else. */
+static weft_status check_utf8(weft__slice a, weft__slice b, weft_error *err)
+{
+    if ((!a.len || weft__utf8_valid(a.data, a.len)) && (!b.len || weft__utf8_valid(b.data, b.len))) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "tokenizer: a text of a step is not UTF-8");
+}
+
 static weft_status add_norm(weft__tokenizer *tok, const weft__norm_step *step, weft_error *err)
 {
+    const weft__slice map = {NULL, 0};
+    weft_status status = check_utf8(step->kind == WEFT__NORM_CHARSMAP ? map : step->a, step->b, err);
+    if (status) return status;
     weft__norm *norm = &tok->norms[tok->n_norms++];
     norm->step = *step;
     norm->step.b = (weft__slice){NULL, 0};
@@ -245,6 +255,8 @@ static weft_status add_norm(weft__tokenizer *tok, const weft__norm_step *step, w
 
 static weft_status add_split(weft__tokenizer *tok, const weft__split_step *step, weft_error *err)
 {
+    weft_status status = check_utf8(step->pattern, step->prefix, err);
+    if (status) return status;
     weft__split *split = &tok->splits[tok->n_splits++];
     split->step = *step;
     split->step.pattern = (weft__slice){NULL, 0};

@@ -528,6 +528,7 @@ static void malformed_keys(void **state)
     static const file_case c = {SPM, INST, NORM("{\"type\":\"NFC\"}") PRE(METASPACE("first", "")), FALLBACK, NULL, NULL, NULL,
                                 {0}, 0};
     static const weft__gguf_str odd[] = {{"nfx", 3}, {"a", 1}, {"b", 1}}, broken[] = {{"(", 1}, {"", 0}, {"(", 1}, {"", 0}};
+    static const weft__gguf_str bytes[] = {{"\xE2\x96\x81", 3}, {"\xE2\x96", 2}, {"a", 1}, {"", 0}};
     static const int32_t negative = -7, far[] = {1 << 20}, below[] = {-1};
     static const uint32_t high[] = {1 << 20}, one[] = {1};
     static weft__gguf_str many[300];
@@ -552,6 +553,8 @@ static void malformed_keys(void **state)
         {"tokenizer.weft.splits", WEFT__GGUF_STRING, odd, 2, "'nfx' is unknown"},
         {"tokenizer.weft.split_texts", NONE, NULL, 0, "tokenizer.weft.split_texts"},
         {"tokenizer.weft.split_texts", WEFT__GGUF_STRING, broken, 4, "pre-tokenizer 1"},
+        {"tokenizer.weft.split_texts", WEFT__GGUF_STRING, bytes, 4, "not UTF-8"},
+        {"tokenizer.weft.normalizer_texts", WEFT__GGUF_STRING, bytes, 2, "not UTF-8"},
         {"tokenizer.weft.split_flags", NONE, NULL, 0, "tokenizer.weft.split_flags"},
         {"tokenizer.weft.merges", WEFT__GGUF_STRING, odd, 3, "no pairs"},
         {"tokenizer.weft.merges", WEFT__GGUF_U32, one, 1, "tokenizer.weft.merges"},
