@@ -92,6 +92,14 @@ class Shares(Case):
         other = self.send(server, request({"prompt": "[say x]", "timeout_ms": 10}, TEXT), source="127.0.0.2")
         self.assertRegex(other.recv(65536), rb"^HTTP/1.1 (200|504) ")  # it had a place
 
+    def test_many_inputs_need_few_places(self):
+        """Where one has all places that it gets, what another wants to be embedded is asked for as there is room, and not refused for want of it."""
+        server = self.own("--queue", 28, *(o for key in KEYS for o in ("--api-key", key)))
+        self.who = other = {"headers": {"X-Api-Key": KEYS[1]}}
+        self.send(server, request({"prompt": "[queue 600000]", "max_tokens": 5, "n": 32}, TEXT, b"X-Api-Key: %s\r\n" % KEYS[0].encode()))
+        self.assertTrue(wait_until(lambda: self.number(server, "weft_waiting") == 32))
+        self.assertEqual(len(server.post("/v1/embeddings", {"input": ["x"] * 40}, **other).json["data"]), 40)
+
     def test_the_disk(self):
         """A key whose slots are being saved leaves a place at the disk."""
         server, hold = self.own_held(*(o for key in KEYS for o in ("--api-key", key)))
