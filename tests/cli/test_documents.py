@@ -116,8 +116,8 @@ class Documents(unittest.TestCase):
         read_there = set(re.findall(r'(?:getenv|says|number_from)\("([A-Z_]+)"', source)) | set(re.findall(r'"(WEFT_[A-Z_]+)"', source)) - {"WEFT_BACKEND_ENTRY"}
         table = set(re.findall(r"`([A-Z_]+)`", "\n".join(re.findall(r"^\|([^|]+)\|", read("docs/howto/environment.md"), re.M))))
         self.assertEqual(table, read_there)
-        helps = weft("--help").stdout.decode() + HELP["pull", None]
-        for name in read_there - {"HOME", "WEFT_PIN", "WEFT_TEAM"}:
+        helps = weft("--help").stdout.decode() + HELP["pull", None] + HELP["chat", None]
+        for name in read_there - {"HOME", "WEFT_PIN", "WEFT_TEAM", "TERM", "NO_COLOR", "XDG_STATE_HOME"}:
             self.assertIn(name, helps)
         documents = "\n".join(map(read, DOCUMENTS + ["docs/howto/test.md"]))
         scripts = sources("scripts/*", "tests/**/*.py", "tests/**/*.[ch]", "tests/*/run", "bench/*", "Makefile")

@@ -111,7 +111,7 @@ class Messages(unittest.TestCase):
         talked = self.weft(*options, stdin="\n".join([*questions, f"/save {saved}", "/stats"]) + "\n")
         self.assertEqual(talked.returncode, 0, talked.stderr)
         with open(saved) as f:
-            messages = json.load(f)
+            messages = json.load(f)["messages"]
         self.assertEqual(len(messages), 6)
         for n in (2, 4, 6):
             with open(saved, "w") as f:
