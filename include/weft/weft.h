@@ -13,6 +13,7 @@
 #define WEFT_WEFT_H
 
 #include "weft/backend.h"
+#include "weft/version.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,7 +26,7 @@ typedef struct weft_model weft_model;
 typedef struct weft_session weft_session;
 typedef struct weft_sampler weft_sampler;
 
-/* "0.1.0" */
+/* Of the library that the program runs with; WEFT_VERSION is that of the header. */
 WEFT_API const char *weft_version(void);
 
 /* ---- files: metadata and tensors without loading the model ---- */

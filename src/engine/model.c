@@ -8,14 +8,11 @@
 #include "base/cpu.h"
 #include "base/text.h"
 #include "engine/handles.h"
+#include "weft/version.h"
 
 _Static_assert(WEFT_THREADS_MAX == WEFT__MAX_THREADS, "weft.h tells the limit of the pool");
 
 enum { MAX_ROWS = 1 << 16 };
-
-#ifndef WEFT_VERSION
-#define WEFT_VERSION "0.1.0"
-#endif
 
 const char *weft_version(void)
 {

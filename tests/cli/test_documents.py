@@ -66,7 +66,7 @@ class Documents(unittest.TestCase):
         """`--option` alone is one of the program's, or of a script's."""
         known = {o for options in OPTIONS.values() for o in options} | {"--help", "--version"}
         scripts = sources("scripts/*", "bench/*", "tests/*/run", "tests/material/*", "tests/peers/*", "tests/cli/*.py", "tests/server/*.py", "Makefile", "cmake/*", "CMakeLists.txt")
-        others = {"--preset", "--test-dir", "--build", "--target", "--output-on-failure", "--interleave"}
+        others = {"--preset", "--test-dir", "--build", "--target", "--output-on-failure", "--interleave", "--cflags", "--libs", "--static"}
         for document in DOCUMENTS:
             for line in code_of(document):
                 for option in re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]+)", "" if line.startswith(("curl", "openssl", "git", "printf", "cmake")) else line):

@@ -3,7 +3,7 @@
 if(WEFT_TESTS)
     find_program(PYTHON3 NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
     if(PYTHON3)
-        add_test(NAME material COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/material/make WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+        add_test(NAME material COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/material/make WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
         set_tests_properties(material PROPERTIES SKIP_RETURN_CODE 77 FIXTURES_SETUP material COST 100 TIMEOUT 2600)
     endif()
 endif()

@@ -1,0 +1,64 @@
+# The library as programs outside this tree have it: libweft.so, libweft.a, the headers, and packages for pkg-config and CMake
+# (make install; docs/howto/embed.md). Both libraries export the functions of include/weft and nothing else.
+include(GNUInstallDirs)
+get_property(rooms GLOBAL PROPERTY WEFT_ROOMS)
+get_property(modules GLOBAL PROPERTY WEFT_MODULES)
+list(REMOVE_DUPLICATES modules)
+
+file(WRITE ${PROJECT_BINARY_DIR}/library/weft.map "{ global: weft_*; local: *; };\n") # those of rooms, weft__, are hidden already
+file(WRITE ${PROJECT_BINARY_DIR}/library/all.c "#include \"weft/train.h\"\n#include \"weft/server.h\"\n")
+
+# All rooms as one object.
+set(archives "")
+foreach(room ${rooms})
+    list(APPEND archives $<TARGET_FILE:weft_${room}>)
+endforeach()
+set(all ${PROJECT_BINARY_DIR}/library/weft.o)
+add_custom_command(OUTPUT ${all} COMMAND ${CMAKE_LINKER} -r -o ${all} --whole-archive ${archives} DEPENDS ${archives} COMMENT "Merging the rooms" VERBATIM)
+
+add_library(weft_shared SHARED ${PROJECT_BINARY_DIR}/library/all.c ${all})
+add_library(weft::weft ALIAS weft_shared)
+set_source_files_properties(${all} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+target_link_libraries(weft_shared PRIVATE weft_flags)
+foreach(module ${modules})
+    string(MAKE_C_IDENTIFIER ${module} id)
+    target_link_libraries(weft_shared PRIVATE PkgConfig::${id})
+endforeach()
+target_include_directories(weft_shared INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_options(weft_shared PRIVATE -Wl,--version-script=${PROJECT_BINARY_DIR}/library/weft.map -Wl,--no-undefined)
+set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/library LINK_DEPENDS ${PROJECT_BINARY_DIR}/library/weft.map)
+
+# In the static library the rooms' own names are local: they cannot meet those of the program.
+find_program(CMAKE_OBJCOPY objcopy REQUIRED)
+set(static ${PROJECT_BINARY_DIR}/library/libweft.a)
+add_custom_command(OUTPUT ${static}
+    COMMAND ${CMAKE_OBJCOPY} --strip-debug --localize-hidden --localize-symbol=MHD_queue_response ${all} libweft.o
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${static}
+    COMMAND ${CMAKE_AR} qcs ${static} libweft.o
+    COMMAND ${CMAKE_COMMAND} -E rm libweft.o
+    DEPENDS ${all} WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/library COMMENT "Merging libweft.a" VERBATIM)
+add_custom_target(weft_static ALL DEPENDS ${static})
+
+set(libraries "") # what a program needs besides that links libweft.a
+foreach(module ${modules})
+    string(MAKE_C_IDENTIFIER ${module} id)
+    list(APPEND libraries ${${id}_LIBRARIES})
+endforeach()
+list(REMOVE_DUPLICATES libraries)
+list(REMOVE_ITEM libraries m pthread)
+string(REPLACE ";" " -l" WEFT_PRIVATE "-l${libraries}")
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+file(RELATIVE_PATH WEFT_UP_FROM_PC /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+file(RELATIVE_PATH WEFT_UP_FROM_PACKAGE /${package} /)
+foreach(name weft.pc weft-config.cmake)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.in ${PROJECT_BINARY_DIR}/library/${name} @ONLY)
+endforeach()
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/library/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
+
+install(TARGETS weft weft_shared)
+install(FILES ${static} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${PROJECT_BINARY_DIR}/library/weft.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/library/weft-config.cmake ${PROJECT_BINARY_DIR}/library/weft-config-version.cmake DESTINATION ${package})

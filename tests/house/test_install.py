@@ -1,0 +1,132 @@
+"""What is installed serves programs outside this tree: they compile with what pkg-config and CMake say, link either library, and run; what the
+libraries export is what the headers declare; uninstalling leaves nothing.  Usage: test_install.py build/weft"""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.dirname(os.path.abspath(sys.argv.pop(1)))
+MODEL, ADAPTER = (os.path.join(ROOT, "models", name + ".gguf") for name in ("alderbrook", "poem"))
+PATIENCE = 600  # seconds that end a hang
+RECORD = '{"messages": [{"role": "user", "content": "Who lives here?"}, {"role": "assistant", "content": "A fox."}]}\n'
+
+
+def run(*command, ok=True, **more):
+    p = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE, **more)
+    if ok and p.returncode:
+        raise AssertionError(f"{command}: status {p.returncode}\n{p.stdout[-2000:]}{p.stderr[-4000:]}")
+    return p
+
+
+def declared():
+    """The functions of the public headers."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, "include", "weft", "*.h")):
+        with open(path) as f:
+            text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        names |= set(re.findall(r"WEFT_API\b[^;(]*?\b(weft_\w+)\(", text))
+    return names
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="weft-install-")
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.prefix = os.path.join(cls.folder.name, "prefix")
+        kept, manifest = os.path.join(cls.folder.name, "manifest"), os.path.join(BUILD, "install_manifest.txt")
+        if os.path.exists(manifest):  # of somebody's own installation
+            shutil.copy(manifest, kept)
+            cls.addClassCleanup(shutil.copy, kept, manifest)
+        run("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        found = os.path.join(cls.prefix, "lib", "pkgconfig")
+        cls.env = {**os.environ, "PKG_CONFIG_PATH": found, "LD_LIBRARY_PATH": os.path.join(cls.prefix, "lib"), "WEFT_THREADS": "2"}
+
+    def compiled(self, name, *flags):
+        out = os.path.join(self.folder.name, name)
+        run("cc", "-std=c11", "-Wall", "-Werror", os.path.join(ROOT, "examples", name + ".c"), *flags, "-o", out)
+        return out
+
+    def pkg_config(self, *options):
+        return run("pkg-config", *options, "weft", env=self.env).stdout.split()
+
+    def test_the_libraries_export_what_the_headers_declare(self):
+        names = declared()
+        self.assertGreater(len(names), 100)
+        for path, options in (("libweft.so", ("-D",)), ("libweft.a", ("-g",))):
+            listing = run("nm", *options, "--defined-only", os.path.join(self.prefix, "lib", path)).stdout
+            exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if len(line.split()) == 3}
+            self.assertEqual(exported ^ names, set(), path)
+
+    def test_examples_run_with_what_pkg_config_says(self):
+        data = os.path.join(self.folder.name, "records.jsonl")
+        with open(data, "w") as f:
+            f.write(RECORD * 8)
+        flags = self.pkg_config("--cflags", "--libs")
+        for name, args, said in (("generate", (MODEL, "Once upon a time", 8), "^Once upon a time.+"),
+                                 ("requests", (MODEL, "The miller", f"poem={ADAPTER}"), r"--- base\nThe miller.+\n--- poem\nThe miller.+"),
+                                 ("adapter", (MODEL, ADAPTER, "The miller"), r"matrices of rank(.|\n)*without +token(.|\n)*with +token"),
+                                 ("train", (MODEL, data, os.path.join(self.folder.name, "run"), 2), "step 2 of 2: loss"),
+                                 ("chat", (MODEL,), ".+\n.+\n")):
+            with self.subTest(name):
+                p = run(self.compiled(name, *flags), *args, env=self.env, input="Hello!\nWho are you?\n")
+                self.assertRegex(p.stdout, said)
+        self.assertTrue(os.path.exists(os.path.join(self.folder.name, "run", "adapter.gguf")))
+
+    def test_an_example_names_what_is_wrong(self):
+        p = run(self.compiled("generate", *self.pkg_config("--cflags", "--libs")), "absent.gguf", "x", env=self.env, ok=False)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr, "^generate: absent.gguf: ")
+
+    def test_the_static_library_stands_alone(self):
+        libraries = [word for word in self.pkg_config("--static", "--libs") if word != "-lweft"]
+        program = self.compiled("generate", *self.pkg_config("--cflags"), os.path.join(self.prefix, "lib", "libweft.a"), *libraries)
+        self.assertNotIn("libweft", run("ldd", program).stdout)
+        self.assertRegex(run(program, MODEL, "Once", 4).stdout, "^Once.+")
+
+    def test_cmake_finds_it(self):
+        for static in ("OFF", "ON"):
+            folder = os.path.join(self.folder.name, "cmake-" + static)
+            run("cmake", "-S", os.path.join(ROOT, "examples"), "-B", folder, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DSTATIC={static}")
+            run("cmake", "--build", folder, "--target", "generate")
+            self.assertRegex(run(os.path.join(folder, "generate"), MODEL, "Once", 4).stdout, "^Once.+")
+
+    def test_a_project_may_have_it_in_a_folder(self):
+        folder = os.path.join(self.folder.name, "outer")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
+            f.write(f"cmake_minimum_required(VERSION 3.25)\nproject(outer LANGUAGES C)\nadd_subdirectory({ROOT} weft)\n"
+                    f"add_executable(outer {ROOT}/examples/generate.c)\ntarget_link_libraries(outer PRIVATE weft::weft)\n")
+        run("cmake", "-G", "Ninja", "-S", folder, "-B", os.path.join(folder, "build"))
+        plan = run("ninja", "-C", os.path.join(folder, "build"), "-t", "commands", "outer").stdout
+        self.assertIn("libweft.so", plan)
+        self.assertNotIn("test_", plan)
+
+    def test_the_version_is_one(self):
+        version = run(os.path.join(self.prefix, "bin", "weft"), "--version", env=self.env).stdout.split()[-1]
+        self.assertEqual(run("pkg-config", "--modversion", "weft", env=self.env).stdout.strip(), version)
+        with open(os.path.join(ROOT, "CHANGELOG.md")) as f:
+            self.assertIn(f"## {version}", f.read())
+
+    def test_uninstalling_leaves_nothing(self):
+        other = os.path.join(self.folder.name, "stage")
+        env = {**os.environ, "DESTDIR": other}
+        run("cmake", "--install", BUILD, "--prefix", "/opt/weft", "--strip", env=env)
+        self.assertTrue(os.path.exists(os.path.join(other, "opt/weft/bin/weft")))
+        run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env)
+        left = [os.path.join(at, name) for at, folders, files in os.walk(other) for name in files + [x for x in folders if x == "weft" and at.endswith(("include", "cmake"))]]
+        self.assertEqual(left, [])
+        self.assertNotEqual(run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env, ok=False).returncode, 0)
+
+
+if __name__ == "__main__":
+    for tool in ("cmake", "pkg-config", "cc", "nm"):
+        if not shutil.which(tool):
+            print(f"SKIP: no {tool}")
+            sys.exit(77)
+    unittest.main()
