@@ -105,13 +105,9 @@ double top_quantile(const char *metrics, const char *name, double q)
 static top_who *who_of(top_sample *s, const struct series *x)
 {
     top_who w = {0};
-    const int has_key = label_of(x, "key", w.key) || label_of(x, "api_key", w.key) || label_of(x, "tenant", w.key);
-    const int has_adapter = label_of(x, "adapter", w.adapter);
-    if (!has_key) w.key[0] = 0;
-    else if (!w.key[0]) strcpy(w.key, "(none)");
-    if (!has_adapter) w.adapter[0] = 0;
-    else if (!w.adapter[0]) strcpy(w.adapter, "(none)");
-    if (!has_key && !has_adapter) return NULL;
+    if (!label_of(x, "key", w.key) || !label_of(x, "adapter", w.adapter)) return NULL;
+    if (!w.key[0]) strcpy(w.key, "(none)");
+    if (!w.adapter[0]) strcpy(w.adapter, "(none)");
     for (int i = 0; i < s->n_who; i++)
         if (!strcmp(s->who[i].key, w.key) && !strcmp(s->who[i].adapter, w.adapter)) return &s->who[i];
     if (s->n_who == TOP_WHO_MAX) return NULL;
@@ -119,25 +115,12 @@ static top_who *who_of(top_sample *s, const struct series *x)
     return &s->who[s->n_who++];
 }
 
-static int has(const struct series *s, const char *part)
-{
-    return memmem(s->name, s->n_name, part, strlen(part)) != NULL;
-}
-
-static int ends_with(const struct series *s, const char *part)
-{
-    const size_t n = strlen(part);
-    return s->n_name >= n && !memcmp(s->name + s->n_name - n, part, n);
-}
-
-/* Which number of a key or an adapter a series counts; NULL: none that is shown. */
+/* Which number of a key and an adapter a series counts; NULL: none that is shown. */
 static double *number_of(top_who *w, const struct series *s)
 {
-    if (ends_with(s, "generated_tokens_total")) return &w->generated;
-    if (ends_with(s, "prompt_tokens_total")) return &w->prompt;
-    if (ends_with(s, "requests_total") && !has(s, "http")) return &w->requests;
-    if (ends_with(s, "running")) return &w->running;
-    if (ends_with(s, "waiting") && !has(s, "store")) return &w->waiting;
+    if (is_named(s, "weft_key_generated_tokens_total")) return &w->generated;
+    if (is_named(s, "weft_key_prompt_tokens_total")) return &w->prompt;
+    if (is_named(s, "weft_key_requests_total")) return &w->requests;
     return NULL;
 }
 
@@ -152,7 +135,7 @@ void top_take(const char *metrics, top_sample *out)
                         top_metric_of(metrics, "weft_rows_total", "kind", "decode")};
     for (const char *at = metrics; next_series(&at, &s);) {
         top_who none;
-        if (!s.labels || s.n_name < 5 || memcmp(s.name, "weft_", 5) || !number_of(&none, &s)) continue;
+        if (!s.labels || !number_of(&none, &s)) continue;
         top_who *w = who_of(out, &s);
         if (w) *number_of(w, &s) += s.value;
     }

@@ -15,8 +15,8 @@ enum { TOP_WHO_MAX = 256, TOP_LABEL = 64 };
 
 /* What is counted of an API key and an adapter. */
 typedef struct top_who {
-    char key[TOP_LABEL], adapter[TOP_LABEL]; /* "": the server does not tell them apart by it; "(none)": of those without */
-    double generated, prompt, requests, running, waiting;
+    char key[TOP_LABEL], adapter[TOP_LABEL]; /* "(none)": of those without */
+    double generated, prompt, requests;
 } top_who;
 
 typedef struct top_sample {

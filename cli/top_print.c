@@ -71,13 +71,11 @@ static void print_who(const top_view *v, weft__text *out)
         lines[i] = (struct line){w, rate(w->generated, b ? b->generated : 0, v), rate(w->prompt, b ? b->prompt : 0, v)};
     }
     qsort(lines, (size_t)n, sizeof *lines, by_rate);
-    weft__text_printf(out, "%-16s  %-16s  runs  waits  generated t/s  prompt t/s  generated    prompts  requests\n", "key",
-                      "adapter");
+    weft__text_printf(out, "%-16s  %-16s  generated t/s  prompt t/s  generated    prompts  requests\n", "key", "adapter");
     for (int i = 0; i < n && i < WHO_SHOWN; i++) {
         const top_who *w = lines[i].who;
-        put_cell(out, w->key[0] ? w->key : "-", 16);
-        put_cell(out, w->adapter[0] ? w->adapter : "-", 16);
-        weft__text_printf(out, "%4.0f  %5.0f  ", w->running, w->waiting);
+        put_cell(out, w->key, 16);
+        put_cell(out, w->adapter, 16);
         if (live) weft__text_printf(out, "%13.1f  %10.1f  ", lines[i].generated, lines[i].prompt);
         else weft__text_printf(out, "%13s  %10s  ", "-", "-");
         weft__text_printf(out, "%9.0f  %9.0f  %8.0f\n", w->generated, w->prompt, w->requests);
@@ -88,25 +86,12 @@ static void print_who(const top_view *v, weft__text *out)
 
 /* ---- slots ---- */
 
-/* A member's text, the first of several names that is there; "" for none. */
-static const char *text_of(const weft__json *s, const char *name, const char *other)
-{
-    const char *text = "";
-    size_t n;
-    if (!weft__json_string(weft__json_get(s, name), &text, &n) && !weft__json_string(weft__json_get(s, other), &text, &n))
-        return "";
-    return text;
-}
-
 static void print_slots(const char *text, weft__text *out)
 {
     weft__json *all = NULL;
-    int labelled = 0;
     if (weft__json_parse(text, strlen(text), &all, NULL)) return;
     const size_t n = weft__json_size(all);
-    for (size_t i = 0; i < n; i++)
-        labelled |= *text_of(weft__json_at(all, i), "key", "tenant") || *text_of(weft__json_at(all, i), "adapter", "model");
-    weft__text_printf(out, "slot  state    prompt  generated  of tokens%s\n", labelled ? "  key               adapter" : "");
+    weft__text_puts(out, "slot  state    prompt  generated  of tokens\n");
     for (size_t i = 0; i < n; i++) {
         const weft__json *s = weft__json_at(all, i), *next = weft__json_at(weft__json_get(s, "next_token"), 0);
         int64_t id = 0, prompt = 0, decoded = 0, n_ctx = 0;
@@ -116,14 +101,8 @@ static void print_slots(const char *text, weft__text *out)
         weft__json_int(weft__json_get(next, "n_decoded"), &decoded);
         weft__json_int(weft__json_get(s, "n_ctx"), &n_ctx);
         weft__json_bool(weft__json_get(s, "is_processing"), &busy);
-        weft__text_printf(out, "%4lld  %-7s  %6lld  %9lld  %9lld", (long long)id, busy ? "runs" : "idle", (long long)prompt,
+        weft__text_printf(out, "%4lld  %-7s  %6lld  %9lld  %9lld\n", (long long)id, busy ? "runs" : "idle", (long long)prompt,
                           (long long)decoded, (long long)n_ctx);
-        if (labelled) {
-            weft__text_puts(out, "  ");
-            put_cell(out, text_of(s, "key", "tenant"), 16);
-            put_cell(out, text_of(s, "adapter", "model"), 16);
-        }
-        weft__text_putc(out, '\n');
     }
     weft__json_free(&all);
 }

@@ -26,9 +26,6 @@ typedef struct weft_model weft_model;
 typedef struct weft_session weft_session;
 typedef struct weft_sampler weft_sampler;
 
-/* Of the library that the program runs with; WEFT_VERSION is that of the header. */
-WEFT_API const char *weft_version(void);
-
 /* ---- files: metadata and tensors without loading the model ---- */
 
 /* A GGUF file, a compiled plan, or a Hugging Face folder, whose config.json and tensors are shown under the names that GGUF has for them. */

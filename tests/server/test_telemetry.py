@@ -198,12 +198,13 @@ class Metrics(Case):
         now, peak = ({o: rest['weft_memory_%s{owner="%s"}' % (what, o)] for o in owners} for what in ("bytes", "peak_bytes"))
         self.assertEqual((now, now["pages"], now["adapters"]), (peak, 0, 0))
         self.assertTrue(0 < now["weights"] <= os.path.getsize(self.path("tiny.gguf")) and now["scratch"] > 0)
-        seen, end, _ = self.watched(server, lambda k: server.complete([5, 6 + k, 7, 8], 100 * (k + 1)), lambda more: more['weft_memory_bytes{owner="scratch"}'] > 0)
+        seen, _, _ = self.watched(server, lambda k: server.complete([5, 6 + k, 7, 8], 100 * (k + 1)), lambda more: more['weft_memory_bytes{owner="scratch"}'] > 0)
         self.assertIsNotNone(seen, "nothing was held before the end")
         until = time.time() + PATIENCE
         while samples(server.ask("/metrics"))['weft_memory_bytes{owner="scratch"}'] != now["scratch"] and time.time() < until:
             time.sleep(0.01)  # its answer comes before it is forgotten
-        self.assertEqual(samples(server.ask("/metrics"))['weft_memory_bytes{owner="scratch"}'], now["scratch"])
+        end = samples(server.ask("/metrics"))
+        self.assertEqual(end['weft_memory_bytes{owner="scratch"}'], now["scratch"])
         for owner in owners:
             self.assertGreaterEqual(end['weft_memory_peak_bytes{owner="%s"}' % owner], seen['weft_memory_bytes{owner="%s"}' % owner])
         self.assertGreater(end['weft_memory_peak_bytes{owner="pages"}'], 0)
@@ -367,7 +368,12 @@ class Top(Case):
         p = weft("top", server.address)
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"the server wants a key: --api-key", p.stderr)
-        self.assertEqual(weft("top", server.address, "--api-key", "key-of-someone").returncode, 0)
+        body = urllib.request.Request(server.address + "/completion", json.dumps({"prompt": [5, 6, 7], "n_predict": 4, "ignore_eos": True}).encode(),
+                                      {"Authorization": "Bearer key-of-someone"})
+        urllib.request.urlopen(body, timeout=PATIENCE).read()
+        p = weft("top", server.address, "--api-key", "key-of-someone")
+        self.assertEqual(p.returncode, 0)
+        self.assertRegex(p.stdout.decode(), r"(?m)^key-\w+ +\(none\) +- +- +4 +3 +1$")
         self.assertEqual(weft("top", server.address[len("http://"):] + "/", "--api-key", "key-of-someone").returncode, 0)
         long = "k" * 1022  # as long as a line of a file of keys
         server = self.serve("--api-key", long)
