@@ -111,8 +111,7 @@ class Typing(Case):
         p.wait(lambda seen: seen.endswith(rows(20)))
         for columns in (33, 11, 80, 20):
             p.size(columns, 24)
-            p.wait(lambda seen, columns=columns: seen.endswith("\n" + rows(columns)), f"in {columns} columns")
-            self.assertEqual(len(re.findall("^>", p.screen.text(), re.M)), 1)
+            p.wait(lambda seen, columns=columns: seen.endswith("\n" + rows(columns)) and len(re.findall("^>", seen, re.M)) == 1, f"once in {columns} columns")
         p.press("\x0c")
         p.wait(lambda seen: seen == rows(20))
         self.leave(p, "\x15\x04")
