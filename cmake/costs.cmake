@@ -5,7 +5,7 @@ set(weft_test_costs
     text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20 server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
     backend_handing 40 engine_serve 15 engine_serve_same 15 engine_serve_same_material 60 engine_serve_ends 10 engine_serve_faults 25 engine_serve_disk 25
-    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 35 chat 30 train 20 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
+    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 35 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
 # Programs that never have a second thread: the thread sanitizer has nothing to see in them, and its suite leaves them out.

@@ -321,6 +321,8 @@ class Adapters(Training):
 
     def test_defaults_follow_the_data(self):
         """A few hundred records of a line make as many steps as leave a trace; long ones as large steps as ever, and no more of them."""
+        if not repeated(1, 0, 0):
+            return  # hundreds of steps, of which the other tests take a few
         words = ("mill", "fox", "cat", "toad")
         few = self.write("few.jsonl", "".join(json.dumps({"prompt": f"Who sat by the {words[i % 4]}?", "completion": f"The owl, {words[i % 4]}!"}) + "\n" for i in range(336)))
         p = weft("adapter", "train", self.model, "--data", few, "--out", self.path("few-records"), "-c", "48")
