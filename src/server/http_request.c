@@ -88,7 +88,7 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     if (!r->gone) {
         r->gone = 1;
         r->slow = (slow || r->full || r->late) && r->answered; /* what we shut down ourselves may be seen as a client that left */
-        if (!r->whole && !r->n_whole) weft__http_answers_give(r, r->n_counted);
+        if (!r->n_whole) weft__http_answers_give(r, r->n_counted); /* a whole answer is the library's by now */
         weft__text_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;

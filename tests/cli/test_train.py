@@ -164,7 +164,7 @@ class Models(Training):
     def test_an_interruption_within_a_step_gives_it_up(self):
         """A step of many batches, or the measuring of much that is held out, is not waited for: the checkpoint is that of the step before, and
         the run that goes on from it ends as one without an interruption."""
-        held = self.write("held.txt", TEXT * 20000)
+        held = self.write("held.txt", TEXT * repeated(20000, 5000, 300))
         command = self.command("given-up", "--steps", "3", "--accumulate", "100000")
         for more in ([], ["--heldout", held, "--heldout-tokens", "0"]):
             out = self.path("given-up")
