@@ -48,8 +48,7 @@ void chat_complain(chat *c, const weft_error *err);
 /* Tells of something, where somebody types: a line, with brackets around it. */
 void chat_note(const chat *c, const char *format, ...) WEFT_PRINTF(2, 3);
 
-/* Lets the model answer what was said, or what was loaded; the conversation is as before when there is no answer. */
-void chat_say(chat *c, const char *text, size_t n);
+/* Lets the model answer once more, or what was loaded; the conversation is as before when there is no answer. */
 void chat_answer_again(chat *c);
 
 /* Is this a command, "/word" and what follows? Paths, and text of several lines, are none, but "/system". */

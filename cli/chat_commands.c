@@ -100,10 +100,15 @@ static void stats(chat *c, const char *argument)
 {
     const conversation *v = &c->c;
     (void)argument;
-    fprintf(c->notes, "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
-            weft_session_n_tokens(v->session), weft_session_n_ctx(v->session), v->n_reused, v->n_prompt,
-            v->prefill_ms > 0 ? v->n_prompt * 1000 / v->prefill_ms : 0, v->n_generated,
-            v->decode_ms > 0 ? v->n_generated * 1000 / v->decode_ms : 0);
+    char text[256];
+    shown s;
+    snprintf(text, sizeof text, "context %d of %d tokens; last answer: %d reused, %d read at %.1f t/s, %d written at %.1f t/s\n",
+             weft_session_n_tokens(v->session), weft_session_n_ctx(v->session), v->n_reused, v->n_prompt,
+             v->prefill_ms > 0 ? v->n_prompt * 1000 / v->prefill_ms : 0, v->n_generated,
+             v->decode_ms > 0 ? v->n_generated * 1000 / v->decode_ms : 0);
+    shown_begin(&s, c->notes);
+    shown_put(&s, text, strlen(text));
+    shown_end(&s);
 }
 
 static void leave(chat *c, const char *argument)

@@ -16,9 +16,12 @@ void chat_complain(chat *c, const weft_error *err)
 {
     const char *text = err->message[0] ? err->message : weft_status_text((weft_status)err->status);
     c->failed = 1;
-    fprintf(c->notes, "weft chat: ");
-    print_clean(c->notes, text, strlen(text), 0);
-    putc('\n', c->notes);
+    shown s;
+    shown_begin(&s, c->notes);
+    shown_put(&s, "weft chat: ", 11);
+    shown_put(&s, text, strlen(text));
+    shown_put(&s, "\n", 1);
+    shown_end(&s);
 }
 
 /* ---- answers ---- */
@@ -63,7 +66,7 @@ static void answer(chat *c, weft__json *before)
     fflush(stdout);
 }
 
-void chat_say(chat *c, const char *text, size_t n)
+static void chat_say(chat *c, const char *text, size_t n)
 {
     weft_error err = {0};
     weft__json *before = weft__json_copy(c->c.messages);
@@ -229,7 +232,7 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     sp.kv_dtype = (uint32_t)weft_dtype_from_name(o->kv_type);
     if (!st) st = weft_session_new(c->c.model, &sp, &c->c.session, err);
     if (!st) st = adapter_options_apply(o->adapter, o->adapters.n, c->c.model, c->c.session, err);
-    if (!st) st = generate_sampler(c->c.model, &o->sampler, &c->sampler, err);
+    if (!st) st = weft_sampler_for(c->c.model, &o->sampler, &c->sampler, err);
     if (!st && !conversation_reset(&c->c, o->system)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for the conversation");
     return st;
 }

@@ -135,7 +135,7 @@ static weft_status run_with(const struct run_options *o, weft_model *model, cons
     if ((st = weft_model_describe(model, &info, err)) || (st = prompt_ids(model, prompt, n, &ids, &q.n_prompt, err)) ||
         (st = open_matcher(o, model, &q.matcher, err)) || (st = weft_session_new(model, &params, &session, err)) ||
         (st = adapter_options_apply(o->adapter, o->adapters.n, model, session, err)) ||
-        (st = generate_sampler(model, &o->sampler, &sampler, err)))
+        (st = weft_sampler_for(model, &o->sampler, &sampler, err)))
         goto done;
     q.prompt = ids;
     q.session = session;

@@ -148,22 +148,6 @@ static weft_status decode(const generate_request *q, struct output *o, float *lo
     return WEFT_OK;
 }
 
-weft_status generate_sampler(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
-{
-    weft_model_info info = {.size = sizeof info};
-    weft_sampler_params p = *params;
-    *out = NULL;
-    weft_status st = weft_model_describe(model, &info, err);
-    if (st) return st;
-    int32_t *nameless = malloc((size_t)info.n_vocab * sizeof *nameless);
-    if (!nameless) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a sampler of %d tokens", info.n_vocab);
-    p.n_nameless = weft_tokenizer_nameless(weft_model_tokenizer(model), info.n_vocab, nameless, info.n_vocab);
-    p.nameless = nameless;
-    st = weft_sampler_new(info.n_vocab, &p, out, err);
-    free(nameless);
-    return st;
-}
-
 static weft_status prefill(const generate_request *q, float *logits, weft_error *err)
 {
     weft_status st = weft_session_eval(q->session, q->prompt, q->n_prompt, 0, logits, err);

@@ -39,9 +39,6 @@ typedef struct generate_result {
 weft_status generate(const generate_request *request, generate_result *result, weft_error *err);
 void generate_result_free(generate_result *result);
 
-/* A sampler for the model: ids without a text are picked only where a bias asks for them. The model has a tokenizer. */
-weft_status generate_sampler(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err);
-
 /* From now on SIGINT cancels `session`, unless it was ignored; a second one ends the process where SIGINT would have before, and is nothing
  * where somebody else had taken it. NULL gives SIGINT back. */
 void generate_cancel_on_interrupt(weft_session *session);

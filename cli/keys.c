@@ -26,11 +26,6 @@ void keys_feed(keys *k, const char *bytes, size_t n)
     k->pending.failed = 0;
 }
 
-int keys_waiting(const keys *k)
-{
-    return k->at < k->pending.len;
-}
-
 /* ---- pasted blocks ---- */
 
 /* What is pasted, with newlines at the ends of its lines: terminals send a carriage return there. */

@@ -36,6 +36,5 @@ void keys_free(keys *k);
 void keys_feed(keys *k, const char *bytes, size_t n);
 /* The next key of what came. */
 key keys_next(keys *k);
-int keys_waiting(const keys *k); /* are there bytes that keys_next has not taken? */
 
 #endif

@@ -39,7 +39,7 @@ static void on_end(int number)
     raise(number); /* waits until this returns */
 }
 
-void signal_cleans_up(int number)
+static void signal_cleans_up(int number)
 {
     struct sigaction action = {.sa_handler = on_end};
     sigfillset(&action.sa_mask);

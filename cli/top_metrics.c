@@ -127,12 +127,9 @@ static double *number_of(top_who *w, const struct series *s)
 void top_take(const char *metrics, top_sample *out)
 {
     struct series s;
-    *out = (top_sample){now_ns(),
-                        top_metric(metrics, "weft_prompt_tokens_total"),
-                        top_metric(metrics, "weft_cached_tokens_total"),
-                        top_metric(metrics, "weft_generated_tokens_total"),
-                        top_metric(metrics, "weft_steps_total"),
-                        top_metric_of(metrics, "weft_rows_total", "kind", "decode")};
+    *out =
+        (top_sample){now_ns(), top_metric(metrics, "weft_prompt_tokens_total"), top_metric(metrics, "weft_cached_tokens_total"),
+                     top_metric(metrics, "weft_generated_tokens_total"), top_metric(metrics, "weft_steps_total")};
     for (const char *at = metrics; next_series(&at, &s);) {
         top_who none;
         if (!s.labels || !number_of(&none, &s)) continue;

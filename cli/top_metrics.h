@@ -21,7 +21,7 @@ typedef struct top_who {
 
 typedef struct top_sample {
     uint64_t at_ns; /* 0: there is none */
-    double prompt_tokens, cached_tokens, generated_tokens, steps, decode_rows;
+    double prompt_tokens, cached_tokens, generated_tokens, steps;
     int n_who; /* the first TOP_WHO_MAX */
     top_who who[TOP_WHO_MAX];
 } top_sample;

@@ -18,12 +18,9 @@ static double rate(double now, double before, const top_view *v)
 static void print_rates(const top_view *v, weft__text *out)
 {
     const top_sample *now = &v->now, *before = &v->before;
-    double generated = rate(now->generated_tokens, before->generated_tokens, v);
-    const double steps_gave =
-        rate(now->decode_rows, before->decode_rows, v); /* where tokens are counted only when a request ends */
-    if (steps_gave > generated) generated = steps_gave;
     if (before->at_ns)
-        weft__text_printf(out, "now      %.1f generated t/s, %.1f prompt t/s, %.1f steps/s\n", generated,
+        weft__text_printf(out, "now      %.1f generated t/s, %.1f prompt t/s, %.1f steps/s\n",
+                          rate(now->generated_tokens, before->generated_tokens, v),
                           rate(now->prompt_tokens, before->prompt_tokens, v), rate(now->steps, before->steps, v));
     weft__text_printf(out, "total    %.0f generated, %.0f of prompts, %.1f %% of them cached, %.0f steps\n",
                       now->generated_tokens, now->prompt_tokens,

@@ -8,14 +8,15 @@ set(weft_test_costs
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 35 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
-# Programs that never have a second thread: the thread sanitizer has nothing to see in them, and its suite leaves them out.
+# Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are written): the thread sanitizer
+# has nothing to see in them that other tests do not show it, and its suite leaves them out.
 set(weft_of_one_thread
     base_alloc base_cpu base_hash base_json base_random base_team base_text quant_half quant_decode quant_encode quant_models
     mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed text_speed_own text_spm_proto
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
     graph_build graph_plan model_hf model_vocab kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
-    server_stop server_peer server_fields)
+    server_stop server_peer server_fields terminal top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and
 # builds no others for it (processor_tests); `make test-all` runs all.

@@ -63,7 +63,7 @@ int main(int argc, char **argv)
         memcpy(held, tokens, n * sizeof *held);
         weft_sampler_params_default(&how);
         how.temperature = 0;
-        check(weft_sampler_new(info.n_vocab, &how, &sampler, &err), &err);
+        check(weft_sampler_for(model, &how, &sampler, &err), &err);
         check(weft_detok_new(tokenizer, WEFT_DETOK_CONTINUE, &detok, &err), &err);
         for (int i = 0; i < ANSWER && n < MAX_TOKENS; i++) {
             int32_t token;

@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     how.temperature = 0; /* always the likeliest token */
     weft_model_info info = {.size = sizeof info};
     check(weft_model_describe(model, &info, &err), &err);
-    check(weft_sampler_new(info.n_vocab, &how, &sampler, &err), &err);
+    check(weft_sampler_for(model, &how, &sampler, &err), &err);
 
     const weft_tokenizer *tokenizer = weft_model_tokenizer(model);
     int32_t tokens[MAX_PROMPT], token;

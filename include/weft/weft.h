@@ -379,6 +379,9 @@ typedef struct weft_sampler_params {
 WEFT_API void weft_sampler_params_default(weft_sampler_params *params);
 /* Parameters out of range are refused by name. */
 WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err);
+/* The same for a model: of its vocabulary, and with its ids that have no text as `nameless`, whatever params say of these. */
+WEFT_API weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out,
+                                      weft_error *err);
 WEFT_API void weft_sampler_free(weft_sampler **sampler);
 WEFT_API uint64_t weft_sampler_seed(const weft_sampler *sampler); /* the seed in use */
 /* Tells the sampler of a token that is part of the text (the prompt's too), for penalties. */

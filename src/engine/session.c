@@ -289,3 +289,17 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
     memcpy(s->adapters, named, sizeof named);
     return WEFT_OK;
 }
+
+weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
+{
+    const int32_t n_vocab = model->hp.n_vocab;
+    weft_sampler_params p = *params;
+    *out = NULL;
+    int32_t *nameless = weft__alloc_array((size_t)n_vocab, sizeof *nameless);
+    if (!nameless) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a sampler of %d tokens", n_vocab);
+    p.n_nameless = model->tokenizer ? weft_tokenizer_nameless(model->tokenizer, n_vocab, nameless, n_vocab) : 0;
+    p.nameless = nameless;
+    weft_status st = weft_sampler_new(n_vocab, &p, out, err);
+    weft__free(nameless);
+    return st;
+}
