@@ -46,6 +46,7 @@ struct weft__http_client {
     uint8_t network[16];
     int exempt; /* 1: many behind one address */
     int n_requests, n_places;
+    int n_handled;              /* by workers, now; under weft__http.lock, unlike all else */
     size_t n_bodies, n_answers; /* bytes held */
 };
 
