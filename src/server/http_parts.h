@@ -84,7 +84,7 @@ struct weft__http_request {
     weft__text body;
     uint64_t n_in;
     int bad_target; /* %00 in it */
-    int is_local;   /* from this machine, and no proxy's */
+    int is_local;   /* from this machine, and no named proxy's */
     int modern;     /* HTTP/1.1 or later, which must name its Host */
     int refused;    /* by the library */
     int closes;     /* its connection ends with the answer */

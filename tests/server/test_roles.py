@@ -277,7 +277,12 @@ class Roles(base.Case):
             self.assertEqual((answer.status, "on the server's machine" in answer.json["error"]["message"]), (403, True), answer.body)
         self.assertEqual(server.post(TEXT, {"prompt": "[adapters]", "model": "a"}).json["choices"][0]["text"], "a=nan;")
         unix = self.own("--unix", os.path.join(self.folder, "socket"), "--adapter-dir", self.folder)
-        self.assertEqual(unix.post(LIST, []).status, 200)
+        for here, who in ((unix, {}), (server, {"source": "127.0.0.2"})):
+            self.assertEqual(here.post(LIST, [], **who).status, 200)
+            self.assertEqual(here.post(LIST, [], headers={"X-Real": "1.2.3.4"}, **who).status, 200)
+            for name in ("Forwarded", "X-Forwarded-For", "X-Real-IP", "x-real-ip", "Via", "X-Forwarded-Proto"):
+                for value in ("1.2.3.4", "127.0.0.1", ""):
+                    self.assertEqual(here.post(LIST, [], headers={name: value}, **who).status, 403, name)
 
 
 if __name__ == "__main__":
