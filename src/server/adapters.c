@@ -287,7 +287,7 @@ static int may_change_all(const weft__who *who, const char *field, const char *w
     if (who->is_admin) return 1;
     return weft__fault_set(fault, 403, field,
                            "%s changes what others get; it wants an admin's key (--admin-key, or 'admin' behind a key in "
-                           "--api-key-file), or without keys a caller on the server's machine",
+                           "--api-key-file), or without keys a caller on the server's machine, through no proxy",
                            what);
 }
 

@@ -191,12 +191,13 @@ static int read_members(const weft__form *form, weft__ask *ask, weft__fault *fau
     weft__json_member m = {0};
     char name[64];
     while (weft__json_next(ask->root, &m)) {
+        if (weft__json_is_null(m.value)) continue; /* absence, of what is not known, too */
         const weft__field *f = find(form, m.key);
         if (!f && form->strict) {
             show_name(name, m.key);
             return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s", name);
         }
-        if (f && !weft__json_is_null(m.value) && !read_field(ask, f, m.value, fault)) return 0;
+        if (f && !read_field(ask, f, m.value, fault)) return 0;
     }
     for (const weft__field *f = form->fields; f->name; f++)
         if (f->required && (!weft__json_get(ask->root, f->name) || weft__json_is_null(weft__json_get(ask->root, f->name))))

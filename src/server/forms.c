@@ -156,11 +156,12 @@ static int read_stream_options(weft__ask *ask, const char *name, const weft__jso
     weft__json_member m = {0};
     if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__fault_set(fault, 400, name, "'%s' must be an object", name);
     while (weft__json_next(v, &m)) {
+        if (weft__json_is_null(m.value)) continue;
         int ignored, *to = !strcmp(m.key, "include_usage")         ? &ask->include_usage
                            : !strcmp(m.key, "include_obfuscation") ? &ignored
                                                                    : NULL;
         if (!to) return weft__fault_set(fault, 400, name, "Unrecognized request argument supplied: %s.%.40s", name, m.key);
-        if (!weft__json_is_null(m.value) && !weft__json_bool(m.value, to))
+        if (!weft__json_bool(m.value, to))
             return weft__fault_set(fault, 400, "stream_options", "'%s.%s' must be a boolean", name, m.key);
     }
     return 1;
@@ -445,6 +446,12 @@ static int is_role(const char *role)
     return 0;
 }
 
+/* What an assistant says beside its calls, and what a call returns, may be nothing; what a call returns is to be there. */
+static int may_be_none(const char *role, const weft__json *content)
+{
+    return !strcmp(role, "assistant") || (content && (!strcmp(role, "tool") || !strcmp(role, "function")));
+}
+
 static int check_message(size_t i, const weft__json *v, weft__fault *fault)
 {
     const weft__json *content = weft__json_get(v, "content");
@@ -458,7 +465,7 @@ static int check_message(size_t i, const weft__json *v, weft__fault *fault)
         return weft__fault_set(fault, 400, where, "'%s' must be system, developer, user, assistant or tool, not '%.40s'", where,
                                role);
     snprintf(where, sizeof where, "messages[%zu].content", i);
-    if ((!content || weft__json_is_null(content)) && strcmp(role, "assistant"))
+    if ((!content || weft__json_is_null(content)) && !may_be_none(role, content))
         return weft__fault_set(fault, 400, where, "'%s' is missing; it must be a string or an array of parts", where);
     return 1;
 }

@@ -102,7 +102,8 @@ const void *weft__http_client_of(const weft__http_request *r);
 /* Counts n (may be negative) more of what the server lends to clients; 0: its client would have more than `most`, and nothing is counted. What
  * anybody behind a unix socket or a proxy has is not limited. */
 int weft__http_client_add(weft__http_request *r, int n, int most);
-/* 1: it came from this machine, and from no proxy: by a unix socket or from a loopback address. */
+/* 1: it came from this machine, by a unix socket or from a loopback address, and from no proxy: none that is named, and none that says so
+ * in Forwarded, Via, X-Real-IP or X-Forwarded-*. */
 int weft__http_is_local(const weft__http_request *r);
 /* What the record is given along; freed by the recorder. Set it before the last byte is given away. */
 void weft__http_set_note(weft__http_request *r, void *note);

@@ -46,6 +46,7 @@ struct weft__http_client {
     uint8_t network[16];
     int exempt; /* 1: many behind one address */
     int n_requests, n_places;
+    int n_handled;              /* by workers, now; under weft__http.lock, unlike all else */
     size_t n_bodies, n_answers; /* bytes held */
 };
 
@@ -83,7 +84,7 @@ struct weft__http_request {
     weft__text body;
     uint64_t n_in;
     int bad_target; /* %00 in it */
-    int is_local;   /* from this machine, and no proxy's */
+    int is_local;   /* from this machine, and no named proxy's */
     int modern;     /* HTTP/1.1 or later, which must name its Host */
     int refused;    /* by the library */
     int closes;     /* its connection ends with the answer */

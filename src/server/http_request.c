@@ -117,9 +117,21 @@ uint64_t weft__http_began_ns(const weft__http_request *r)
     return r->began_ns;
 }
 
+/* Does it say that somebody passed it on? A caller here might say so, too, and only loses by it. */
+static int was_forwarded(const weft__http_request *r)
+{
+    for (size_t i = 0; i < r->n_headers; i++) {
+        const char *name = r->headers[i].name;
+        if (!strcasecmp(name, "Forwarded") || !strcasecmp(name, "Via") || !strcasecmp(name, "X-Real-IP") ||
+            !strncasecmp(name, "X-Forwarded-", 12))
+            return 1;
+    }
+    return 0;
+}
+
 int weft__http_is_local(const weft__http_request *r)
 {
-    return r->is_local;
+    return r->is_local && !was_forwarded(r);
 }
 
 const char *weft__http_body(const weft__http_request *r, size_t *n)

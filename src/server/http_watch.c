@@ -122,28 +122,61 @@ void *weft__http_watcher(void *arg)
     }
 }
 
-static void *work(weft__http *h, weft__turns *queue, pthread_cond_t *come)
+/* With the lock: one client leaves a worker to all others, where there are several. */
+static int may_handle(const void *http, const void *who)
 {
-    for (;;) {
-        pthread_mutex_lock(&h->lock);
-        while (!queue->n && !h->stopping) pthread_cond_wait(come, &h->lock);
-        weft__turn *turn = weft__turns_take(queue);
-        pthread_mutex_unlock(&h->lock);
-        if (!turn) return NULL;
-        weft__http_request *r = WEFT__TURN_OF(weft__http_request, turn, turn);
-        if (weft__http_is_gone(r)) weft__http_unref(r);
-        else h->config.handle(h->config.arg, r);
-    }
+    const weft__http *h = http;
+    const weft__http_client *c = who;
+    return c->exempt || h->config.n_workers < 2 || c->n_handled < h->config.n_workers - 1 || h->stopping;
+}
+
+static void handle(weft__http *h, weft__http_request *r)
+{
+    if (weft__http_is_gone(r)) weft__http_unref(r);
+    else h->config.handle(h->config.arg, r);
+}
+
+static weft__http_request *request_of(weft__turn *turn)
+{
+    return turn ? WEFT__TURN_OF(weft__http_request, turn, turn) : NULL;
+}
+
+/* The next request that a worker may handle, counted; NULL: the server stops. Who is passed over needs no signal later: the worker that
+ * ends one of that client's looks here again. */
+static weft__http_request *await_job(weft__http *h)
+{
+    weft__http_request *r;
+    pthread_mutex_lock(&h->lock);
+    while (!(r = request_of(weft__turns_take_if(&h->jobs, may_handle, h))) && !h->stopping) pthread_cond_wait(&h->job, &h->lock);
+    if (r) r->client->n_handled++;
+    pthread_mutex_unlock(&h->lock);
+    return r;
 }
 
 void *weft__http_worker(void *arg)
 {
     weft__http *h = arg;
-    return work(h, &h->jobs, &h->job);
+    weft__http_request *r;
+    while ((r = await_job(h))) {
+        atomic_fetch_add(&r->refs, 1); /* so that its client lives until it is counted off, whenever the handler lets go */
+        handle(h, r);
+        pthread_mutex_lock(&h->lock);
+        r->client->n_handled--;
+        pthread_mutex_unlock(&h->lock);
+        weft__http_unref(r);
+    }
+    return NULL;
 }
 
 void *weft__http_quick_worker(void *arg)
 {
     weft__http *h = arg;
-    return work(h, &h->quick, &h->quick_job);
+    for (;;) {
+        pthread_mutex_lock(&h->lock);
+        while (!h->quick.n && !h->stopping) pthread_cond_wait(&h->quick_job, &h->lock);
+        weft__http_request *r = request_of(weft__turns_take(&h->quick));
+        pthread_mutex_unlock(&h->lock);
+        if (!r) return NULL;
+        handle(h, r);
+    }
 }

@@ -191,13 +191,27 @@ static weft_status save(weft_server *server, int32_t id, const char *tenant, con
     return st;
 }
 
-/* With the lock: the fault of a slot that may not be written over, or WEFT_OK. */
-static weft_status check_free(const weft__slot *slot, int32_t id, const char *tenant, const char *action, weft__fault *fault)
+/* With the lock: the fault of a slot that may not be emptied, or WEFT_OK. */
+static weft_status check_erase(const weft__slot *slot, int32_t id, const char *tenant, weft__fault *fault)
 {
     int busy = slot->busy, other = is_others(slot, tenant);
     if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
-    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to %s", id, action);
+    else if (other) weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to erase", id);
     return busy || other ? WEFT_STATE : WEFT_OK;
+}
+
+/* With the lock: the fault of a slot that may not be restored over, or WEFT_OK. Another's may be where a request of this tenant's would get
+ * it: otherwise who came first to all slots would keep all others from what they saved. */
+static weft_status check_restore(const weft__slots *s, int32_t id, const char *tenant, weft__fault *fault)
+{
+    const weft__slot *slot = &s->all[id];
+    int busy = slot->busy;
+    int32_t next = !busy && is_others(slot, tenant) ? least_used(s, tenant) : id;
+    if (busy) weft__fault_set(fault, 409, "id_slot", "slot %d is running a request", id);
+    else if (next != id)
+        weft__fault_set(fault, 400, "id_slot", "slot %d holds nothing of yours to restore over; slot %d may be restored over", id,
+                        next);
+    return busy || next != id ? WEFT_STATE : WEFT_OK;
 }
 
 /* The slot holds these tokens now. */
@@ -205,7 +219,7 @@ static weft_status fill(weft__slots *s, int32_t id, const char *tenant, const in
 {
     weft__slot *slot = &s->all[id];
     pthread_mutex_lock(&s->lock);
-    weft_status st = check_free(slot, id, tenant, "restore over", fault); /* a request may have come meanwhile */
+    weft_status st = check_restore(s, id, tenant, fault); /* a request may have come meanwhile */
     if (!st) {
         slot->n_prompt = slot->n_decoded = slot->with_adapters = 0;
         slot->used = ++s->n_uses;
@@ -225,7 +239,7 @@ static weft_status restore(weft_server *server, int32_t id, const char *tenant, 
     int32_t n = 0;
     uint64_t n_bytes = 0, began = weft__clock_ns();
     pthread_mutex_lock(&s->lock);
-    weft_status st = check_free(&s->all[id], id, tenant, "restore over", fault);
+    weft_status st = check_restore(s, id, tenant, fault);
     pthread_mutex_unlock(&s->lock);
     if (st) return st;
     int32_t *tokens = weft__alloc_array((size_t)s->n_ctx, sizeof *tokens);
@@ -257,7 +271,7 @@ static weft_status erase(weft__slots *s, int32_t id, const char *tenant, weft__t
     pthread_mutex_lock(&s->lock);
     weft__slot *slot = &s->all[id];
     int32_t n = slot->n_tokens;
-    weft_status st = check_free(slot, id, tenant, "erase", fault);
+    weft_status st = check_erase(slot, id, tenant, fault);
     if (!st) {
         slot->n_tokens = slot->n_prompt = slot->n_decoded = 0;
         slot->used = 0;

@@ -14,14 +14,20 @@ void weft__turns_put(weft__turns *q, weft__turn *turn, const void *who)
     q->n++;
 }
 
-weft__turn *weft__turns_take(weft__turns *q)
+weft__turn *weft__turns_take_if(weft__turns *q, int (*may)(const void *arg, const void *who), const void *arg)
 {
-    weft__turn *t = q->first;
-    if (!t) return NULL;
-    q->first = t->next;
-    q->now = t->at;
+    weft__turn **at = &q->first, *t;
+    while (*at && may && !may(arg, (*at)->who)) at = &(*at)->next;
+    if (!(t = *at)) return NULL;
+    *at = t->next;
+    if (t->at > q->now) q->now = t->at; /* one that was passed over is of an earlier turn */
     q->n--;
     return t;
+}
+
+weft__turn *weft__turns_take(weft__turns *q)
+{
+    return weft__turns_take_if(q, NULL, NULL);
 }
 
 void weft__turns_remove(weft__turns *q, const weft__turn *turn)

@@ -27,6 +27,8 @@ typedef struct weft__turns {
 void weft__turns_put(weft__turns *turns, weft__turn *turn, const void *who);
 /* NULL: nothing waits. */
 weft__turn *weft__turns_take(weft__turns *turns);
+/* The first of those whose turn may come now; the others keep their places. NULL: there is none. */
+weft__turn *weft__turns_take_if(weft__turns *turns, int (*may)(const void *arg, const void *who), const void *arg);
 /* Takes out one that waits. */
 void weft__turns_remove(weft__turns *turns, const weft__turn *turn);
 

@@ -1,12 +1,19 @@
 /* chat_content.c: see chat_content.h. */
 #include "text/chat_content.h"
 
+/* What a part says; NULL: it is of another type. */
+static const char *text_member(const weft__json *type)
+{
+    return weft__json_is(type, "text") ? "text" : weft__json_is(type, "refusal") ? "refusal" : NULL;
+}
+
 static weft__content_fault check_part(const weft__json *part)
 {
     const weft__json *type = weft__json_get(part, "type");
     if (weft__json_kind_of(type) != WEFT__JSON_STRING) return WEFT__CONTENT_NO_TYPE;
-    if (!weft__json_is(type, "text")) return WEFT__CONTENT_OTHER;
-    return weft__json_kind_of(weft__json_get(part, "text")) == WEFT__JSON_STRING ? WEFT__CONTENT_FINE : WEFT__CONTENT_NO_TEXT;
+    const char *member = text_member(type);
+    if (!member) return WEFT__CONTENT_OTHER;
+    return weft__json_kind_of(weft__json_get(part, member)) == WEFT__JSON_STRING ? WEFT__CONTENT_FINE : WEFT__CONTENT_NO_TEXT;
 }
 
 weft__content_fault weft__chat_content_check(const weft__json *content, size_t *part)
@@ -33,8 +40,10 @@ weft__content_fault weft__chat_content_flat(const weft__json *content, weft__jso
     if (weft__json_kind_of(content) == WEFT__JSON_STRING) *out = weft__json_copy(content);
     else {
         for (size_t i = 0; i < weft__json_size(content); i++) {
+            const weft__json *part_i = weft__json_at(content, i);
             if (text.len) weft__text_putc(&text, '\n');
-            if (weft__json_string(weft__json_get(weft__json_at(content, i), "text"), &s, &n)) weft__text_put(&text, s, n);
+            if (weft__json_string(weft__json_get(part_i, text_member(weft__json_get(part_i, "type"))), &s, &n))
+                weft__text_put(&text, s, n);
         }
         if (!text.failed) *out = weft__json_new_string(text.data ? text.data : "", text.len);
     }

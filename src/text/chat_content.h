@@ -1,7 +1,7 @@
 /* chat_content.h: what a message's "content" may be, and the one string that chat templates see of it.
  *
- * Known are a string and a list of {"type": "text", "text": ...}: of those each begins a line. None at all is an empty one, as beside calls of
- * tools, where templates would write None.
+ * Known are a string and a list of {"type": "text", "text": ...} and {"type": "refusal", "refusal": ...}: of those each begins a line.
+ * None at all is an empty one, as beside calls of tools, where templates would write None.
  * Invariant: who serves a model and who trains it show it the same. Stateless. */
 #ifndef WEFT_TEXT_CHAT_CONTENT_H
 #define WEFT_TEXT_CHAT_CONTENT_H
@@ -13,8 +13,8 @@ typedef enum weft__content_fault {
     WEFT__CONTENT_FINE,
     WEFT__CONTENT_KIND,    /* neither a string nor a list, nor absent or null */
     WEFT__CONTENT_NO_TYPE, /* a part that is no object with a "type" that is a string */
-    WEFT__CONTENT_OTHER,   /* a part whose type is not text */
-    WEFT__CONTENT_NO_TEXT, /* a part of text whose "text" is no string */
+    WEFT__CONTENT_OTHER,   /* a part whose type is neither text nor refusal */
+    WEFT__CONTENT_NO_TEXT, /* a part whose "text", or "refusal", is no string */
     WEFT__CONTENT_NO_MEMORY
 } weft__content_fault;
 

@@ -25,9 +25,10 @@ static weft_status check_parts(const weft__json *parts, const char *where, size_
 {
     size_t part = 0;
     if (!weft__chat_content_check(parts, &part)) return WEFT_OK;
-    return weft_fail(err, WEFT_UNSUPPORTED,
-                     "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"}, and nothing else is learned", where, i,
-                     part);
+    return weft_fail(
+        err, WEFT_UNSUPPORTED,
+        "%s[%zu].content[%zu] is no {\"type\": \"text\", \"text\": \"...\"} and no refusal, and nothing else is learned", where,
+        i, part);
 }
 
 /* As in OpenAI's records: absent, 0 or 1. */

@@ -196,7 +196,8 @@ class Case(unittest.TestCase):
         return server
 
     def own_held(self, *options):
-        """A server, and a file: as long as that is there, a grammar with "held" is compiled, and a slot is saved as "hung"."""
+        """A server, and a file: as long as that is there, a grammar with "held" is compiled, a slot is saved as "hung", and a text that
+        begins with "[held]" is made tokens, by a worker."""
         folder = tempfile.TemporaryDirectory()
         server = self.own(*options, env={**os.environ, "WEFT_FAKE_HOLD": os.path.join(folder.name, "hold")})
         self.addCleanup(folder.cleanup)

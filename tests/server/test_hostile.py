@@ -491,7 +491,7 @@ class Access(Case):
         shorter = server.post("/slots/2?action=restore", {"filename": "mine"}, headers=first).json["n_restored"]
         self.assertLess(shorter, longer)
         answer = server.post("/slots/0?action=restore", {"filename": "mine"}, headers=second)
-        self.assertEqual((answer.status, answer.json["error"]["message"]), (400, "slot 0 holds nothing of yours to restore over"))
+        self.assertEqual((answer.status, answer.json["error"]["message"]), (400, "slot 0 holds nothing of yours to restore over; slot 3 may be restored over"))
         self.assertEqual(server.post("/slots/0?action=erase", {}, headers=first).json["n_erased"], shorter)
         self.assertEqual(server.post("/slots/0?action=restore", {"filename": "mine"}, headers=second).json["n_restored"], longer)
         for n, status in ((111, 404), (112, 400)):

@@ -164,6 +164,34 @@ class Roles(base.Case):
         self.assertEqual(self.server.post("/slots/1?action=save", {"filename": "x"}, headers=A).status, 200)
         say(A, id_slot=1)  # its own it may
 
+    def test_restoring_where_one_key_has_all_slots(self):
+        """Over the one that a request would take, and no other; it is told which; what the other left there is not had or lost otherwise."""
+        def say(who, **more):
+            self.assertEqual(self.server.post(LLAMA, {"prompt": "[say abc]", **more}, headers=who).status, 200)
+        def act(action, i, name, who=B):
+            answer = self.server.post(f"/slots/{i}?action={action}", {"filename": name} if name else {}, headers=who)
+            return answer.status, answer.json.get("error", {}).get("message", "")
+        def held(who):
+            return [s["id"] for s in self.server.get("/slots", headers=who).json if s.get("n_tokens")]
+        say(B)
+        self.assertEqual(act("save", 0, "mine")[0], 200)
+        self.assertEqual(act("erase", 0, None)[0], 200)
+        for i in (*range(8), 0, 1, 2):  # 3 is the one used least recently
+            say(A, id_slot=i)
+        self.assertEqual(held(A), list(range(8)))
+        for i in (0, 2, 4, 7):
+            status, message = act("restore", i, "mine")
+            self.assertEqual((status, "nothing of yours" in message, "slot 3 may be" in message), (400, True, True), message)
+        for i in range(8):
+            self.assertEqual((act("erase", i, None)[0], act("save", i, "stolen")[0]), (400, 400))
+        self.assertEqual(held(A), list(range(8)))
+        self.assertEqual(act("restore", 3, "none")[0], 404)
+        self.assertEqual(held(A), list(range(8)))  # what is not there takes nothing
+        self.assertEqual(act("restore", 3, "mine")[0], 200)
+        self.assertEqual((held(B), held(A)), ([3], [0, 1, 2, 4, 5, 6, 7]))
+        self.assertEqual(act("restore", 3, "mine", A)[0], 400)
+        self.assertEqual(act("restore", 3, "mine")[0], 200)  # its own by now
+
     def rows(self, who, server=None):
         page = (server or self.server).get("/metrics", headers=who).body.decode()
         return {(m[1], m[2]): int(m[3]) for m in re.finditer(r'^weft_key_requests_total\{key="([^"]*)",adapter="([^"]*)"\} (\d+)$', page, re.M)}, page
@@ -249,7 +277,12 @@ class Roles(base.Case):
             self.assertEqual((answer.status, "on the server's machine" in answer.json["error"]["message"]), (403, True), answer.body)
         self.assertEqual(server.post(TEXT, {"prompt": "[adapters]", "model": "a"}).json["choices"][0]["text"], "a=nan;")
         unix = self.own("--unix", os.path.join(self.folder, "socket"), "--adapter-dir", self.folder)
-        self.assertEqual(unix.post(LIST, []).status, 200)
+        for here, who in ((unix, {}), (server, {"source": "127.0.0.2"})):
+            self.assertEqual(here.post(LIST, [], **who).status, 200)
+            self.assertEqual(here.post(LIST, [], headers={"X-Real": "1.2.3.4"}, **who).status, 200)
+            for name in ("Forwarded", "X-Forwarded-For", "X-Real-IP", "x-real-ip", "Via", "X-Forwarded-Proto"):
+                for value in ("1.2.3.4", "127.0.0.1", ""):
+                    self.assertEqual(here.post(LIST, [], headers={name: value}, **who).status, 403, name)
 
 
 if __name__ == "__main__":

@@ -298,6 +298,33 @@ class Null(Case):
         self.post(CHAT, {**chat, "logit_bias": {"5": None, "6": 1}})
         self.post(LLAMA, {"prompt": "x", "n_predict": 1, "logit_bias": {"5": None, "a": None}})
 
+    def test_what_is_not_known(self):
+        """Where an unknown field is refused, null in it is none: newer clients send all of theirs."""
+        chat, stream = {"messages": user("[say a]")}, {"stream": True, "stream_options": {"brand_new": None}}
+        for path, body in ((CHAT, chat), (TEXT, {"prompt": "[say a]"}), ("/v1/embeddings", {"input": "x"}), (CHAT, {**chat, **stream})):
+            self.post(path, {**body, "moderation": None})
+            self.assertIn("supplied: moderation", self.post(path, {**body, "moderation": 0}, 400).json["error"]["message"])
+        self.post(CHAT, {**chat, "stream": True, "stream_options": {"brand_new": 0}}, 400)
+
+    def test_what_calls_return(self):
+        """Nothing, as null; but there it is. Parts that refuse are text."""
+        for role in ("tool", "function"):
+            m = [*user("hi"), {"role": role, "content": None, "tool_call_id": "c", "name": "f"}]
+            empty = self.server.post("/apply-template", {"messages": [m[0], {**m[1], "content": ""}]})
+            null = self.server.post("/apply-template", {"messages": m})
+            self.assertEqual((null.status, null.json), (empty.status, empty.json))
+            if role == "function":  # this model's template knows none
+                self.assertIn("no role 'function'", null.json["error"]["message"])
+            else:
+                self.post(CHAT, {"messages": m, "max_tokens": 1})
+            self.assertIn("is missing", self.post(CHAT, {"messages": [m[0], {"role": role}]}, 400).json["error"]["message"])
+        parts = [{"type": "text", "text": "a"}, {"type": "refusal", "refusal": "No."}]
+        prompt = self.post("/apply-template", {"messages": [*user("hi"), {"role": "assistant", "content": parts}, *user("more")]}).json["prompt"]
+        self.assertEqual(prompt, "<|user|>hi<|assistant|>a\nNo.<|user|>more<|assistant|>")
+        for bad in ({"type": "refusal"}, {"type": "refusal", "refusal": 5}, {"type": "refusal", "text": "a"}):
+            e = self.post(CHAT, {"messages": [*user("hi"), {"role": "assistant", "content": [bad]}]}, 400).json["error"]
+            self.assertEqual(e["param"], "messages[1].content[0]")
+
     def test_members_of_messages(self):
         """As clients hand back what they were answered, with all of its fields."""
         nulls = {"name": None, "refusal": None, "audio": None, "annotations": None, "function_call": None, "reasoning_content": None, "tool_call_id": None}

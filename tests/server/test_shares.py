@@ -117,6 +117,32 @@ class Shares(Case):
         finally:
             os.remove(hold)
 
+    def check_workers(self, greedy, other, n_workers, *options):
+        """Of a crowd whose texts take long, one worker fewer than there are is busy; when they end, all have been answered."""
+        server, hold = self.own_held("--workers", n_workers, *options)
+        self.who = other
+        open(hold, "w").close()
+        answers = []
+        crowd = self.run_all(2 * n_workers, lambda: answers.append(server.post("/tokenize", {"content": "[held]"}, **greedy).status))
+        try:
+            self.assertTrue(wait_until(lambda: self.number(server, "weft_http_requests") == 2 * n_workers + 1))
+            for _ in range(3):
+                self.assertEqual(server.post("/tokenize", {"content": "x"}, timeout=10, **other).status, 200)
+            self.assertEqual(answers, [])
+        finally:
+            os.remove(hold)
+            for t in crowd:
+                t.join()
+        self.assertEqual(answers, [200] * 2 * n_workers)
+
+    def test_a_worker_is_left(self):
+        """For another client, of keys or of addresses, however long what one asks for takes; one worker serves all in turns."""
+        by_key = [{"headers": {"X-Api-Key": key}} for key in KEYS]
+        self.check_workers(*by_key, 4, *(o for key in KEYS for o in ("--api-key", key)))
+        self.check_workers({"source": "127.0.0.2"}, {"source": "127.0.0.3"}, 2)
+        server = self.own("--workers", 1)
+        self.assertEqual(server.post("/tokenize", {"content": "x"}).status, 200)
+
     def test_turns_in_a_line(self):
         """Who brings one grammar waits for one of a crowd of another's, not for all."""
         server, slow, answers = self.own(), {"prompt": "[say x]", "grammar": "root ::= slow"}, []

@@ -63,12 +63,40 @@ static void one_may_leave(void **state)
     assert_int_equal(next(&q), -1);
 }
 
+static int is_not(const void *arg, const void *who)
+{
+    return who != arg;
+}
+
+/* Who may not yet is passed over, keeps his place, and holds up nobody. */
+static void one_is_passed_over(void **state)
+{
+    (void)state;
+    weft__turns q = {0};
+    struct thing all[6];
+    const void *const who[6] = {&a, &a, &b, &b, &b, &c};
+    const int order[] = {2, 3, 4, -1};
+    for (int i = 0; i < 6; i++) all[i].number = i;
+    for (int i = 0; i < 5; i++) weft__turns_put(&q, &all[i].turn, who[i]);
+    for (int i = 0; i < 4; i++) {
+        weft__turn *t = weft__turns_take_if(&q, is_not, &a);
+        assert_int_equal(t ? WEFT__TURN_OF(struct thing, turn, t)->number : -1, order[i]);
+    }
+    assert_int_equal(q.n, 2);
+    weft__turns_put(&q, &all[5].turn, who[5]);
+    assert_int_equal(next(&q), 0);
+    assert_int_equal(next(&q), 1);
+    assert_int_equal(next(&q), 5);
+    assert_int_equal(q.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_of_each),
         cmocka_unit_test(who_comes_later),
         cmocka_unit_test(one_may_leave),
+        cmocka_unit_test(one_is_passed_over),
     };
     return cmocka_run_group_tests_name("server_turns", tests, NULL, NULL);
 }

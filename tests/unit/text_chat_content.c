@@ -26,6 +26,8 @@ static void contents_become_one_string(void **state)
          "a\n\nb\0c", 6},
         {"[{\"type\": \"text\", \"text\": \"\"}, {\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"\"}]",
          "a\n", 2},
+        {"[{\"type\": \"refusal\", \"refusal\": \"No.\", \"text\": \"b\"}, {\"type\": \"text\", \"text\": \"a\", \"refusal\": \"c\"}]",
+         "No.\na", 5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__json *v = parsed(cases[i].content), *flat = NULL;
@@ -59,6 +61,7 @@ static void faults_are_told_apart(void **state)
         {"[{\"type\": \"image_url\", \"text\": \"a\"}, 5]", WEFT__CONTENT_OTHER, 0},
         {"[{\"type\": \"text\\u0000\", \"text\": \"a\"}]", WEFT__CONTENT_OTHER, 0},
         {"[{\"type\": \"text\", \"text\": null}]", WEFT__CONTENT_NO_TEXT, 0},
+        {"[{\"type\": \"refusal\", \"text\": \"a\"}]", WEFT__CONTENT_NO_TEXT, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__json *v = parsed(cases[i].content), *flat = v;
