@@ -29,6 +29,7 @@ struct chat_adapter {
 
 typedef struct chat {
     const struct chat_options *o;
+    const char *model; /* its path or name */
     conversation c;
     weft_sampler *sampler;
     weft_model_info info;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "outputs.h"
 #include "shown.h"
 #include "terminal.h"
 
@@ -36,11 +37,23 @@ static int path_for(chat *c, const char *command, const char *argument, char pat
     return 0;
 }
 
+/* The model, the template and adapters are no places for a conversation. */
+static int is_read(const chat *c, const char *path)
+{
+    int found = output_is_input("chat", path, c->model) || output_is_input("chat", path, c->o->template_file);
+    for (int i = 0; i < c->n_adapters && !found; i++) found = output_is_input("chat", path, c->adapters[i].option.path);
+    return found;
+}
+
 static void save(chat *c, const char *argument)
 {
     char path[PATH_MAX];
     weft_error err = {0};
     if (!path_for(c, "/save", argument, path)) return;
+    if (is_read(c, path)) {
+        c->failed = 1;
+        return;
+    }
     if (conversation_save(&c->c, path, &err)) {
         chat_complain(c, &err);
         return;

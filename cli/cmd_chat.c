@@ -284,6 +284,7 @@ int cmd_chat(int argc, char **argv)
     weft_error err = {0};
     c.o = &o;
     c.notes = stderr;
+    c.model = argv[first];
     weft_status st = open_chat(&c, argv[first], &err);
     if (!st) converse(&c);
     weft_sampler_free(&c.sampler);

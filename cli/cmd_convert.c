@@ -40,7 +40,8 @@ int cmd_convert(int argc, char **argv)
         return EXIT_USAGE;
     }
     params.saturate = saturate;
-    if (output_refused("convert", argv[first + 1])) return EXIT_FAILED;
+    if (output_refused("convert", argv[first + 1]) || output_is_input("convert", argv[first + 1], argv[first]))
+        return EXIT_FAILED;
     progress_stops_on_signals();
     weft_status st = weft_convert(argv[first], argv[first + 1], &params, &err);
     progress_end(&bar);

@@ -121,7 +121,8 @@ int cmd_tokenize(int argc, char **argv)
         fprintf(stderr, "weft tokenize: -o F: the name ends in .u16 or .u32\n");
         return EXIT_USAGE;
     }
-    if (output_refused("tokenize", o.output)) return EXIT_FAILED;
+    if (output_refused("tokenize", o.output) || (o.output && output_is_input("tokenize", o.output, argv[first])))
+        return EXIT_FAILED;
     const char *argument = argc - first == 2 ? argv[first + 1] : "-";
     char *text = NULL;
     size_t n = strlen(argument);

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "engine/handles.h"
 #include "format/out_file.h"
+#include "quant/finite.h"
 
 void weft_plan_params_default(weft_plan_params *p)
 {
@@ -101,12 +102,33 @@ static weft_status put_model(const weft_file *f, const weft_plan_params *p, weft
     return f->hf ? weft__hf_put_all(f->hf, p->pre_tokenizer, w, err) : weft__gguf_put_all(w, f->gguf, err);
 }
 
+/* The weights are looked at once more when all of them stand there as they are used. In pieces, between which it can be cancelled. */
+static weft_status check_weights(const weft__tensor_set *set, const weft_plan_params *p, weft_error *err)
+{
+    enum { PIECE = 16 << 20 };
+    for (size_t i = 0; i < set->n; i++) {
+        const weft__tensor_desc *t = &set->items[i];
+        if (!t->buffer || (t->dtype != WEFT_F32 && t->dtype != WEFT_F16 && t->dtype != WEFT_BF16)) continue;
+        const uint8_t *data = weft__tensor_data(t);
+        for (uint64_t at = 0, n; at < t->n_elems; at += n) {
+            n = t->n_elems - at < PIECE ? t->n_elems - at : PIECE;
+            weft_status st = weft__quant_check_finite(t->dtype, data + at * weft_dtype_describe(t->dtype).block_bytes, at, n,
+                                                      t->d[0], t->n_dims == 1, err);
+            if (st) return weft_fail_within(err, st, "tensor %s", t->name);
+            if (p->progress && p->progress(p->progress_arg, "checking weights", (double)(i + 1) / (double)set->n))
+                return weft_fail(err, WEFT_CANCELLED, "cancelled");
+        }
+    }
+    return WEFT_OK;
+}
+
 static weft_status write_plan(const weft_model *m, const char *out, const weft_plan_params *p, uint64_t *n_bytes, weft_error *err)
 {
     weft__plan_contents c = {.tensors = weft__file_tensors(m->file)};
     weft__gguf_writer *meta = NULL;
     char made_by[64];
-    weft_status st = weft__plan_image(m->plan, &c.info.image, &c.info.provider, err);
+    weft_status st = check_weights(c.tensors, p, err);
+    if (!st) st = weft__plan_image(m->plan, &c.info.image, &c.info.provider, err);
     if (st) return st;
     snprintf(made_by, sizeof made_by, "weft %s", weft_version());
     c.info.made_by = made_by;

@@ -15,6 +15,7 @@
 #include "model/beyond.h"
 #include "model/quant_mix.h"
 #include "quant/encode.h"
+#include "quant/finite.h"
 #include "quant/quant.h"
 
 enum { CHUNK_ELEMS = 1 << 20, COPY_BYTES = 16 << 20 };
@@ -175,27 +176,22 @@ static weft_status convert_tensor(struct job *j, const struct plan_item *item, w
     return st ? weft_fail_within(err, st, "tensor %s", t->name) : WEFT_OK;
 }
 
-/* A vector that is no vector makes a model that says nothing; matrices are looked at where they are encoded. */
-static weft_status check_vector(const weft__tensor_desc *t, weft_error *err)
+/* A weight that is none makes a model that says nothing; what is not copied is looked at where it is encoded. */
+static weft_status check_piece(const weft__tensor_desc *t, const uint8_t *data, uint64_t at, uint64_t n, weft_error *err)
 {
-    const uint8_t *at = weft__tensor_data(t);
-    float x;
-    for (uint64_t i = 0; t->n_dims == 1 && t->dtype == WEFT_F32 && i < t->n_elems; i++) {
-        memcpy(&x, at + i * sizeof x, sizeof x);
-        if (isnan(x))
-            return weft_fail(err, WEFT_ARGUMENT, "tensor %s: column %llu is NaN; repair or re-export the weights", t->name,
-                             (unsigned long long)i);
-    }
-    return WEFT_OK;
+    const uint64_t bytes = weft_dtype_describe(t->dtype).block_bytes;
+    weft_status st = weft__quant_check_finite(t->dtype, data + at, at / bytes, n / bytes, t->d[0], t->n_dims == 1, err);
+    return st ? weft_fail_within(err, st, "tensor %s", t->name) : WEFT_OK;
 }
 
 /* In pieces, between which it can be cancelled: one tensor may be gigabytes. */
 static weft_status copy_tensor(struct job *j, const weft__tensor_desc *t, weft_error *err)
 {
     const uint8_t *data = weft__tensor_data(t);
-    weft_status st = check_vector(t, err);
+    weft_status st = WEFT_OK;
     for (uint64_t at = 0, n; !st && at < t->n_bytes; at += n) {
         n = t->n_bytes - at < COPY_BYTES ? t->n_bytes - at : COPY_BYTES;
+        if ((st = check_piece(t, data, at, n, err))) break;
         st = weft__gguf_write(j->out, data + at, (size_t)n, err);
         j->done += n;
         if (!st) st = report_progress(j, t->name, err);

@@ -3,6 +3,8 @@
  * Convention (of the tool that splits models): the parts of NAME are NAME-00001-of-00003.gguf and so on; every part holds
  * split.no (from 0), split.count and split.tensors.count (tensors of all parts); the first holds all other metadata.
  * Invariant: part i is read only as part i of `count`, so no file can stand for two of them. One thread. */
+#include "format/gguf_split.h"
+
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -39,6 +41,15 @@ static int named(const char *path, numbering *out)
     if (no < 1 || count < 1) return 0;
     *out = (numbering){(uint64_t)no - 1, (uint64_t)count};
     return 1;
+}
+
+int weft__gguf_part_path(const char *path, uint64_t no, char *out, size_t capacity)
+{
+    numbering name;
+    if (!named(path, &name) || no >= name.count) return 0;
+    const int n = snprintf(out, capacity, "%.*s-%05u-of-%05u.gguf", (int)(strlen(path) - SUFFIX_BYTES), path, (unsigned)no + 1,
+                           (unsigned)name.count);
+    return n > 0 && (size_t)n < capacity;
 }
 
 static int has(const weft__gguf_metadata *m, const char *key)
@@ -103,12 +114,12 @@ static weft_status read_other(weft__gguf *g, const char *path, numbering wanted,
 
 static weft_status read_all(weft__gguf *g, const char *path, uint64_t count, weft_error *err)
 {
-    size_t stem = strlen(path) - SUFFIX_BYTES;
+    const size_t room = strlen(path) + 1;
     char *other = weft__strdup(path);
     weft_status status = WEFT_OK;
     if (!other) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory for the names of its parts", g->label);
     for (uint64_t no = 1; no < count && status == WEFT_OK; no++) {
-        snprintf(other + stem, SUFFIX_BYTES + 1, "-%05u-of-%05u.gguf", (unsigned)no + 1, (unsigned)count);
+        weft__gguf_part_path(path, no, other, room);
         status = read_other(g, other, (numbering){no, count}, err);
     }
     weft__free(other);

@@ -76,8 +76,7 @@ static weft_status no_memory(const char *path, weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", weft__show_path(label, path));
 }
 
-/* Where the links at `path` lead, though nothing may stand there yet; weft__free(). NULL with errno set. */
-static char *behind_links(const char *path)
+char *weft__out_behind_links(const char *path)
 {
     char *at = weft__strdup(path), target[PATH_MAX];
     struct stat s;
@@ -128,7 +127,8 @@ static weft_status place_of(const char *path, kind *how, char **out, weft_error 
     if (there && !S_ISREG(s.st_mode)) *how = A_STREAM;
     if (*how == A_STREAM) return (*out = weft__strdup(path)) ? WEFT_OK : no_memory(path, err);
     if (!there && path[strlen(path) - 1] == '/') return refuse(path, "ends as a folder's name does; give that of a file", err);
-    if (!(*out = behind_links(path))) return errno == ENOMEM ? no_memory(path, err) : refuse(path, strerror(errno), err);
+    if (!(*out = weft__out_behind_links(path)))
+        return errno == ENOMEM ? no_memory(path, err) : refuse(path, strerror(errno), err);
     int why = folder_refuses(*out);
     /* An open file that has lost its name, as /proc shows it, cannot be replaced. */
     if (!why && there && (stat(*out, &same) || same.st_dev != s.st_dev || same.st_ino != s.st_ino)) why = ENOENT;
@@ -179,17 +179,31 @@ static weft_status usable(const weft__out *o, weft_error *err)
     return WEFT_OK;
 }
 
-/* Creates path.tmp-RANDOM with the permissions a new file gets here. */
+/* Whoever could not read what stood here shall not read what replaces it. Where the group cannot be kept, its members are others.
+ * File systems that know neither owners nor permissions have nothing to give. */
+static void take_permissions(int fd, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    struct stat now;
+    if (fchown(fd, old->st_uid, old->st_gid)) (void)!fchown(fd, (uid_t)-1, old->st_gid);
+    if (!fstat(fd, &now) && now.st_gid != old->st_gid) mode &= ~(mode_t)070 | (mode & 07) << 3;
+    (void)!fchmod(fd, mode);
+}
+
+/* Creates path.tmp-RANDOM with the permissions of the file that it is to replace, or those that a new file gets here. */
 static weft_status create_temporary(weft__out *o, weft_error *err)
 {
     size_t room = strlen(o->path) + 32;
+    struct stat old;
+    const int replaces = !stat(o->path, &old) && S_ISREG(old.st_mode);
     o->temporary = weft__alloc(room);
     if (!o->temporary) return weft_fail(err, WEFT_NO_MEMORY, "%s: no memory to write it", o->label);
     for (int i = 0; i < NAME_TRIES && o->fd < 0; i++) {
         snprintf(o->temporary, room, "%s.tmp-%016llx", o->path, (unsigned long long)weft__rng_entropy());
         o->noted = note(o->temporary); /* before it is there: a signal may come at any time */
-        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
         const int why = errno;
+        if (o->fd >= 0 && replaces) take_permissions(o->fd, &old);
         if (o->fd >= 0) break;
         forget(o->noted);
         o->noted = -1;

@@ -1,7 +1,8 @@
 /* out_file.h: the one way in which files are written whose names people give.
  *
  * What stands at a path decides how: nothing, or a regular file, becomes a file that appears under its name only when it is complete:
- * written aside, flushed, renamed. A symbolic link is followed, and stays: what it leads to is written. A device of characters, a FIFO or a
+ * written aside, flushed, renamed. It has the permissions of the file that it replaces, and its owner and group where the system lets it; a new
+ * one has what the umask leaves. A symbolic link is followed, and stays: what it leads to is written. A device of characters, a FIFO or a
  * pipe is written into, as the bytes come. A folder, a socket, a disk, a file that may not be written and an empty name are refused.
  * Invariant: until weft__out_commit succeeds, a regular file is untouched; weft__out_close removes the temporary file unless it was
  * committed, weft__out_abandon_all those of a program that ends. After a failure every later call fails with WEFT_STATE. One thread. */
@@ -22,6 +23,8 @@ typedef struct weft__out {
     char label[WEFT__SHOW * 2];
 } weft__out;
 
+/* Where the links at `path` lead, though nothing may stand there yet; weft__free(). NULL with errno set. */
+char *weft__out_behind_links(const char *path);
 /* Can `path` be written? For before work that takes long. WEFT_IO tells why not. */
 weft_status weft__out_check(const char *path, weft_error *err);
 /* On failure nothing needs to be closed. A FIFO is opened when it has a reader. Fails with WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED (see

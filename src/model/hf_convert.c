@@ -9,6 +9,7 @@
 #include "model/hf_parts.h"
 #include "model/vocab.h"
 #include "quant/encode.h"
+#include "quant/finite.h"
 
 enum { CHUNK_FLOATS = 1 << 20 };
 
@@ -122,8 +123,11 @@ static weft_status write_rows(conversion *c, const weft__tensor_desc *t, const w
     int copy = part->dtype == dtype;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t row = rows_per_head ? source_row(first + i, rows_per_head) : first + i;
-        if (copy) memcpy(c->rows + i * out_bytes, data + row * in_bytes, (size_t)in_bytes);
-        else weft__quant_decode_row(part->dtype, data + row * in_bytes, c->floats + i * k, (int64_t)k);
+        if (copy) {
+            weft_status st = weft__quant_check_finite(dtype, data + row * in_bytes, row * k, k, k, 0, c->err);
+            if (st) return weft_fail_within(c->err, st, "tensor %s", t->name);
+            memcpy(c->rows + i * out_bytes, data + row * in_bytes, (size_t)in_bytes);
+        } else weft__quant_decode_row(part->dtype, data + row * in_bytes, c->floats + i * k, (int64_t)k);
     }
     weft_status status = WEFT_OK;
     for (uint64_t i = 0; !copy && !status && i < n; i++)
@@ -178,9 +182,11 @@ static weft_status write_vector(conversion *c, const weft__tensor_desc *t, const
     float *in = weft__alloc_array((size_t)n, sizeof *in), *out = weft__alloc_array((size_t)n, sizeof *out);
     if (in && out) {
         weft__quant_decode_row(how->parts[0]->dtype, weft__tensor_data(how->parts[0]), in, (int64_t)n);
+        status = weft__quant_check_finite(WEFT_F32, in, 0, n, n, 1, c->err);
+        if (status) weft_fail_within(c->err, status, "tensor %s", t->name);
         for (uint64_t i = 0; i < n; i++)
             out[i] = in[how->heads ? source_row(i, n / (uint64_t)how->heads) : i] + (float)how->plus_one;
-        status = weft__gguf_write(c->w, out, (size_t)t->n_bytes, c->err);
+        if (!status) status = weft__gguf_write(c->w, out, (size_t)t->n_bytes, c->err);
     } else {
         status = weft_fail(c->err, WEFT_NO_MEMORY, "no memory to convert %s", t->name);
     }

@@ -1,5 +1,8 @@
 """A small GGUF file in which everything can be wrong: a model whose parts a test changes before its bytes are made. Types are the
 format's numbers: U8 0, I32 5, U32 4, F32 6, BOOL 7, STRING 8, ARRAY 9, U64 10."""
+import json
+import math
+import os
 import struct
 
 U8, U32, I32, F32, BOOL, STRING, ARRAY, U64 = 0, 4, 5, 6, 7, 8, 9, 10
@@ -107,3 +110,32 @@ class Model:
         for (name, element), number in self.values.items():
             struct.pack_into("<f", data, begin[name] + 4 * element, number)
         return (head + bytes(data) + self.tail)[:self.cut]
+
+
+def folder_of_weights(folder, shard="model.safetensors", values=None):
+    """A Hugging Face folder of one layer without a tokenizer, with numbers at the elements that {(tensor's name, element): number} names;
+    an index tells of a shard of another name. Returns the folder."""
+    d, header, data = 32, {}, bytearray()
+    os.makedirs(folder, exist_ok=True)
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 40, "hidden_size": d, "intermediate_size": d, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump(config, f)
+    shapes = {"model.embed_tokens.weight": [40, d], "model.norm.weight": [d], "lm_head.weight": [40, d]}
+    for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"):
+        shapes[f"model.layers.0.{name}.weight"] = [d] if name.endswith("norm") else [d, d]
+    for name, shape in shapes.items():
+        numbers = [0.25] * math.prod(shape)
+        for (tensor, element), number in (values or {}).items():
+            if tensor == name:
+                numbers[element] = number
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * len(numbers)]}
+        data += struct.pack(f"<{len(numbers)}f", *numbers)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(os.path.join(folder, shard), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+    if shard != "model.safetensors":
+        with open(os.path.join(folder, "model.safetensors.index.json"), "w") as f:
+            json.dump({"weight_map": {name: shard for name in shapes}}, f)
+    return folder

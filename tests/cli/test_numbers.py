@@ -5,7 +5,7 @@ import math
 import os
 import struct
 
-from gguf_maker import ARRAY, F32, FF, Model
+from gguf_maker import ARRAY, F32, FF, Model, folder_of_weights
 from common import InFolder, main, weft
 
 ALDERBROOK = "models/alderbrook.gguf"
@@ -85,9 +85,56 @@ class Numbers(InFolder):
                 bad = self.make("where.gguf", {("blk.1.ffn_down.weight", element): value})
                 for kind in ("Q8_0", "F16"):
                     self.fails(["blk.1.ffn_down.weight", f"row {row}, column {column}: {name}"], "quantize", bad, self.path("no"), kind)
-        vector = self.make("vector.gguf", {("blk.0.ffn_norm.weight", 3): NAN})
-        self.fails("blk.0.ffn_norm.weight: column 3 is NaN", "quantize", vector, self.path("no"), "Q8_0")
         self.assertFalse(os.path.exists(self.path("no")))
+
+    def words(self, name, bits, element, kind):
+        """A model with one tensor of a 16-bit type, whose element has these bits."""
+        path, other = self.path("words.gguf"), self.path("words.f32.gguf")
+        with open(other, "wb") as f:
+            f.write(bytes(Model()))
+        self.assertEqual(weft("quantize", other, path, kind).returncode, 0)
+        with open(path, "r+b") as f:
+            data = f.read()
+            info, at = json.loads(weft("info", path, "--json").stdout), 0
+            for t in info["tensors"]:
+                if t["name"] == name:
+                    break
+                at += -(-t["bytes"] // 32) * 32
+            f.seek(len(data) - sum(-(-t["bytes"] // 32) * 32 for t in info["tensors"]) + at + 2 * element)
+            f.write(struct.pack("<H", bits))
+        return path
+
+    def test_what_is_copied_is_looked_at(self):
+        """Vectors and matrices that keep their types, of all three types of floats, by quantize and compile; the last finite numbers pass."""
+        no, matrix = self.path("no"), "blk.1.ffn_down.weight"
+        for value, name in ((NAN, "NaN"), (float("inf"), "infinity"), (-float("inf"), "infinity")):
+            vector = self.make("vector.gguf", {("blk.0.ffn_norm.weight", 3): value})
+            self.fails(f"blk.0.ffn_norm.weight: column 3 is {name}", "quantize", vector, no, "Q8_0")
+            self.fails(f"blk.0.ffn_norm.weight: column 3 is {name}", "compile", vector, no)
+            bad = self.make("copied.gguf", {(matrix, 31 * FF + 63): value})
+            self.fails([matrix, f"row 31, column 63: {name}"], "quantize", bad, no, "F32")
+            self.fails([matrix, f"row 31, column 63: {name}"], "compile", bad, no)
+        for kind, infinity, last in (("F16", 0x7C00, 0x7BFF), ("BF16", 0x7F80, 0x7F7F)):
+            for bits, name in ((infinity, "infinity"), (0x8000 | infinity, "infinity"), (infinity + 1, "NaN"), (0xFFFF, "NaN")):
+                bad = self.words(matrix, bits, 5 * FF + 7, kind)
+                self.fails([matrix, f"row 5, column 7: {name}"], "quantize", bad, no, kind)
+            self.fails([matrix, "row 5, column 7: NaN"], "compile", bad, no)
+            p = weft("quantize", self.words(matrix, 0x8000 | last, 5 * FF + 7, kind), self.path("last"), kind)
+            self.assertEqual(p.returncode, 0, p.stderr)
+        self.fails(["blk.0.ffn_down.weight", "row 5, column 7: NaN"], "compile", self.bad, no)
+        self.assertFalse(os.path.exists(no))
+
+    def test_what_a_folder_gives_is_looked_at(self):
+        """Where no type is asked for, its matrices are copied; rows of q change places, and where it stands in the folder is said."""
+        no = self.path("no")
+        for value, name in ((NAN, "NaN"), (float("inf"), "infinity")):
+            for tensor, called in (("mlp.up_proj", "ffn_up"), ("self_attn.q_proj", "attn_q")):
+                folder = self.folder_of_weights({(f"model.layers.0.{tensor}.weight", 9 * 32 + 5): value})
+                self.fails([f"blk.0.{called}.weight", f"row 9, column 5: {name}"], "convert", folder, no)
+            folder = self.folder_of_weights({("model.layers.0.input_layernorm.weight", 4): value})
+            self.fails(f"blk.0.attn_norm.weight: column 4 is {name}", "convert", folder, no)
+            self.fails(f"blk.0.attn_norm.weight: column 4 is {name}", "convert", folder, no, "--type", "q8_0")
+        self.assertFalse(os.path.exists(no))
 
     def test_importance_of_no_matrix(self):
         matrix, out = self.path("importance"), self.path("small.gguf")
@@ -135,28 +182,7 @@ class Numbers(InFolder):
             os.remove(out + "2")
 
     def folder_of_weights(self, values):
-        """A Hugging Face folder of one layer, with numbers at the elements that `values` names."""
-        folder, d, header, data = self.path("folder"), 32, {}, bytearray()
-        os.makedirs(folder, exist_ok=True)
-        config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 40, "hidden_size": d, "intermediate_size": d, "num_hidden_layers": 1, "num_attention_heads": 2,
-                  "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
-        with open(os.path.join(folder, "config.json"), "w") as f:
-            json.dump(config, f)
-        shapes = {"model.embed_tokens.weight": [40, d], "model.norm.weight": [d], "lm_head.weight": [40, d]}
-        for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"):
-            shapes[f"model.layers.0.{name}.weight"] = [d] if name.endswith("norm") else [d, d]
-        for name, shape in shapes.items():
-            numbers = [0.25] * math.prod(shape)
-            for (tensor, element), value in values.items():
-                if tensor == name:
-                    numbers[element] = value
-            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * len(numbers)]}
-            data += struct.pack(f"<{len(numbers)}f", *numbers)
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        with open(os.path.join(folder, "model.safetensors"), "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text + data)
-        return folder
+        return folder_of_weights(self.path("folder"), values=values)
 
     def test_a_folder_beyond_f16(self):
         out, up, q = self.path("converted.gguf"), "model.layers.0.mlp.up_proj.weight", "model.layers.0.self_attn.q_proj.weight"

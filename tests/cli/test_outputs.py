@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from gguf_maker import Model
+from gguf_maker import I32, U32, Model, folder_of_weights
 from common import PATIENCE, WEFT, InFolder, main, repeated, run, weft
 
 ALDERBROOK = "models/alderbrook.gguf"
@@ -128,6 +128,106 @@ class Writers(InFolder):
         self.assertIn(b"is a folder", p.stderr)
         self.assertEqual(os.readlink(self.out("link")), "target")
         self.assertTrue(os.path.getsize(self.out("target")) > 10)
+
+
+class Inputs(InFolder):
+    """What is read is never written over, by whatever name, and though it is but a part of what is read."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.hf = folder_of_weights(cls.path("hf"))
+        cls.first, cls.second = (cls.path(f"split-0000{i}-of-00002.gguf") for i in (1, 2))
+        whole = Model()
+        half = len(whole.tensors) // 2
+        for no, path in enumerate((cls.first, cls.second)):
+            m = Model()
+            m.tensors = m.tensors[half:] if no else m.tensors[:half]
+            m.meta = {} if no else m.meta
+            m.meta.update({"split.no": (U32, no), "split.count": (U32, 2), "split.tensors.count": (I32, len(whole.tensors))})
+            with open(path, "wb") as f:
+                f.write(bytes(m))
+
+    def everything(self):
+        """The bytes of all that lies in the folders, by name."""
+        found = {}
+        for place, _, names in os.walk(self.path(".")):
+            found.update({os.path.join(place, n): pathlib.Path(place, n).read_bytes() for n in names if os.path.exists(os.path.join(place, n))})
+        return found
+
+    def refused(self, words, *commands):
+        before = self.everything()
+        for command in commands:
+            p = weft(*command)
+            self.assertEqual(p.returncode, 1, (command, p.stderr))
+            self.assertIn(words, p.stderr, command)
+        self.assertEqual(self.everything(), before)
+
+    def test_a_folder(self):
+        f = self.hf
+        os.symlink(os.path.join(f, "config.json"), self.path("link"))
+        os.link(os.path.join(f, "model.safetensors"), self.path("second-name"))
+        os.symlink(f, self.path("same"))
+        os.symlink("hf/chat_template.jinja", self.path("dangling"))
+        for command in ("convert", "compile"):
+            for name in ("model.safetensors", "config.json"):
+                self.refused(b"is a part of what is read", (command, f, os.path.join(f, name)), (command, self.path("same"), os.path.join(f, ".", name)))
+            self.refused(b"is a part of what is read", (command, f, self.path("link")), (command, f, self.path("second-name")))
+            for name in ("tokenizer.json", "tokenizer.model", "model.safetensors.index.json"):
+                self.refused(b"would become a part of what is read", (command, f, os.path.join(self.path("same"), name)))
+            self.refused(b"would become a part of what is read", (command, f, self.path("dangling")))
+            for _ in range(2):  # beside what is read, and again
+                p = weft(command, f, os.path.join(f, "out.gguf"))
+                self.assertEqual(p.returncode, 0, p.stderr)
+            os.remove(os.path.join(f, "out.gguf"))
+
+    def test_a_shard_of_another_name(self):
+        odd = folder_of_weights(self.path("odd"), "weights.part")
+        for command in ("convert", "compile"):
+            self.refused(b"is a part of what is read", (command, odd, os.path.join(odd, "weights.part")))
+            self.assertEqual(weft(command, odd, self.path("whole")).returncode, 0)
+
+    def test_a_split_model(self):
+        os.symlink(self.second, self.path("second-link"))
+        os.link(self.second, self.path("second-hard"))
+        for out in (self.second, self.path("second-link"), self.path("second-hard")):
+            self.refused(b"is a part of what is read", ("quantize", self.first, out, "Q8_0"), ("compile", self.first, out))
+            self.refused(b"is a part of what is read", ("adapter", "merge", self.first, out, "--adapter", "p=models/pirate.gguf"))
+        self.assertEqual(weft("quantize", self.first, self.path("whole.gguf"), "Q8_0").returncode, 0)
+
+    def test_in_a_chat_and_by_tokenize(self):
+        model, adapter = self.path("model.u16"), self.path("adapter.gguf")
+        for path, of in ((model, ALDERBROOK), (adapter, "models/pirate.gguf")):
+            with open(path, "wb") as f:
+                f.write(pathlib.Path(of).read_bytes())
+        self.refused(b"is what is read", ("tokenize", model, "a", "-o", model))
+        before = self.everything()
+        p = weft("chat", model, "--adapter", "p=" + adapter, stdin=f"/system Be brief.\n/save {model}\n/save {adapter}\n".encode())
+        self.assertEqual((p.returncode, p.stderr.count(b"is what is read")), (1, 2), p.stderr)
+        self.assertEqual(self.everything(), before)
+
+    def test_an_adapter_of_a_folder(self):
+        peft = self.path("peft")
+        self.assertEqual(weft("adapter", "convert", "models/pirate.gguf", peft, "--base", ALDERBROOK).returncode, 0)
+        os.symlink(os.path.join(peft, "adapter_model.safetensors"), self.path("weights.gguf"))
+        self.refused(b"is a part of what is read", ("adapter", "convert", peft, self.path("weights.gguf"), "--base", ALDERBROOK),
+                     ("adapter", "merge", ALDERBROOK, os.path.join(peft, "adapter_config.json"), "--adapter", "p=" + peft),
+                     ("adapter", "merge", ALDERBROOK, self.path("weights.gguf"), "--adapter", "p=" + peft, "--method", "cat"))
+
+
+class Private(InFolder):
+    def test_who_may_read_stays(self):
+        """A model and a conversation that are written anew are for those that they were for."""
+        talk, model = self.path("talk.jsonl"), self.path("model.gguf")
+        for path in (talk, model):
+            with open(path, "w") as f:
+                f.write('{"messages": [{"role": "user", "content": "secret"}]}\n')
+            os.chmod(path, 0o600)
+        p = weft("chat", ALDERBROOK, "--temp", "0", stdin=f"/load {talk}\n/save {talk}\n".encode())
+        self.assertEqual(p.returncode, 0, p.stderr)
+        p = weft("quantize", ALDERBROOK, model, "Q8_0")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertEqual([stat.S_IMODE(os.stat(path).st_mode) for path in (talk, model)], [0o600, 0o600])
 
 
 class Ends(InFolder):

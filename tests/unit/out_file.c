@@ -1,5 +1,5 @@
 /* out_file.c: what a name stands for decides how it is written: files are replaced when they are complete, links are followed, devices and
- * FIFOs are written into, all else is refused before anything is there; and a signal leaves no temporary file. */
+ * FIFOs are written into, permissions stay, all else is refused before anything is there; and a signal leaves no temporary file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -101,6 +101,44 @@ static void links_stay(void **state)
     const char *const made[] = {"link", "chain", "dangling", "loop", "nowhere", "not-yet"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) assert_int_equal(unlink(in(made[i])), 0);
     assert_int_equal(files_in_folder(), 1);
+}
+
+/* While it is written, too. */
+static void who_may_read_stays(void **state)
+{
+    (void)state;
+    static const mode_t modes[] = {0600, 0640, 0660, 0604, 0755};
+    const mode_t mask = umask(022);
+    struct stat s;
+    weft__out o;
+    weft_error err = {0};
+    assert_int_equal(symlink("private", in("link")), 0);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        succeeds(in("private"), "first");
+        assert_int_equal(stat(in("private"), &s), 0);
+        assert_int_equal(s.st_mode & 07777, 0644); /* a new one's */
+        assert_int_equal(chmod(in("private"), modes[i]), 0);
+        assert_int_equal(weft__out_open(&o, in(i % 2 ? "link" : "private"), &err), WEFT_OK);
+        assert_int_equal(fstat(o.fd, &s), 0);
+        assert_int_equal(s.st_mode & 07777, modes[i]);
+        assert_int_equal(weft__out_write(&o, "second", 6, &err), WEFT_OK);
+        assert_int_equal(weft__out_commit(&o, &err), WEFT_OK);
+        weft__out_close(&o);
+        holds(in("private"), "second");
+        assert_int_equal(stat(in("private"), &s), 0);
+        assert_int_equal(s.st_mode & 07777, modes[i]);
+        assert_int_equal(unlink(in("private")), 0);
+    }
+    umask(mask);
+    if (!geteuid()) { /* who alone may give files away */
+        succeeds(in("private"), "first");
+        assert_int_equal(chown(in("private"), 12345, 23456), 0);
+        succeeds(in("private"), "second");
+        assert_int_equal(stat(in("private"), &s), 0);
+        assert_true(s.st_uid == 12345 && s.st_gid == 23456);
+        assert_int_equal(unlink(in("private")), 0);
+    }
+    assert_int_equal(unlink(in("link")), 0);
 }
 
 static void what_is_no_file_is_refused(void **state)
@@ -270,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_stay),
+        cmocka_unit_test(who_may_read_stays),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(devices_are_written_into),
         cmocka_unit_test(a_fifo_is_written_into),
