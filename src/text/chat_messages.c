@@ -187,11 +187,12 @@ static weft_status normal_content(weft__chat_reading *r, const weft__json *m, co
     return what ? refuse_content(r, content, where, what, part, err) : WEFT_OK;
 }
 
-/* One member that is there, in the place that it has in its message. */
-static weft_status normal_member(weft__chat_reading *r, const weft__json_member *m, const char *where, weft__json **out,
-                                 weft_error *err)
+/* One member of message `of`, as its place has it. */
+static weft_status normal_member(weft__chat_reading *r, const weft__json *of, const weft__json_member *m, const char *where,
+                                 weft__json **out, weft_error *err)
 {
     char at[64];
+    if (!strcmp(m->key, "content")) return normal_content(r, of, where, out, err);
     if (!strcmp(m->key, "tool_calls")) return normal_calls(r, m->value, where, out, err);
     if (!strcmp(m->key, "function_call") && weft__json_kind_of(m->value) == WEFT__JSON_OBJECT) {
         snprintf(at, sizeof at, "%.40s.function_call", where);
@@ -202,8 +203,10 @@ static weft_status normal_member(weft__chat_reading *r, const weft__json_member 
     return *out ? WEFT_OK : no_memory(err);
 }
 
+/* What is left out; content without any is an empty string in its place. */
 static int is_none(const weft__json_member *m)
 {
+    if (!strcmp(m->key, "content")) return 0;
     return weft__json_is_null(m->value) ||
            (!strcmp(m->key, "tool_calls") && weft__json_kind_of(m->value) == WEFT__JSON_ARRAY && !weft__json_size(m->value));
 }
@@ -219,12 +222,14 @@ weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m
     weft_status st = WEFT_OK;
     if (!(*out = weft__json_new_object())) return no_memory(err);
     while (!st && weft__json_next(m, &member)) {
-        if (is_none(&member) || !strcmp(member.key, "content")) continue;
-        st = normal_member(r, &member, where, &value, err);
+        if (is_none(&member)) continue;
+        st = normal_member(r, m, &member, where, &value, err);
         if (!st && !weft__json_set(*out, member.key, value)) st = no_memory(err);
     }
-    if (!st) st = normal_content(r, m, where, &value, err);
-    if (!st && !weft__json_set(*out, "content", value)) st = no_memory(err);
+    if (!st && !weft__json_get(m, "content")) {
+        st = normal_content(r, m, where, &value, err);
+        if (!st && !weft__json_set(*out, "content", value)) st = no_memory(err);
+    }
     if (st) weft__json_free(out);
     return st;
 }

@@ -3,7 +3,8 @@
  * One normalization, for who serves a model, chats with it and trains it:
  *   - a member that is null is not there: of a message, of its calls, of their functions. What null means within arguments is theirs.
  *   - an empty "tool_calls" is none.
- *   - "content" is one string (chat_content.h); none is an empty one, also beside calls.
+ *   - "content" is one string (chat_content.h); none is an empty one, also beside calls. Where it is absent, it comes last; all else keeps its
+ *     place, which templates that print messages show.
  *   - the role "developer" is "system".
  *   - "arguments" of a call are an object, and where they are text, it is read as JSON. None, null and blank text are {}, which
  *     clients send for functions without parameters. Text that is no JSON object is refused.

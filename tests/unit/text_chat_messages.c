@@ -49,8 +49,7 @@ static void what_is_null_is_not_there(void **state)
         ASSISTANT ", \"content\": \"\", \"tool_calls\": null}",
         ASSISTANT ", \"tool_calls\": []}",
         ASSISTANT ", \"content\": null, \"refusal\": null, \"audio\": null, \"function_call\": null, \"name\": null, "
-                  "\"reasoning_content\": null, \"annotations\": null, \"tool_call_id\": null}",
-        "{\"content\": null, \"role\": \"assistant\"}"};
+                  "\"reasoning_content\": null, \"annotations\": null, \"tool_call_id\": null}"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) becomes(same[i], WEFT__ARGUMENTS_OBJECT, plain);
     /* Of calls, too; what null means in arguments is theirs. */
     becomes(
@@ -61,6 +60,28 @@ static void what_is_null_is_not_there(void **state)
                   "\"content\": \"\"}");
     becomes("{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": \"a\", \"cache_control\": null}]}",
             WEFT__ARGUMENTS_OBJECT, "{\"role\": \"system\", \"content\": \"a\"}");
+}
+
+/* Templates that print messages show the order of their members. */
+static void members_keep_their_places(void **state)
+{
+    (void)state;
+    static const char *const contents[][2] = {{"\"a\"", "\"a\""},
+                                              {"[{\"type\": \"text\", \"text\": \"a\"}]", "\"a\""},
+                                              {"null", "\"\""}},
+                             *const shapes[] = {"{\"role\": \"user\", \"content\": %s, \"name\": \"n\"}",
+                                                "{\"content\": %s, \"role\": \"user\"}",
+                                                "{\"name\": \"n\", \"role\": \"user\", \"content\": %s}",
+                                                ASSISTANT ", \"content\": %s, \"tool_calls\": [{\"name\": \"f\"}], \"x\": 1}"};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+            char given[200], wanted[200];
+            snprintf(given, sizeof given, shapes[s], contents[i][0]);
+            snprintf(wanted, sizeof wanted, shapes[s], contents[i][1]);
+            becomes(given, WEFT__ARGUMENTS_OBJECT, wanted);
+        }
+    becomes("{\"role\": \"user\", \"name\": \"n\"}", WEFT__ARGUMENTS_OBJECT,
+            "{\"role\": \"user\", \"name\": \"n\", \"content\": \"\"}");
 }
 
 /* A message that calls f with these arguments; NULL: none. */
@@ -268,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_null_is_not_there),
+        cmocka_unit_test(members_keep_their_places),
         cmocka_unit_test(arguments_have_the_form_that_is_wanted),
         cmocka_unit_test(other_shapes_are_refused_by_their_place),
         cmocka_unit_test(arguments_are_bounded),
