@@ -684,7 +684,8 @@ typedef struct weft_convert_params {
 WEFT_API void weft_convert_params_default(weft_convert_params *params);
 /* Writes the Hugging Face folder `in` as a GGUF file, which appears only when it is complete. Vectors and routers are F32; a matrix
  * whose rows are no multiple of the type's block keeps its stored type. The file's tokenizer is the folder's: what GGUF's usual keys
- * cannot say stands in keys tokenizer.weft.*, and what no key can say is refused with WEFT_UNSUPPORTED. */
+ * cannot say stands in keys tokenizer.weft.*, and what no key can say is refused with WEFT_UNSUPPORTED. Weights
+ * that are not finite: WEFT_ARGUMENT, with their place. */
 WEFT_API weft_status weft_convert(const char *in, const char *out, const weft_convert_params *params, weft_error *err);
 
 /* ---- compiled plans ----
@@ -710,7 +711,8 @@ typedef struct weft_plan_result {
 
 WEFT_API void weft_plan_params_default(weft_plan_params *params);
 /* Packs model `in` and writes it to `out`, which appears when it is complete. Fails with WEFT_LIMIT when the disk has no room,
- * WEFT_UNSUPPORTED when the provider cannot hand out packed weights, and as weft_model_open does. */
+ * WEFT_UNSUPPORTED when the provider cannot hand out packed weights, WEFT_ARGUMENT for weights that are not finite, and as weft_model_open
+ * does. */
 WEFT_API weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *params, weft_plan_result *result,
                                      weft_error *err);
 

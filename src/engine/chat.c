@@ -15,6 +15,7 @@ struct weft_chat {
     weft__chat_token tokens[WEFT__CHAT_TOKENS];
     size_t n_tokens;
     weft__arguments_form arguments; /* of calls, as the template wants them */
+    int functions;                  /* it knows "function_call" */
 };
 
 struct weft_chat_prompt {
@@ -40,6 +41,7 @@ weft_status weft_chat_open(const weft_model *model, const char *source, size_t l
         return weft_fail_within(err, st, "chat template");
     }
     c->arguments = weft__chat_template_arguments(c->tmpl);
+    c->functions = weft__chat_template_functions(c->tmpl);
     *out = c;
     return WEFT_OK;
 }
@@ -65,7 +67,7 @@ weft_status weft_chat_render(const weft_chat *c, const char *messages, const cha
                              int add_generation_prompt, weft_chat_prompt **out, weft_error *err)
 {
     weft__json *m = NULL, *t = NULL, *k = NULL, *messages_given = NULL, *tools_given = NULL, *kwargs_given = NULL;
-    weft__chat_reading reading = {.form = c->arguments};
+    weft__chat_reading reading = {.form = c->arguments, .functions = c->functions};
     weft_chat_prompt *prompt = weft__alloc_zero(1, sizeof *prompt);
     weft_status st;
     *out = NULL;

@@ -159,6 +159,39 @@ static weft_status normal_calls(weft__chat_reading *r, const weft__json *v, cons
     return st;
 }
 
+/* ---- calls and their results as they were spelled before there were tools ---- */
+
+static int is_tools_dialect(const weft__chat_reading *r)
+{
+    return r->form != WEFT__ARGUMENTS_GIVEN && !r->functions;
+}
+
+/* Is this member of message `of` a function_call that templates know as tool_calls? */
+static int becomes_calls(const weft__chat_reading *r, const weft__json *of, const weft__json_member *m)
+{
+    return is_tools_dialect(r) && !strcmp(m->key, "function_call") && weft__json_kind_of(m->value) == WEFT__JSON_OBJECT &&
+           weft__json_size(m->value) && !weft__json_size(weft__json_get(of, "tool_calls"));
+}
+
+/* Takes over `function`. NULL without memory. */
+static weft__json *as_calls(weft__json *function)
+{
+    weft__json *call = weft__json_new_object(), *calls = weft__json_new_array();
+    int ok = weft__json_set(call, "type", weft__json_new_string("function", 8));
+    ok &= weft__json_set(call, "function", function);
+    ok &= weft__json_append(calls, call);
+    if (!ok) weft__json_free(&calls);
+    return calls;
+}
+
+/* The role by the name that templates know. */
+static weft__json *normal_role(const weft__chat_reading *r, const weft__json *role)
+{
+    if (weft__json_is(role, "developer")) return weft__json_new_string("system", 6);
+    if (weft__json_is(role, "function") && is_tools_dialect(r)) return weft__json_new_string("tool", 4);
+    return weft__json_copy(role);
+}
+
 /* ---- messages ---- */
 
 static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, const char *where, weft__content_fault what,
@@ -187,23 +220,30 @@ static weft_status normal_content(weft__chat_reading *r, const weft__json *m, co
     return what ? refuse_content(r, content, where, what, part, err) : WEFT_OK;
 }
 
-/* One member that is there, in the place that it has in its message. */
-static weft_status normal_member(weft__chat_reading *r, const weft__json_member *m, const char *where, weft__json **out,
-                                 weft_error *err)
+/* One member of message `of`, as its place has it. */
+static weft_status normal_member(weft__chat_reading *r, const weft__json *of, const weft__json_member *m, const char *where,
+                                 weft__json **out, weft_error *err)
 {
     char at[64];
+    if (!strcmp(m->key, "content")) return normal_content(r, of, where, out, err);
     if (!strcmp(m->key, "tool_calls")) return normal_calls(r, m->value, where, out, err);
     if (!strcmp(m->key, "function_call") && weft__json_kind_of(m->value) == WEFT__JSON_OBJECT) {
         snprintf(at, sizeof at, "%.40s.function_call", where);
-        return normal_function(r, m->value, at, 1, out, err);
+        weft_status st = normal_function(r, m->value, at, 1, out, err);
+        if (st || !becomes_calls(r, of, m)) return st;
+        *out = as_calls(*out);
+    } else if (!strcmp(m->key, "role")) {
+        *out = normal_role(r, m->value);
+    } else {
+        *out = weft__json_copy(m->value);
     }
-    if (!strcmp(m->key, "role") && weft__json_is(m->value, "developer")) *out = weft__json_new_string("system", 6);
-    else *out = weft__json_copy(m->value);
     return *out ? WEFT_OK : no_memory(err);
 }
 
+/* What is left out; content without any is an empty string in its place. */
 static int is_none(const weft__json_member *m)
 {
+    if (!strcmp(m->key, "content")) return 0;
     return weft__json_is_null(m->value) ||
            (!strcmp(m->key, "tool_calls") && weft__json_kind_of(m->value) == WEFT__JSON_ARRAY && !weft__json_size(m->value));
 }
@@ -219,12 +259,15 @@ weft_status weft__chat_message_normal(weft__chat_reading *r, const weft__json *m
     weft_status st = WEFT_OK;
     if (!(*out = weft__json_new_object())) return no_memory(err);
     while (!st && weft__json_next(m, &member)) {
-        if (is_none(&member) || !strcmp(member.key, "content")) continue;
-        st = normal_member(r, &member, where, &value, err);
-        if (!st && !weft__json_set(*out, member.key, value)) st = no_memory(err);
+        if (is_none(&member)) continue;
+        st = normal_member(r, m, &member, where, &value, err);
+        const char *key = becomes_calls(r, m, &member) ? "tool_calls" : member.key;
+        if (!st && !weft__json_set(*out, key, value)) st = no_memory(err);
     }
-    if (!st) st = normal_content(r, m, where, &value, err);
-    if (!st && !weft__json_set(*out, "content", value)) st = no_memory(err);
+    if (!st && !weft__json_get(m, "content")) {
+        st = normal_content(r, m, where, &value, err);
+        if (!st && !weft__json_set(*out, "content", value)) st = no_memory(err);
+    }
     if (st) weft__json_free(out);
     return st;
 }

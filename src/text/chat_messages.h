@@ -3,8 +3,11 @@
  * One normalization, for who serves a model, chats with it and trains it:
  *   - a member that is null is not there: of a message, of its calls, of their functions. What null means within arguments is theirs.
  *   - an empty "tool_calls" is none.
- *   - "content" is one string (chat_content.h); none is an empty one, also beside calls.
+ *   - "content" is one string (chat_content.h); none is an empty one, also beside calls. Where it is absent, it comes last; all else keeps its
+ *     place, which templates that print messages show.
  *   - the role "developer" is "system".
+ *   - a "function_call" is a list of one call under "tool_calls", unless there are some, and the role "function" is "tool": for all templates
+ *     but those that show a function_call themselves, and for who passes messages on.
  *   - "arguments" of a call are an object, and where they are text, it is read as JSON. None, null and blank text are {}, which
  *     clients send for functions without parameters. Text that is no JSON object is refused.
  *   - for templates that want text they are text: as it came, or an object's JSON.
@@ -28,12 +31,16 @@ typedef enum weft__arguments_form {
 /* What this template wants: OBJECT or TEXT. Renders a few short conversations. */
 weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t);
 
+/* Does this template know "function_call", and show what is in it? Renders a short conversation. */
+int weft__chat_template_functions(const weft__chat_template *t);
+
 /* Trees that the arguments of one reading may become, in bytes beyond those of their text. */
 #define WEFT__ARGUMENTS_MAX_TREE (32u << 20)
 
-/* Messages of one request. Set `form`, leave the rest zero. */
+/* Messages of one request. Set `form` and `functions`, leave the rest zero. */
 typedef struct weft__chat_reading {
     weft__arguments_form form;
+    int functions;     /* the template knows "function_call" */
     size_t tree_bytes; /* of arguments so far, about */
     char field[96];    /* after a failure: what it is about, "messages[2].tool_calls[0].function.arguments" */
 } weft__chat_reading;

@@ -1,4 +1,4 @@
-/* chat_probe.c: which form of a call's arguments a template wants, found by asking it (chat_messages.h says how). Stateless. */
+/* chat_probe.c: which form of a call's arguments a template wants, and under which name, found by asking it (chat_messages.h says how). Stateless. */
 #include <string.h>
 
 #include "text/chat_messages.h"
@@ -30,13 +30,19 @@ static outcome ask(const weft__chat_template *t, const weft__json *messages, con
     return out;
 }
 
+#define FUNCTION_CALL(arguments)                                                                                                 \
+    "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"function_call\": {\"name\": " \
+    "\"weft_call\", \"arguments\": " arguments "}}, {\"role\": \"function\", \"name\": \"weft_call\", \"content\": \"done\"}]"
 #define CALL(arguments)                                                                                                          \
     "[{\"role\": \"user\", \"content\": \"hello\"}, {\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": [{\"id\": "     \
     "\"weftprobe\", \"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"arguments\": " arguments "}}]}, "          \
     "{\"role\": \"tool\", \"tool_call_id\": \"weftprobe\", \"name\": \"weft_call\", \"content\": \"done\"}]"
 
-static const char *const objects = CALL("{\"" PROBE_KEY "\": \"" PROBE_VALUE "\"}"),
-                         *const texts = CALL("\"{\\\"" PROBE_KEY "\\\": \\\"" PROBE_VALUE "\\\"}\""),
+#define OBJECT "{\"" PROBE_KEY "\": \"" PROBE_VALUE "\"}"
+#define TEXT "\"{\\\"" PROBE_KEY "\\\": \\\"" PROBE_VALUE "\\\"}\""
+
+static const char *const objects = CALL(OBJECT), *const texts = CALL(TEXT),
+                         *const function_calls[] = {FUNCTION_CALL(OBJECT), FUNCTION_CALL(TEXT)},
                          *const offered =
                              "[{\"type\": \"function\", \"function\": {\"name\": \"weft_call\", \"description\": \"A call\", "
                              "\"parameters\": {\"type\": \"object\", \"properties\": {\"x\": {\"type\": \"string\", "
@@ -66,4 +72,24 @@ weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t)
     weft__json_free(&text);
     weft__json_free(&object);
     return wants > 0 ? WEFT__ARGUMENTS_TEXT : WEFT__ARGUMENTS_OBJECT;
+}
+
+/* Without memory for this there is none for the conversation either. */
+static outcome ask_text(const weft__chat_template *t, const char *messages, const char *tools)
+{
+    weft__json *m = NULL, *offer = NULL;
+    outcome out = REFUSED;
+    if (!weft__json_parse(messages, strlen(messages), &m, NULL) &&
+        (!tools || !weft__json_parse(tools, strlen(tools), &offer, NULL)))
+        out = ask(t, m, offer);
+    weft__json_free(&offer);
+    weft__json_free(&m);
+    return out;
+}
+
+int weft__chat_template_functions(const weft__chat_template *t)
+{
+    outcome found = REFUSED;
+    for (int i = 0; i < 4 && found == REFUSED; i++) found = ask_text(t, function_calls[i % 2], i < 2 ? NULL : offered);
+    return found == SHOWN || found == AS_PYTHON;
 }

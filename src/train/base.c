@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "format/gguf_write.h"
+#include "model/hparams.h"
 #include "model/vocab.h"
 #include "weft/weft.h"
 
@@ -96,6 +97,12 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
     if (st) return st;
     *n_ctx = asked ? asked : own < WEFT__USUAL_CTX ? own : WEFT__USUAL_CTX;
     if (*n_ctx <= own) return WEFT_OK;
+    weft__hparams hp; /* whose reach is that of the file's rope scaling, as sessions have it */
+    if ((st = weft__hparams_read(&b->source, arch, asked, &hp, err))) return st;
+    if (asked <= hp.n_ctx_max) return WEFT_OK;
+    if (hp.n_ctx_max > own)
+        return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: the rope scaling of %s reaches %d; choose that or fewer", asked,
+                         b->source.label, hp.n_ctx_max);
     return weft_fail(err, WEFT_ARGUMENT, "texts of %d tokens: %s was made for %d (%s.context_length); choose that or fewer",
                      asked, b->source.label, own, arch);
 }

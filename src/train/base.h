@@ -32,7 +32,8 @@ weft_status weft__base_open(weft__base *b, const char *path, int folders, const 
 /* shape->n_vocab is set here; the name is the shape's. */
 weft_status weft__base_fresh(weft__base *b, const weft__fresh_shape *shape, const char *vocabulary, const weft__base_words *words,
                              weft_error *err);
-/* The longest text of a training: `asked`, or for 0 what is usual (512) as far as the model was made for it. WEFT_ARGUMENT: more than it was made for. */
+/* The longest text of a training: `asked`, or for 0 what is usual (512) as far as the model was made for it. WEFT_ARGUMENT: more than it was
+ * made for and its own rope scaling reaches. */
 weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ctx, weft_error *err);
 /* The model's metadata, for writing it. */
 const weft__gguf *weft__base_meta(const weft__base *b);

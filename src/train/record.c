@@ -85,7 +85,6 @@ static weft_status check_chat(const weft__record *r, weft_error *err)
     const char *where = r->made ? "conversations" : "messages";
     weft_status st = check_messages(r->messages, where, err);
     if (st) return st;
-    if (r->tools && weft__json_kind_of(r->tools) != WEFT__JSON_ARRAY) return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list");
     for (size_t i = 0; i < weft__json_size(r->messages); i++)
         if (weft__train_is_assistant(weft__json_at(r->messages, i))) return WEFT_OK;
     return weft_fail(err, WEFT_FORMAT, "\"%s\" has no turn of the assistant: there is nothing to learn", where);
@@ -203,7 +202,6 @@ static weft_status take_conversations(weft__record *r, weft_error *err)
 {
     weft_status st = weft__record_of_conversations(r->root, &r->made, err);
     r->messages = r->made;
-    r->tools = is_list(member(r, "tools")) ? member(r, "tools") : NULL; /* elsewhere a string, often "" */
     r->kind = WEFT__RECORD_CHAT;
     return st;
 }
@@ -244,6 +242,24 @@ static weft_status classify(weft__record *r, weft_error *err)
     return WEFT_OK;
 }
 
+/* Tables have one type for a column, so that tools are often JSON as text there, "" for none. */
+static weft_status take_tools(weft__record *r, weft_error *err)
+{
+    const char *text;
+    size_t n;
+    if (weft__json_string(r->tools, &text, &n)) {
+        weft_error why = {0};
+        r->tools = NULL;
+        if (strspn(text, " \t\r\n") == n) return WEFT_OK;
+        weft_status st = weft__json_parse(text, n, &r->made_tools, &why);
+        if (st == WEFT_FORMAT) return weft_fail(err, st, "\"tools\" is text, but no JSON: %s", why.message);
+        if (st) return weft_fail(err, st, "\"tools\": %s", why.message);
+        r->tools = weft__json_is_null(r->made_tools) ? NULL : r->made_tools;
+    }
+    if (!r->tools || is_list(r->tools)) return WEFT_OK;
+    return weft_fail(err, WEFT_FORMAT, "\"tools\" is no list, or one as JSON text");
+}
+
 static weft_status check(weft__record *r, weft_error *err)
 {
     if (weft__json_kind_of(r->root) != WEFT__JSON_OBJECT && !weft__train_is_conversation(r->root))
@@ -252,6 +268,7 @@ static weft_status check(weft__record *r, weft_error *err)
                              ? "a list, and not one of messages; a list of records is a file whose name ends in .json"
                              : "no JSON object");
     weft_status st = classify(r, err);
+    if (!st && r->kind != WEFT__RECORD_TEXT) st = take_tools(r, err);
     if (st) return st;
     switch (r->kind) {
     case WEFT__RECORD_TEXT: return is_string(r->text) ? WEFT_OK : weft_fail(err, WEFT_FORMAT, "\"text\" is no string");
@@ -282,6 +299,7 @@ weft_status weft__train_record_read(const char *line, size_t n, weft__record *ou
 
 void weft__train_record_free(weft__record *r)
 {
+    weft__json_free(&r->made_tools);
     weft__json_free(&r->made);
     weft__json_free(&r->root);
     *r = (weft__record){0};

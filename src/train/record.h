@@ -4,7 +4,7 @@
  * is a string or a list of messages, an answer a string, a message or a list of messages. Of pairs the prompt may also stand in both answers,
  * as TRL has it: lists of messages that begin alike. A list of messages alone is a conversation, as `weft chat` saved them. ShareGPT's
  * {"conversations"} and Alpaca's {"instruction", "input", "output"} (or "chosen" and "rejected") are read as such (record_forms.h; a "text" beside
- * the latter is the same once more, and ignored). Other members are ignored (ids, sources).
+ * the latter is the same once more, and ignored). Tools are a list, or one as JSON text; blank text is none. Other members are ignored (ids, sources).
  * Invariant: what is in a record has the shape that its kind says; renderers need not check again. One thread per record. */
 #ifndef WEFT_TRAIN_RECORD_H
 #define WEFT_TRAIN_RECORD_H
@@ -21,7 +21,7 @@ typedef enum weft__record_kind {
 /* Zero-initialise. Values borrow from `root`; those that a record lacks are NULL. */
 typedef struct weft__record {
     weft__record_kind kind;
-    weft__json *root, *made; /* made: messages or a prompt of another form, or NULL */
+    weft__json *root, *made, *made_tools; /* made: messages or a prompt, and tools, of another form; or NULL */
     const weft__json *text, *messages, *tools, *prompt, *answer, *rejected;
     size_t n_shared; /* messages that `answer` and `rejected` of a pair without a prompt begin with: they are it */
 } weft__record;

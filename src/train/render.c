@@ -22,8 +22,10 @@ weft_status weft__renderer_init(weft__renderer *r, const weft__tokenizer *tok, c
     if (!source && !own.data) return WEFT_OK;
     r->source = source ? (weft__slice){source, n} : own;
     weft_status st = weft__chat_template_create(r->source.data, r->source.len, &r->tmpl, err);
-    if (!st) r->arguments = weft__chat_template_arguments(r->tmpl);
-    return st;
+    if (st) return st;
+    r->arguments = weft__chat_template_arguments(r->tmpl);
+    r->functions = weft__chat_template_functions(r->tmpl);
+    return WEFT_OK;
 }
 
 void weft__renderer_free(weft__renderer *r)
@@ -223,7 +225,7 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
 /* The message as a template sees it when the model answers, too (text/chat_messages.h). */
 static weft_status show(turns *t, const weft__json *m, weft_error *err)
 {
-    weft__chat_reading reading = {.form = t->r->arguments};
+    weft__chat_reading reading = {.form = t->r->arguments, .functions = t->r->functions};
     weft__json *normal;
     char where[40];
     snprintf(where, sizeof where, "turn %zu", weft__json_size(t->shown));

@@ -17,6 +17,7 @@ typedef struct weft__renderer {
     weft__chat_template *tmpl;      /* NULL: none */
     weft__slice source;             /* of the template */
     weft__arguments_form arguments; /* of calls, as it wants them */
+    int functions;                  /* it knows "function_call" */
     weft__chat_token names[WEFT__CHAT_TOKENS];
     size_t n_names;
 } weft__renderer;

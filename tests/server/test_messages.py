@@ -34,6 +34,13 @@ def spelled(arguments, content="", calls=None, **more):
             {"role": "tool", "content": "rain", "tool_call_id": "c1", **more}, {"role": "assistant", "content": "Rain.", **more}, {**user("And now?")[0], **more}]
 
 
+def older(arguments):
+    messages = spelled(arguments)
+    messages[1] = {"role": "assistant", "content": None, "function_call": messages[1]["tool_calls"][0]["function"]}
+    messages[2] = {"role": "function", "content": "rain"}
+    return messages
+
+
 def ways():
     """The same conversation as clients spell it."""
     yield spelled(ARGUMENTS)
@@ -41,6 +48,9 @@ def ways():
     yield spelled(TEXT, None)
     yield spelled(TEXT, [])
     yield spelled(TEXT, None, {"index": None, "custom": None}, **NULLS)
+    for arguments in (ARGUMENTS, TEXT):  # as it was spelled before there were tools
+        for nulls in ({}, NULLS):
+            yield [{**nulls, **m} for m in older(arguments)]
     for none in (None, []):
         yield [{"tool_calls": none, **m} for m in spelled(TEXT)]
 

@@ -215,4 +215,21 @@ def shapes():
     yield "content in parts", parts
 
 
-SHAPES = [(title, tools, messages) for title, messages in shapes() for tools in (None, [WEATHER, PLAIN])]
+def older(arguments):
+    """A call as it was spelled before there were tools."""
+    return [user("Weather?"), {"role": "assistant", "content": None, "function_call": {"name": "get_weather", "arguments": arguments}},
+            {"role": "function", "name": "get_weather", "content": "rain"}, assistant("Rain."), user("Thanks")]
+
+
+def canonical_older(as_text):
+    text = json.dumps(ARGUMENTS, ensure_ascii=False)
+    messages = older(None)
+    messages[1] = {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": text if as_text else ARGUMENTS}}]}
+    messages[2]["role"] = "tool"
+    return messages
+
+
+OLDER = [("a function_call, %s" % title, older(arguments)) for title, arguments in (("an object", ARGUMENTS), ("text", json.dumps(ARGUMENTS, ensure_ascii=False)))]
+# What a template is given, and what it is to see.
+SHAPES = [(title, tools, messages, seen) for all_of, seen in ((shapes(), canonical), (OLDER, canonical_older)) for title, messages in all_of
+          for tools in (None, [WEATHER, PLAIN])]

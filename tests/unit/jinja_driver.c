@@ -72,6 +72,7 @@ static weft_status render_normal(const char *source, size_t n, const weft__json 
     weft__json *normal = weft__json_copy(chat), *messages = NULL, *tools = NULL;
     weft_status status = weft__chat_template_create(source, n, &t, err);
     if (!status) reading.form = weft__chat_template_arguments(t);
+    if (!status) reading.functions = weft__chat_template_functions(t);
     if (!status) status = weft__chat_messages_normal(&reading, weft__json_get(chat, "messages"), &messages, err);
     if (!status) status = weft__chat_tools_normal(weft__json_get(chat, "tools"), &tools, err);
     if (!status) {

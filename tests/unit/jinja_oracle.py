@@ -196,7 +196,7 @@ WANT_TEXT = {"meetkai-functionary-medium-v3.2.jinja", "verbatim.jinja"}
 
 
 def run_shapes(driver, folder):
-    from jinja_conversations import SHAPES, TOKENS, canonical
+    from jinja_conversations import SHAPES, TOKENS
 
     names = sorted(n for n in os.listdir(folder) if n.endswith(".jinja"))
     env = environment(False)
@@ -204,8 +204,8 @@ def run_shapes(driver, folder):
     for name in names:
         with open(os.path.join(folder, name), encoding="utf-8", newline="") as f:
             source = f.read()
-        for title, tools, given in SHAPES:
-            context = dict(TOKENS, messages=canonical(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True)
+        for title, tools, given, seen in SHAPES:
+            context = dict(TOKENS, messages=seen(name in WANT_TEXT), tools=tools or None, documents=None, add_generation_prompt=True)
             text, error = oracle(env, source, json.loads(json.dumps(context)))
             ours = driver.ask({"template": source, "normal": True,
                                "chat": {"messages": given, "tools": tools, "kwargs": {}, "tokens": TOKENS, "add_generation_prompt": True}})

@@ -22,9 +22,9 @@ static void expect(const weft__json *v, const char *wanted, const char *given)
     weft__text_free(&text);
 }
 
-static void becomes(const char *given, weft__arguments_form form, const char *wanted)
+static void becomes_for(const char *given, weft__arguments_form form, int functions, const char *wanted)
 {
-    weft__chat_reading r = {.form = form}, again = {.form = form};
+    weft__chat_reading r = {.form = form, .functions = functions}, again = r;
     weft__json *v = parsed(given), *normal = NULL, *twice = NULL;
     weft_error err = {0};
     if (weft__chat_message_normal(&r, v, "messages[0]", &normal, &err)) fail_msg("%s: %s", given, err.message);
@@ -34,6 +34,11 @@ static void becomes(const char *given, weft__arguments_form form, const char *wa
     weft__json_free(&twice);
     weft__json_free(&normal);
     weft__json_free(&v);
+}
+
+static void becomes(const char *given, weft__arguments_form form, const char *wanted)
+{
+    becomes_for(given, form, 0, wanted);
 }
 
 #define ASSISTANT "{\"role\": \"assistant\""
@@ -49,8 +54,7 @@ static void what_is_null_is_not_there(void **state)
         ASSISTANT ", \"content\": \"\", \"tool_calls\": null}",
         ASSISTANT ", \"tool_calls\": []}",
         ASSISTANT ", \"content\": null, \"refusal\": null, \"audio\": null, \"function_call\": null, \"name\": null, "
-                  "\"reasoning_content\": null, \"annotations\": null, \"tool_call_id\": null}",
-        "{\"content\": null, \"role\": \"assistant\"}"};
+                  "\"reasoning_content\": null, \"annotations\": null, \"tool_call_id\": null}"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) becomes(same[i], WEFT__ARGUMENTS_OBJECT, plain);
     /* Of calls, too; what null means in arguments is theirs. */
     becomes(
@@ -61,6 +65,28 @@ static void what_is_null_is_not_there(void **state)
                   "\"content\": \"\"}");
     becomes("{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": \"a\", \"cache_control\": null}]}",
             WEFT__ARGUMENTS_OBJECT, "{\"role\": \"system\", \"content\": \"a\"}");
+}
+
+/* Templates that print messages show the order of their members. */
+static void members_keep_their_places(void **state)
+{
+    (void)state;
+    static const char *const contents[][2] = {{"\"a\"", "\"a\""},
+                                              {"[{\"type\": \"text\", \"text\": \"a\"}]", "\"a\""},
+                                              {"null", "\"\""}},
+                             *const shapes[] = {"{\"role\": \"user\", \"content\": %s, \"name\": \"n\"}",
+                                                "{\"content\": %s, \"role\": \"user\"}",
+                                                "{\"name\": \"n\", \"role\": \"user\", \"content\": %s}",
+                                                ASSISTANT ", \"content\": %s, \"tool_calls\": [{\"name\": \"f\"}], \"x\": 1}"};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (size_t i = 0; i < sizeof contents / sizeof *contents; i++) {
+            char given[200], wanted[200];
+            snprintf(given, sizeof given, shapes[s], contents[i][0]);
+            snprintf(wanted, sizeof wanted, shapes[s], contents[i][1]);
+            becomes(given, WEFT__ARGUMENTS_OBJECT, wanted);
+        }
+    becomes("{\"role\": \"user\", \"name\": \"n\"}", WEFT__ARGUMENTS_OBJECT,
+            "{\"role\": \"user\", \"name\": \"n\", \"content\": \"\"}");
 }
 
 /* A message that calls f with these arguments; NULL: none. */
@@ -77,7 +103,10 @@ static void arguments_have_the_form_that_is_wanted(void **state)
 {
     (void)state;
     static const char *const shapes[] = {ASSISTANT ", \"tool_calls\": [{\"function\": %s}], \"content\": \"\"}",
-                                         ASSISTANT ", \"function_call\": %s, \"content\": \"\"}"};
+                                         ASSISTANT ", \"function_call\": %s, \"content\": \"\"}"},
+                             *const shown[] = {
+                                 ASSISTANT ", \"tool_calls\": [{\"function\": %s}], \"content\": \"\"}",
+                                 ASSISTANT ", \"tool_calls\": [{\"type\": \"function\", \"function\": %s}], \"content\": \"\"}"};
     static const struct {
         const char *given, *object, *text, *passed_on;
     } cases[] = {
@@ -96,14 +125,40 @@ static void arguments_have_the_form_that_is_wanted(void **state)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             char given[400], wanted[400];
             becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_OBJECT,
-                    calling(wanted, cases[i].object, shapes[s]));
-            becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_TEXT, calling(wanted, cases[i].text, shapes[s]));
+                    calling(wanted, cases[i].object, shown[s]));
+            becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_TEXT, calling(wanted, cases[i].text, shown[s]));
+            becomes_for(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_OBJECT, 1,
+                        calling(wanted, cases[i].object, shapes[s]));
             becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_GIVEN,
                     calling(wanted, cases[i].passed_on, shapes[s]));
         }
     /* Without a function around them, as Hugging Face's examples have them. */
     becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}", WEFT__ARGUMENTS_OBJECT,
             ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"a\": 1}}], \"content\": \"\"}");
+}
+
+#define RESULT "{\"role\": \"function\", \"name\": \"f\", \"content\": \"ok\"}"
+
+/* Templates know tools; what came before them would vanish from the prompt. */
+static void functions_are_tools(void **state)
+{
+    (void)state;
+    static const char call[] =
+        ASSISTANT ", \"content\": null, \"tool_calls\": null, \"function_call\": {\"name\": \"f\", \"arguments\": "
+                  "\"{\\\"a\\\": 1}\", \"id\": null}, \"x\": 1}",
+                      both[] = ASSISTANT
+                      ", \"content\": \"\", \"function_call\": {\"name\": \"f\", \"arguments\": {}}, \"tool_calls\": "
+                      "[{\"name\": \"g\"}]}";
+    becomes(call, WEFT__ARGUMENTS_OBJECT,
+            ASSISTANT
+            ", \"content\": \"\", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": "
+            "{\"a\": 1}}}], \"x\": 1}");
+    becomes(both, WEFT__ARGUMENTS_OBJECT, both);
+    becomes(RESULT, WEFT__ARGUMENTS_OBJECT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
+    becomes(RESULT, WEFT__ARGUMENTS_TEXT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
+    /* Templates that know functions, and who passes messages on, get them as they are. */
+    becomes(RESULT, WEFT__ARGUMENTS_GIVEN, RESULT);
+    becomes_for(RESULT, WEFT__ARGUMENTS_OBJECT, 1, RESULT);
 }
 
 static void other_shapes_are_refused_by_their_place(void **state)
@@ -239,13 +294,38 @@ static void templates_are_asked_what_they_want(void **state)
     }
 }
 
+static void templates_are_asked_whether_they_know_functions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source;
+        int knows;
+    } cases[] = {
+        {"{% for m in messages %}{{ m.content }}{% endfor %}", 0},
+        {"{% for m in messages %}{% if m.function_call %}<function_call>{% endif %}{% endfor %}", 0}, /* shows none of it */
+        {TURNS("<function_call>{{ c.function.arguments | tojson }}"), 0},
+        {"{% for m in messages %}{% if m.function_call %}{{ m.function_call.arguments | tojson }}{% endif %}{% endfor %}", 1},
+        {"{% for m in messages %}{% if m.function_call %}{{ '' + m.function_call.arguments }}{% endif %}{% endfor %}", 1},
+        {"{{ tools[0].function.name }}{% for m in messages %}{{ m.function_call }}{% endfor %}", 1}, /* only beside tools */
+        {"{{ messages | tojson }}", 1},
+        {"{{ raise_exception('no') }}", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__chat_template *t;
+        assert_int_equal(weft__chat_template_create(cases[i].source, strlen(cases[i].source), &t, NULL), WEFT_OK);
+        if (weft__chat_template_functions(t) != cases[i].knows) fail_msg("%s: the other answer", cases[i].source);
+        weft__chat_template_destroy(&t);
+    }
+}
+
 static int normalize(void *arg)
 {
     weft__chat_reading r = {.form = *(weft__arguments_form *)arg};
     weft__json *v = NULL, *out = NULL, *tools = NULL;
     static const char text[] =
         "[" ASSISTANT ", \"content\": [{\"type\": \"text\", \"text\": \"a\"}], \"tool_calls\": [{\"id\": null, \"function\": "
-        "{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}], \"function_call\": {\"name\": \"g\"}}]";
+        "{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}], \"function_call\": {\"name\": \"g\"}}, " ASSISTANT
+        ", \"function_call\": {\"name\": \"g\"}}, " RESULT "]";
     weft_status st = weft__json_parse(text, strlen(text), &v, NULL);
     if (!st) st = weft__chat_messages_normal(&r, v, &out, NULL);
     if (!st) st = weft__chat_tools_normal(v, &tools, NULL);
@@ -268,11 +348,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_null_is_not_there),
+        cmocka_unit_test(members_keep_their_places),
         cmocka_unit_test(arguments_have_the_form_that_is_wanted),
+        cmocka_unit_test(functions_are_tools),
         cmocka_unit_test(other_shapes_are_refused_by_their_place),
         cmocka_unit_test(arguments_are_bounded),
         cmocka_unit_test(what_stands_beside_messages),
         cmocka_unit_test(templates_are_asked_what_they_want),
+        cmocka_unit_test(templates_are_asked_whether_they_know_functions),
         cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

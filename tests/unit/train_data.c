@@ -144,13 +144,16 @@ static void calls_are_learned_as_the_template_wants_them(void **state)
         "[{\"function\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}]}]}\n"
         "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"name\": null, \"tool_calls\": null}, {\"role\": \"assistant\", "
         "\"name\": null, \"weight\": null, \"tool_calls\": [{\"id\": null, \"function\": {\"name\": \"f\", \"arguments\": "
-        "{\"a\": 1}}}]}], \"tools\": [], \"text\": null, \"prompt\": null, \"completion\": null, \"chosen\": null}\n";
+        "{\"a\": 1}}}]}], \"tools\": [], \"text\": null, \"prompt\": null, \"completion\": null, \"chosen\": null}\n"
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"go\", \"function_call\": null}, {\"role\": \"assistant\", \"content\": null, "
+        "\"name\": null, \"tool_calls\": null, \"function_call\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}], \"tools\": "
+        "null}\n";
     for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
         world w;
         open_world(&w, templates[i], plain);
         add(&w, WEFT__DATA_JSONL, records);
         weft__train_batch b = next(&w);
-        for (int k = 0; k < 2; k++)
+        for (int k = 0; k < 3; k++)
             expect_segment(&w, &b, k, "<|start|><|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\n{\"a\": 1}",
                            "{\"a\": 1}<|im_end|>");
         close_world(&w);
@@ -562,7 +565,8 @@ static void malformed_records_are_named(void **state)
         {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
          "f:3: messages[0].weight is neither 0"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "f:3: \"messages\" has no turn of the assistant"},
-        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}", "f:3: \"tools\" is no list"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}",
+         "f:3: \"tools\" is no list, or one as JSON text"},
         {"{\"prompt\": 1, \"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
         {"{\"prompt\": \"a\", \"completion\": 1}", "f:3: \"completion\" is neither a string"},
         {"{\"prompt\": \"a\", \"completion\": {\"role\": \"user\", \"content\": \"b\"}}",

@@ -86,6 +86,50 @@ static void records_of_others_are_learned_as_ours(void **state)
     assert_int_equal(weft__data_form_of("chat.jsonl"), WEFT__DATA_JSONL);
 }
 
+/* Tables have tools as JSON text. */
+static void tools_as_text_are_tools(void **state)
+{
+    (void)state;
+    static const char shows_tools[] =
+        "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+        "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+                      turns[] = "<|im_start|>user\nwho?<|im_end|>\n<|im_start|>assistant\nthe fox";
+    static const char *const records[] = {
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"who?\"}, {\"from\": \"gpt\", \"value\": \"the fox\"}], \"tools\": %s}",
+        "{\"messages\": [" SAYS("user", "who?") ", " SAYS("assistant", "the fox") "], \"tools\": %s}",
+        "{\"prompt\": [" SAYS("user", "who?") "], \"completion\": \"the fox\", \"tools\": %s}",
+        "{\"instruction\": \"who?\", \"output\": \"the fox\", \"tools\": %s}"};
+    static const char *const tools[][2] = {{"[{\"name\": \"the\"}]", "[{\"name\": \"the\"}]"},
+                                           {"\" [{\\\"name\\\":\\\"the\\\"}]\\n\"", "[{\"name\": \"the\"}]"},
+                                           {"\"[]\"", ""},
+                                           {"\"null\"", ""},
+                                           {"\" \\n\"", ""},
+                                           {"\"\"", ""},
+                                           {"null", ""}};
+    static const char *const wrong[][2] = {{"\"{\\\"name\\\": 1}\"", "f:1: \"tools\" is no list, or one as JSON text"},
+                                           {"\"5\"", "f:1: \"tools\" is no list, or one as JSON text"},
+                                           {"{}", "f:1: \"tools\" is no list, or one as JSON text"},
+                                           {"\"the weather\"", "f:1: \"tools\" is text, but no JSON: line 1"},
+                                           {"\"[{\"", "f:1: \"tools\" is text, but no JSON: line 1"}};
+    char record[300], shown[200];
+    for (size_t r = 0; r < sizeof records / sizeof *records; r++) {
+        for (size_t i = 0; i < sizeof tools / sizeof *tools; i++) {
+            world w;
+            snprintf(record, sizeof record, records[r], tools[i][0]);
+            snprintf(shown, sizeof shown, "<|start|>%s%s", tools[i][1], turns);
+            open_world(&w, shows_tools, plain);
+            add(&w, WEFT__DATA_JSONL, record);
+            weft__train_batch b = next(&w);
+            expect_segment(&w, &b, 0, shown, "the fox<|im_end|>");
+            close_world(&w);
+        }
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+            snprintf(record, sizeof record, records[r], wrong[i][0]);
+            refuse(shows_tools, plain, WEFT__DATA_JSONL, record, strlen(record), WEFT_FORMAT, wrong[i][1]);
+        }
+    }
+}
+
 /* What is wrong with one of them is named by file and line, or by file and number in a list, with what it must be. */
 static void malformed_records_of_others_are_named(void **state)
 {
@@ -139,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_of_others_are_learned_as_ours),
+        cmocka_unit_test(tools_as_text_are_tools),
         cmocka_unit_test(malformed_records_of_others_are_named),
     };
     return cmocka_run_group_tests_name("train_forms", tests, NULL, NULL);

@@ -1,10 +1,11 @@
-/* train_job.c: weft_train as programs call it: what it tells before the first step, and the checkpoints of other versions that it refuses. */
+/* train_job.c: weft_train as programs call it: what it tells before the first step, how long its texts may be, and the checkpoints of other versions that it refuses. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit/fixture.h"
 
 #include "base/hash.h"
+#include "format/gguf_write.h"
 #include "folder.h"
 #include "train/job.h"
 
@@ -113,8 +114,56 @@ static void checkpoints_of_other_versions_are_refused(void **state)
     }
 }
 
+/* A model of 24 tokens whose file stretches them, or does not. */
+static void open_stretched(weft__base *b, const char *type, float factor)
+{
+    static const weft__fresh_shape shape = {
+        .n_vocab = 8, .n_ctx = 24, .n_layers = 1, .d_model = 8, .d_ff = 8, .n_heads = 1, .n_kv_heads = 1, .head_dim = 8};
+    weft__gguf_writer *w;
+    *b = (weft__base){0};
+    assert_int_equal(weft__gguf_writer_memory("keys", &w, NULL), WEFT_OK);
+    if (type) {
+        assert_int_equal(weft__gguf_put_string(w, "llama.rope.scaling.type", type, strlen(type), NULL), WEFT_OK);
+        assert_int_equal(weft__gguf_put_f32(w, "llama.rope.scaling.factor", factor, NULL), WEFT_OK);
+    }
+    assert_int_equal(weft__gguf_writer_bytes(w, &b->bytes, NULL), WEFT_OK);
+    weft__gguf_writer_destroy(&w);
+    assert_int_equal(weft__gguf_parse(b->bytes.data, b->bytes.len, "keys", &b->meta, NULL), WEFT_OK);
+    assert_int_equal(weft__fresh_create(&shape, b->meta, &b->fresh, NULL), WEFT_OK);
+    weft__fresh_source(b->fresh, &b->source);
+}
+
+/* A text may be as long as the file's own rope scaling lets sessions be. */
+static void texts_reach_as_far_as_sessions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        float factor;
+        int32_t most;
+        const char *words;
+    } cases[] = {{NULL, 1, 24, "was made for 24 (llama.context_length)"},
+                 {"none", 4, 24, "was made for 24 (llama.context_length)"},
+                 {"linear", 2, 48, "reaches 48"},
+                 {"yarn", 4, 96, "reaches 96"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weft__base b;
+        weft_error err = {0};
+        int32_t n_ctx = 0;
+        open_stretched(&b, cases[i].type, cases[i].factor);
+        assert_int_equal(weft__base_context(&b, 0, &n_ctx, &err), WEFT_OK);
+        assert_int_equal(n_ctx, 24);
+        if (weft__base_context(&b, cases[i].most, &n_ctx, &err)) fail_msg("%s", err.message);
+        assert_int_equal(n_ctx, cases[i].most);
+        assert_int_equal(weft__base_context(&b, cases[i].most + 1, &n_ctx, &err), WEFT_ARGUMENT);
+        if (!strstr(err.message, cases[i].words)) fail_msg("%s", err.message);
+        weft__base_close(&b);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(checkpoints_of_other_versions_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(checkpoints_of_other_versions_are_refused),
+                                       cmocka_unit_test(texts_reach_as_far_as_sessions)};
     return cmocka_run_group_tests_name("train_job", tests, begin, end);
 }
