@@ -78,7 +78,7 @@ def bad_requests(facts):
             ([{"role": "user", "content": ["x"]}], "'messages[0].content[0]' must be an object", "messages[0].content[0]"),
             ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://x"}}]}], "'image_url' is not supported", "messages[0].content[0]"),
             ([{"role": "user", "content": [{"type": "text"}]}], ".text' must be a string", "messages[0].content[0]"),
-            ([{"role": "function", "content": "x"}], "no role 'function'", "messages"), (user("x") * 16385, "at most 16384", "messages"),
+            ([{"role": "function", "content": "x"}], "no role '", "messages"), (user("x") * 16385, "at most 16384", "messages"),
             (user("y" * 400000), holds, "messages")):
         cases.append((CHAT, {"messages": messages}, 400, words, field))
     cases.append((CHAT, {"messages": user(many)}, 400, holds, None))
