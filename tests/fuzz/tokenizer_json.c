@@ -5,24 +5,11 @@
 
 #include "base/alloc.h"
 #include "text/tokenizer_json.h"
+#include "use_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static void use(const weft__tokenizer *tok, const char *text, size_t n)
-{
-    weft__ids ids = {0};
-    weft__text back = {0};
-    if (n > 2000) n = 2000;
-    if (!weft__tokenizer_encode(tok, text, n, WEFT__ENCODE_SPECIAL | WEFT__ENCODE_PARSE, &ids, NULL)) {
-        for (size_t i = 0; i < ids.n; i++) {
-            if (ids.data[i] < 0 || ids.data[i] >= weft__tokenizer_n(tok)) abort();
-        }
-        if (weft__tokenizer_decode(tok, ids.data, ids.n, WEFT__DECODE_SPECIAL, &back, NULL)) abort();
-        if (back.len && !weft__utf8_valid(back.data, back.len)) abort();
-    }
-    weft__text_free(&back);
-    weft__ids_free(&ids);
-}
+enum { TEXT = 2000 }; /* bytes of it, at most */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -33,9 +20,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     weft_error err = {0};
     if (!weft__tokenizer_json_create(json, n_json, NULL, 0, &tok, &err)) {
         if (nul) {
-            use(tok, nul + 1, n - n_json - 1);
+            use_tokenizer(tok, nul + 1, n - n_json - 1 > TEXT ? TEXT : n - n_json - 1);
         } else {
-            use(tok, json, n);
+            use_tokenizer(tok, json, n > TEXT ? TEXT : n);
         }
     } else if (!*err.message) {
         abort();

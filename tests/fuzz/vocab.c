@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "model/vocab.h"
 #include "text/tokenizer_json.h"
+#include "use_tokenizer.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -68,20 +69,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void use(const weft__tokenizer *tok, const char *text, size_t n)
-{
-    weft__ids ids = {0};
-    weft__text back = {0};
-    if (!weft__tokenizer_encode(tok, text, n, WEFT__ENCODE_SPECIAL | WEFT__ENCODE_PARSE, &ids, NULL)) {
-        for (size_t i = 0; i < ids.n; i++)
-            if (ids.data[i] < 0 || ids.data[i] >= weft__tokenizer_n(tok)) abort();
-        if (weft__tokenizer_decode(tok, ids.data, ids.n, WEFT__DECODE_SPECIAL, &back, NULL)) abort();
-        if (back.len && !weft__utf8_valid(back.data, back.len)) abort();
-    }
-    weft__text_free(&back);
-    weft__ids_free(&ids);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     size_t before = weft__alloc_live(), tail = n < TEXT ? n : TEXT;
@@ -93,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         if (tok || !*err.message) abort();
     } else {
         if (weft__vocab_tokenizer(g, &again, &err) || weft__tokenizer_compare(tok, again)) abort();
-        use(tok, (const char *)data + n - tail, tail);
+        use_tokenizer(tok, (const char *)data + n - tail, tail);
     }
     weft__tokenizer_destroy(&again);
     weft__tokenizer_destroy(&tok);
