@@ -1,4 +1,4 @@
-/* serve.c: weft_engine: its parameters and its life, and what any thread may ask of it (serve.h says who owns what). */
+/* engine.c: weft_engine: its parameters and its life, and what any thread may ask of it (batcher.h says who owns what). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "sample/sampler.h"
 
 enum { DEFAULT_SLOTS = 16, DEFAULT_CTX = 4096, DEFAULT_CHUNK = 128, DEFAULT_QUEUE = 256, DECODE_COST = 2, AGE_US = 5000000 };

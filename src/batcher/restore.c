@@ -1,7 +1,7 @@
-/* serve_plant.c: a snapshot that was read from the disk becomes pages of the prefix tree. They are copied a piece between two steps, so
+/* restore.c: a snapshot that was read from the disk becomes pages of the prefix tree. They are copied a piece between two steps, so
  * that nobody's tokens wait for them; until all are there, a sequence of its own holds them, which gives them up as soon as a request
  * needs them: to the scheduler they are as good as free. Owner: the engine's thread. */
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 weft__kv_seq *weft__serve_borrow_seq(weft_engine *e, int32_t n)
 {

@@ -1,11 +1,11 @@
-/* serve_thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
+/* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
  * told here and in the step, never under the lock. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 /* ---- events ---- */
 

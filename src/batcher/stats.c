@@ -1,5 +1,5 @@
-/* serve_stats.c: the engine's counters. All under its lock. */
-#include "engine/serve.h"
+/* stats.c: the engine's counters. All under its lock. */
+#include "batcher/batcher.h"
 
 static void set_bounds(weft_histogram *h, const double *bounds, int n)
 {

@@ -1,14 +1,14 @@
-/* serve.h: the inside of an engine (weft.h), for serve*.c.
+/* batcher.h: the inside of an engine (weft.h), for the files of this room.
  *
- *   serve.c         parameters; what any thread may call: submit, cancel, drain
- *   serve_thread.c  the engine's thread: its loop, commands, and when events are told
- *   serve_store.c   pages, prefix tree and keys: what the scheduler knows as its store
- *   serve_disk.c    prefixes from and to the disk store, saved slots
- *   serve_plant.c   what was read of the disk becomes pages of the prefix tree, a piece between two steps
- *   serve_step.c    a plan of the scheduler as steps of the model
- *   serve_sample.c  from logits and hidden states to tokens, log-probabilities, embeddings
- *   serve_adapt.c   adapters by name, and what requests lease of them
- *   serve_stats.c   counters;  serve_trace.c  the Chrome trace
+ *   engine.c    parameters; what any thread may call: submit, cancel, drain
+ *   thread.c    the engine's thread: its loop, commands, and when events are told
+ *   pages.c     pages, prefix tree and keys: what the scheduler knows as its store
+ *   disk.c      prefixes from and to the disk store, saved slots
+ *   restore.c   what was read of the disk becomes pages of the prefix tree, a piece between two steps
+ *   step.c      a plan of the scheduler as steps of the model
+ *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
+ *   adapters.c  adapters by name, and what requests lease of them
+ *   stats.c     counters;  trace.c  the Chrome trace
  *
  * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the disk works
  * or an event function runs. All else belongs to the engine's thread from the moment a request is accepted: pool, prefix tree,
@@ -16,8 +16,8 @@
  * which read what never changes.
  * A record stands for a request from submit to its last event; there are n_slots + max_queue of them, and an id names record and
  * generation, so that an old id finds nobody. */
-#ifndef WEFT_ENGINE_SERVE_H
-#define WEFT_ENGINE_SERVE_H
+#ifndef WEFT_BATCHER_BATCHER_H
+#define WEFT_BATCHER_BATCHER_H
 
 #include <pthread.h>
 #include <stdio.h>
@@ -198,13 +198,13 @@ struct weft_engine {
     serve_trace *trace;
 };
 
-/* ---- serve.c ---- */
+/* ---- engine.c ---- */
 /* Its deadline has passed: the status and message that it ends with. */
 void weft__serve_late(serve_request *r);
 /* Hands a request to the scheduler; with the lock. */
 weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err);
 
-/* ---- serve_thread.c ---- */
+/* ---- thread.c ---- */
 void *weft__serve_thread(void *engine);
 /* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread, without the lock. */
 void weft__serve_end(serve_request *r, weft_finish finish);
@@ -217,7 +217,7 @@ void weft__serve_recycle(weft_engine *e, serve_request *r);
 /* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
 void weft__serve_clear(serve_request *r);
 
-/* ---- serve_store.c ---- */
+/* ---- pages.c ---- */
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__serve_close_pages frees. */
 weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
 void weft__serve_close_pages(weft_engine *e);
@@ -234,12 +234,12 @@ int weft__serve_feeds_cache(const serve_request *r);
 /* Makes known what the request has read of its prompt, in whole pages. */
 void weft__serve_publish(serve_request *r);
 
-/* ---- serve_adapt.c ---- */
+/* ---- adapters.c ---- */
 weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err);
 /* Fills r->lease, which weft__serve_clear gives back. Reads files: any thread but the engine's. */
 weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err);
 
-/* ---- serve_disk.c ---- */
+/* ---- disk.c ---- */
 weft_status weft__serve_open_store(weft_engine *e, weft_error *err);
 /* Is the disk worth asking for this request? Any thread. */
 int weft__serve_worth_fetching(const serve_request *r);
@@ -271,7 +271,7 @@ int weft__serve_keep_due(const weft_engine *e);
 /* Forgets what was copied so far. */
 void weft__serve_keep_nothing(weft_engine *e);
 
-/* ---- serve_plant.c ---- */
+/* ---- restore.c ---- */
 /* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0: there were no
  * pages); 0: more is to be done after a step. One is planted at a time. */
 int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known);
@@ -283,10 +283,10 @@ int weft__serve_plant_gives_way(weft_engine *e);
 /* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
 weft__kv_seq *weft__serve_borrow_seq(weft_engine *e, int32_t n);
 
-/* ---- serve_step.c ---- */
+/* ---- step.c ---- */
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);
 
-/* ---- serve_sample.c ---- */
+/* ---- sample.c ---- */
 /* What a request needs when it leaves the queue. */
 void weft__serve_prepare(serve_request *r);
 /* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its mask, and
@@ -297,7 +297,7 @@ void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits)
 /* Adds the hidden states of positions first .. first + n - 1. */
 void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden);
 
-/* ---- serve_stats.c ---- */
+/* ---- stats.c ---- */
 void weft__serve_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
@@ -306,7 +306,7 @@ void weft__serve_count_pages(weft_engine *e);
 void weft__serve_count_keeping(weft_engine *e);
 void weft__serve_count_finished(weft_engine *e, weft_finish finish);
 
-/* ---- serve_trace.c ---- */
+/* ---- trace.c ---- */
 weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err);
 void weft__serve_trace_close(weft_engine *e);
 /* Around one run of the model. NULL trace: nothing. */

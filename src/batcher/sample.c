@@ -1,4 +1,4 @@
-/* serve_sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
+/* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
  * from the request's own sampler; nothing is allocated after weft__serve_prepare. Owner: the engine's thread. */
 #include <math.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "sample/sampler.h"
 
 void weft__serve_prepare(serve_request *r)

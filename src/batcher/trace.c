@@ -1,4 +1,4 @@
-/* serve_trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
+/* trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
  * row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written ends; the engine goes on.
  * Owner: the engine's thread. */
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "format/out_file.h"
 
 struct serve_trace {

@@ -1,4 +1,4 @@
-/* serve_disk.c: what outlives the engine: prefixes that go to the disk store and come back, and slots that are saved by name.
+/* disk.c: what outlives the engine: prefixes that go to the disk store and come back, and slots that are saved by name.
  *
  * A request whose prefix may be on the disk waits for it outside of the scheduler: nobody asked the prefix tree yet (ASKING), the
  * disk is being read (FETCHING), it was read (FETCHED). A finished request's tokens are kept until there is a quiet moment, or a
@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 static const uint64_t KEEP_EVERY_NS = 1000000000; /* between two of them, while the engine is busy */
 

@@ -1,5 +1,5 @@
-/* serve_store.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
- * scheduler sees it. Owner: the engine's thread; serve.h names the two functions that others call. */
+/* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
+ * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "hub/sha256.h"
 
 /* ---- keys ---- */
