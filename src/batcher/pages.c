@@ -1,6 +1,5 @@
 /* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
  * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

@@ -89,7 +89,7 @@ void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t 
 {
     serve_trace *t = e->trace;
     if (!t || !r->computed) return;
-    put_event(t, ROW_REQUESTS + (int)(r - e->records), "request", "request", r->began_ns, end_ns);
+    put_event(t, ROW_REQUESTS + (int)(r - e->records.all), "request", "request", r->began_ns, end_ns);
     fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt,
             r->n_cached, r->n_known - r->n_prompt);
 }
