@@ -1,8 +1,8 @@
-/* serve_step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one step
+/* step.c: what the scheduler planned, as steps of the model. A plan is one step, unless more rows want logits than one step
  * gives (log-probabilities of prompts): then it is cut into several, which changes no bit. Nothing is allocated here but by the prefix
  * tree, when prompts are read. Owner: the engine's thread. */
 #include "base/clock.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 /* Does the row at that position of an item need logits? */
 static int wants_logits(const serve_request *r, const weft__sched_item *item, int32_t position)

@@ -1,9 +1,9 @@
-/* engine_serve_same.c: the same answer, always: whatever runs beside a request, however its prompt is cut, wherever its prefix comes from. */
+/* batcher_same.c: the same answer, always: whatever runs beside a request, however its prompt is cut, wherever its prefix comes from. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 
 #include "base/random.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "format/gguf_write.h"
 
 #define N_MANY CLAIMS_REPEATED(CLAIMS_SWEPT(120, 200), 60, 12)

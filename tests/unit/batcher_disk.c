@@ -1,4 +1,4 @@
-/* engine_serve_disk.c: how long requests, slots and the engine's end wait for a disk that is slow, or that does not answer; and that
+/* batcher_disk.c: how long requests, slots and the engine's end wait for a disk that is slow, or that does not answer; and that
  * nothing is lost or leaks by it. Each test has a scene, whose end lets go of the disk and of what runs, however the test ended. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 #include "base/clock.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 enum {
     PIECE = 1 << 20 /* bytes that are copied between two steps */,

@@ -1,4 +1,4 @@
-/* serve_sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
+/* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
  * from the request's own sampler; nothing is allocated after weft__serve_prepare. Owner: the engine's thread. */
 #include <math.h>
 #include <stdatomic.h>
@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "sample/sampler.h"
 
 void weft__serve_prepare(serve_request *r)
@@ -57,7 +57,7 @@ static void add_probs(const serve_request *r, const float *logits, weft_token_pr
     int32_t n = r->engine->model->hp.n_vocab;
     double norm = log_sum_exp(logits, n);
     event->logprob = (float)((double)logits[event->token] - norm);
-    event->n_top = find_top(logits, r->engine->is_nameless, n, r->n_top, norm, top);
+    event->n_top = find_top(logits, r->engine->vocab.is_nameless, n, r->n_top, norm, top);
     event->top = top;
 }
 
@@ -75,8 +75,8 @@ void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits)
 
 static int is_end(const weft_engine *e, int32_t token)
 {
-    for (int32_t i = 0; i < e->n_ends; i++)
-        if (e->ends[i] == token) return 1;
+    for (int32_t i = 0; i < e->vocab.n_ends; i++)
+        if (e->vocab.ends[i] == token) return 1;
     return 0;
 }
 
@@ -111,7 +111,7 @@ static int32_t pick(serve_request *r, float *logits)
     int32_t token = -1;
     weft_status st = WEFT_OK;
     if (r->ignore_end && !r->matcher)
-        for (int32_t i = 0; i < e->n_ends; i++) logits[e->ends[i]] = -INFINITY;
+        for (int32_t i = 0; i < e->vocab.n_ends; i++) logits[e->vocab.ends[i]] = -INFINITY;
     if (r->matcher) st = mask(r, logits, &err);
     if (!st && (st = weft_sampler_pick(r->sampler, logits, &token, &err))) {
         fail_computing(r, st, err.message, logits);

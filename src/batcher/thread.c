@@ -1,11 +1,11 @@
-/* serve_thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
+/* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
  * told here and in the step, never under the lock. */
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 /* ---- events ---- */
 
@@ -75,7 +75,7 @@ static void tell_finished(weft_engine *e, serve_request *r)
     pthread_mutex_lock(&e->lock);
     weft__serve_count_finished(e, event.finish);
     weft__serve_count_keeping(e);
-    e->n_leaving++;
+    e->records.n_finishing++;
     pthread_mutex_unlock(&e->lock);
     r->event(r->arg, &event);
     e->n_scratch -= r->n_scratch;
@@ -88,8 +88,8 @@ static void tell_finished(weft_engine *e, serve_request *r)
 
 static int has_begun_now(const weft_engine *e, int32_t record)
 {
-    for (int32_t i = 0; i < e->n_began; i++)
-        if (e->began[i] == record) return 1;
+    for (int32_t i = 0; i < e->events.n_began; i++)
+        if (e->events.began[i] == record) return 1;
     return 0;
 }
 
@@ -97,13 +97,13 @@ static int has_begun_now(const weft_engine *e, int32_t record)
 static void tell_all(weft_engine *e)
 {
     int32_t n_left = 0;
-    for (int32_t i = 0; i < e->n_ended; i++) {
-        if (has_begun_now(e, e->ended[i])) e->ended[n_left++] = e->ended[i];
-        else tell_finished(e, &e->records[e->ended[i]]);
+    for (int32_t i = 0; i < e->events.n_ended; i++) {
+        if (has_begun_now(e, e->events.ended[i])) e->events.ended[n_left++] = e->events.ended[i];
+        else tell_finished(e, &e->records.all[e->events.ended[i]]);
     }
-    for (int32_t i = 0; i < e->n_began; i++) tell_began(&e->records[e->began[i]]);
-    for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records[e->ended[i]]);
-    e->n_began = e->n_ended = 0;
+    for (int32_t i = 0; i < e->events.n_began; i++) tell_began(&e->records.all[e->events.began[i]]);
+    for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records.all[e->events.ended[i]]);
+    e->events.n_began = e->events.n_ended = 0;
 }
 
 /* ---- records ---- */
@@ -126,11 +126,11 @@ void weft__serve_clear(serve_request *r)
 
 void weft__serve_recycle(weft_engine *e, serve_request *r)
 {
-    *r = (serve_request){.engine = e, .generation = r->generation, .next = e->free_record};
-    e->free_record = (int32_t)(r - e->records);
-    e->n_live--;
-    e->n_leaving--;
-    pthread_cond_broadcast(&e->told);
+    *r = (serve_request){.engine = e, .generation = r->generation, .next = e->records.first_free};
+    e->records.first_free = (int32_t)(r - e->records.all);
+    e->records.n_live--;
+    e->records.n_finishing--;
+    pthread_cond_broadcast(&e->done);
 }
 
 /* ---- the loop ---- */
@@ -159,7 +159,7 @@ static void run(weft_engine *e, const weft__sched_plan *plan)
 static void wait_for_work(weft_engine *e)
 {
     int late = 0;
-    while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->n_live)) {
+    while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->records.n_live)) {
         late = weft__clock_wait(&e->wake, &e->lock, weft__serve_pending_deadline(e)) != 0;
     }
 }
@@ -185,7 +185,7 @@ void *weft__serve_thread(void *arg)
         pthread_mutex_lock(&e->lock);
         weft__serve_count_keeping(e);
         if (!busy && !warming) wait_for_work(e);
-        stop = e->stop && !e->n_live && !weft__serve_keeping(e) && !e->first_command;
+        stop = e->stop && !e->records.n_live && !weft__serve_keeping(e) && !e->commands.first;
         pthread_mutex_unlock(&e->lock);
     }
     return NULL;

@@ -1,4 +1,4 @@
-/* serve_trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
+/* trace.c: steps, their ops, and requests, in Chrome's trace event format (chrome://tracing, ui.perfetto.dev). Row 1: steps;
  * row 2: ops of the thread that leads them; rows 16 and up: requests by record. A trace that cannot be written ends; the engine goes on.
  * Owner: the engine's thread. */
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "format/out_file.h"
 
 struct serve_trace {
@@ -89,7 +89,7 @@ void weft__serve_trace_request(weft_engine *e, const serve_request *r, uint64_t 
 {
     serve_trace *t = e->trace;
     if (!t || !r->computed) return;
-    put_event(t, ROW_REQUESTS + (int)(r - e->records), "request", "request", r->began_ns, end_ns);
+    put_event(t, ROW_REQUESTS + (int)(r - e->records.all), "request", "request", r->began_ns, end_ns);
     fprintf(t->file, "{\"id\": %llu, \"prompt\": %d, \"cached\": %d, \"generated\": %d}}", (unsigned long long)r->id, r->n_prompt,
             r->n_cached, r->n_known - r->n_prompt);
 }

@@ -1,4 +1,4 @@
-/* engine_serve_ends.c: every request ends exactly once, whatever happens to it; what cannot work is refused by name. */
+/* batcher_ends.c: every request ends exactly once, whatever happens to it; what cannot work is refused by name. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 

@@ -1,9 +1,9 @@
-/* serve_adapt.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any thread; the
+/* adapters.c: an engine's adapters: the store of src/adapt over the model's plan, and what requests lease from it. Any thread; the
  * store has locks of its own, which nobody holds while he takes the engine's. */
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 
 enum { ADAPTER_BYTES = 1 << 30 };
 

@@ -1,4 +1,4 @@
-/* engine_serve_faults.c: saved slots, large prefixes that come back, and memory that is refused. */
+/* batcher_faults.c: saved slots, large prefixes that come back, and memory that is refused. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"
 

@@ -1,14 +1,17 @@
-/* serve.h: the inside of an engine (weft.h), for serve*.c.
+/* batcher.h: the inside of an engine (weft.h), for the files of this room.
  *
- *   serve.c         parameters; what any thread may call: submit, cancel, drain
- *   serve_thread.c  the engine's thread: its loop, commands, and when events are told
- *   serve_store.c   pages, prefix tree and keys: what the scheduler knows as its store
- *   serve_disk.c    prefixes from and to the disk store, saved slots
- *   serve_plant.c   what was read of the disk becomes pages of the prefix tree, a piece between two steps
- *   serve_step.c    a plan of the scheduler as steps of the model
- *   serve_sample.c  from logits and hidden states to tokens, log-probabilities, embeddings
- *   serve_adapt.c   adapters by name, and what requests lease of them
- *   serve_stats.c   counters;  serve_trace.c  the Chrome trace
+ *   engine.c    parameters, life, drain
+ *   submit.c    a request into the queue; its cancellation
+ *   thread.c    the engine's thread: its loop, commands, and when events are told
+ *   pages.c     pages, prefix tree and keys: what the scheduler knows as its store
+ *   fetch.c     prefixes that come back from the disk store
+ *   persist.c   prefixes that go there
+ *   slots.c     sequences that are saved and restored by name
+ *   snapshots.c pages of the prefix tree from and to snapshots, a piece between two steps
+ *   step.c      a plan of the scheduler as steps of the model
+ *   sample.c    from logits and hidden states to tokens, log-probabilities, embeddings
+ *   adapters.c  adapters by name, and what requests lease of them
+ *   stats.c     counters;  trace.c  the Chrome trace
  *
  * Threads. `lock` guards what stands under it below, and is held for moments only: never while the model computes, the disk works
  * or an event function runs. All else belongs to the engine's thread from the moment a request is accepted: pool, prefix tree,
@@ -16,8 +19,8 @@
  * which read what never changes.
  * A record stands for a request from submit to its last event; there are n_slots + max_queue of them, and an id names record and
  * generation, so that an old id finds nobody. */
-#ifndef WEFT_ENGINE_SERVE_H
-#define WEFT_ENGINE_SERVE_H
+#ifndef WEFT_BATCHER_BATCHER_H
+#define WEFT_BATCHER_BATCHER_H
 
 #include <pthread.h>
 #include <stdio.h>
@@ -137,20 +140,24 @@ struct weft_engine {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake; /* the engine's thread: there is something to do */
-    pthread_cond_t told; /* a request or a command has ended */
+    pthread_cond_t done; /* a request or a command has ended */
 
     /* Under the lock. */
     weft__sched *sched;
-    int32_t free_record, n_live, n_leaving /* of them: counted as finished, their last event not told yet */;
-    int32_t first_pending, last_pending;
+    struct {
+        serve_request *all; /* [n] */
+        int32_t n;
+        int32_t first_free, n_live;
+        int32_t n_finishing; /* of the live ones: counted as finished, their last event not sent yet */
+        int32_t first_pending, last_pending;
+    } records;
     serve_fetch fetches[SERVE_FETCHES];
-    serve_command *first_command, *last_command;
-    serve_command *abandoned; /* wherever they are: in the line, or with the store */
+    struct {
+        serve_command *first, *last;
+        serve_command *abandoned; /* wherever they are: in the line, or with the store */
+    } commands;
     int draining, stop, work; /* work: something was asked for since the loop looked last */
     weft_engine_stats stats;  /* gauges of the scheduler are filled when asked */
-
-    serve_request *records; /* [n_records] */
-    int32_t n_records;
 
     /* Never changed after the start. */
     weft__kv_pool *pool;
@@ -161,16 +168,20 @@ struct weft_engine {
     weft__base_names names;
     weft__adapt_store *adapters; /* has a lock of its own */
     int32_t block;               /* tokens of the largest page */
-    int32_t *ends;               /* [n_ends] end tokens */
-    int32_t n_ends;
-    int32_t *nameless;    /* [n_nameless] ids that stand for no text */
-    uint8_t *is_nameless; /* [V] */
-    int32_t n_nameless;
+    struct {
+        int32_t *ends; /* [n_ends] end tokens */
+        int32_t n_ends;
+        int32_t *nameless;    /* [n_nameless] ids that stand for no text */
+        uint8_t *is_nameless; /* [V] */
+        int32_t n_nameless;
+    } vocab;
     int32_t max_wanted;
 
     /* The engine's thread. */
-    int32_t *began, *ended; /* [n_records] records to be told of */
-    int32_t n_began, n_ended;
+    struct {
+        int32_t *began, *ended; /* [records.n] records whose event is to be sent */
+        int32_t n_began, n_ended;
+    } events;
     serve_part *parts; /* [n_slots] */
     int32_t n_parts;
     uint64_t model_ns; /* of this step: in which the model computed */
@@ -182,29 +193,33 @@ struct weft_engine {
     float *logits;                  /* [max_wanted, V] */
     float *raw;                     /* [V] logits as the model gave them */
     float *vector;                  /* [D] */
-    serve_keep keeps[SERVE_KEEPS];
-    int32_t n_keeps, first_keep;
-    serve_keep keeping;   /* the one that is being copied; tokens NULL: none */
-    weft__snapshot *kept; /* what was copied of it, up to byte kept_at */
-    uint64_t kept_at;
-    uint64_t kept_ns; /* when the last one was written */
+    struct {
+        serve_keep waiting[SERVE_KEEPS]; /* a ring of n, from first on */
+        int32_t n, first;
+        serve_keep now;         /* the one that is being copied; tokens NULL: none */
+        weft__snapshot *copied; /* what was copied of it, up to byte at */
+        uint64_t at;
+        uint64_t last_ns; /* when the last one was written */
+    } persist;
     struct {
         const weft__snapshot *from; /* its owner's; NULL: none */
-        weft__kv_seq *seq;          /* NULL: it gave way */
+        weft__kv_seq *seq;          /* NULL: it gave its pages up */
         int32_t n;
         uint64_t at;
-    } planting;
+    } restore;
     uint64_t copy_left; /* bytes of pages that may be copied before the next step */
     serve_trace *trace;
 };
 
-/* ---- serve.c ---- */
+/* ---- engine.c ---- */
 /* Its deadline has passed: the status and message that it ends with. */
 void weft__serve_late(serve_request *r);
+
+/* ---- submit.c ---- */
 /* Hands a request to the scheduler; with the lock. */
 weft_status weft__serve_schedule(serve_request *r, double *retry_after_s, weft_error *err);
 
-/* ---- serve_thread.c ---- */
+/* ---- thread.c ---- */
 void *weft__serve_thread(void *engine);
 /* Ends the request with this step, as finish says, or as FAILED when there is a status. For the engine's thread, without the lock. */
 void weft__serve_end(serve_request *r, weft_finish finish);
@@ -217,7 +232,7 @@ void weft__serve_recycle(weft_engine *e, serve_request *r);
 /* Frees what a record holds. Its sequence must be empty unless the caller is the engine's thread. */
 void weft__serve_clear(serve_request *r);
 
-/* ---- serve_store.c ---- */
+/* ---- pages.c ---- */
 /* Pool, prefix tree, layout and keys. Complete or nothing but what weft__serve_close_pages frees. */
 weft_status weft__serve_open_pages(weft_engine *e, weft_error *err);
 void weft__serve_close_pages(weft_engine *e);
@@ -234,59 +249,57 @@ int weft__serve_feeds_cache(const serve_request *r);
 /* Makes known what the request has read of its prompt, in whole pages. */
 void weft__serve_publish(serve_request *r);
 
-/* ---- serve_adapt.c ---- */
+/* ---- adapters.c ---- */
 weft_status weft__serve_open_adapters(weft_engine *e, weft_error *err);
 /* Fills r->lease, which weft__serve_clear gives back. Reads files: any thread but the engine's. */
 weft_status weft__serve_lease(weft_engine *e, const weft_request_params *p, serve_request *r, weft_error *err);
 
-/* ---- serve_disk.c ---- */
+/* ---- fetch.c ---- */
 weft_status weft__serve_open_store(weft_engine *e, weft_error *err);
 /* Is the disk worth asking for this request? Any thread. */
 int weft__serve_worth_fetching(const serve_request *r);
 /* Moves pending requests on, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
 void weft__serve_pending(weft_engine *e);
-/* When the first of them will be late, ns; 0: never. With the lock. */
+/* When the deadline of the first of them passes, ns; 0: never. With the lock. */
 uint64_t weft__serve_pending_deadline(const weft_engine *e);
-/* The same for commands. */
+
+/* ---- slots.c ---- */
+/* Does what commands ask for, as far as they can go; called and returns with the lock, which it lets go meanwhile. */
 void weft__serve_commands(weft_engine *e);
-/* Frees a command that nobody waits for, and that is in no list. */
-void weft__serve_command_free(serve_command *c);
-/* The same with all that were abandoned; no thread of the engine or of the store works on any of them. */
+/* Frees all commands that were abandoned; no thread of the engine or of the store works on any of them. */
 void weft__serve_commands_free(weft_engine *e);
-/* Nobody waits for it any more; with the lock. */
-void weft__serve_command_abandon(serve_command *c);
-/* Gives the engine's thread a command; with the lock. */
-void weft__serve_command(serve_command *c);
 /* What the store's thread calls when it has read a slot for command `arg`. */
 void weft__serve_slot_read(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
-/* The same when it has written or erased one: the command is done. */
-void weft__serve_slot_done(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
-/* The tokens are worth keeping: takes *tokens, and sets it to NULL, or does nothing. */
+
+/* ---- persist.c ---- */
+/* The tokens are worth a place on the disk: takes *tokens, and sets it to NULL, or does nothing. */
 void weft__serve_keep(weft_engine *e, weft__kv_key root, int32_t **tokens, int32_t n);
-/* Copies a piece of a prefix that waits to be kept; after the last one the store has it. stopping: it is worth waiting for the disk. */
+/* Copies a piece of a prefix that waits; after the last one the store has it. stopping: it is worth waiting for the disk. */
 void weft__serve_keep_some(weft_engine *e, int stopping);
-/* How many are there? Is one due though the engine is busy? */
+/* How many wait? Is one due though the engine is busy? */
 int weft__serve_keeping(const weft_engine *e);
 int weft__serve_keep_due(const weft_engine *e);
-/* Forgets what was copied so far. */
-void weft__serve_keep_nothing(weft_engine *e);
+/* Forgets all of them. */
+void weft__serve_keep_end(weft_engine *e);
 
-/* ---- serve_plant.c ---- */
+/* ---- snapshots.c ---- */
 /* Copies more of the first n tokens of a snapshot, until the tree has them: 1, and *known is how many it has then (0: there were no
- * pages); 0: more is to be done after a step. One is planted at a time. */
+ * pages); 0: more is to be done after a step. One is restored at a time. */
 int weft__serve_plant(weft_engine *e, const weft__snapshot *s, int32_t n, int32_t *known);
-/* Drops what was copied of it; before a snapshot is freed that is not planted to the end. */
+/* Drops what was copied of it; before a snapshot is freed that is not restored to the end. */
 void weft__serve_plant_stop(weft_engine *e, const weft__snapshot *s);
-/* Pages that the one being planted holds; and gives them up: 0 when there are none. */
+/* Pages that the one being restored holds; and gives them up: 0 when there are none. */
 int64_t weft__serve_plant_pages(const weft_engine *e, int32_t group);
 int weft__serve_plant_gives_way(weft_engine *e);
-/* A sequence of its own for a moment, to move pages between the tree and a snapshot. NULL: no memory. */
-weft__kv_seq *weft__serve_borrow_seq(weft_engine *e, int32_t n);
+/* A piece of a snapshot of what the tree has of tokens[0, *n), which becomes how many those are. Nothing of the tree is held between
+ * pieces: what was evicted meanwhile, and is not there again, ends it with WEFT_NOT_FOUND. *complete: it is whole. */
+weft_status weft__serve_copy_piece(weft_engine *e, weft__kv_key root, const int32_t *tokens, int32_t *n, weft__snapshot **s,
+                                   uint64_t *at, int *complete, weft_error *err);
 
-/* ---- serve_step.c ---- */
+/* ---- step.c ---- */
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan);
 
-/* ---- serve_sample.c ---- */
+/* ---- sample.c ---- */
 /* What a request needs when it leaves the queue. */
 void weft__serve_prepare(serve_request *r);
 /* The token after the last known one, from its logits, which are overwritten. 0: this step has no time left for its mask, and
@@ -297,7 +310,7 @@ void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits)
 /* Adds the hidden states of positions first .. first + n - 1. */
 void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden);
 
-/* ---- serve_stats.c ---- */
+/* ---- stats.c ---- */
 void weft__serve_stats_begin(weft_engine *e);
 /* With the lock, by the engine's thread. */
 void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns);
@@ -306,7 +319,7 @@ void weft__serve_count_pages(weft_engine *e);
 void weft__serve_count_keeping(weft_engine *e);
 void weft__serve_count_finished(weft_engine *e, weft_finish finish);
 
-/* ---- serve_trace.c ---- */
+/* ---- trace.c ---- */
 weft_status weft__serve_trace_open(weft_engine *e, const char *path, weft_error *err);
 void weft__serve_trace_close(weft_engine *e);
 /* Around one run of the model. NULL trace: nothing. */

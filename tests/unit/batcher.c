@@ -1,4 +1,4 @@
-/* engine_serve.c: what requests bring is what a session of the model brings: tokens, log-probabilities, embeddings; a long prompt does not hold
+/* batcher.c: what requests bring is what a session of the model brings: tokens, log-probabilities, embeddings; a long prompt does not hold
  * others up; a trace tells of it all. */
 #include "unit/fixture.h"
 #include "unit/serve_hall.h"

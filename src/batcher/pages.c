@@ -1,13 +1,12 @@
-/* serve_store.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
- * scheduler sees it. Owner: the engine's thread; serve.h names the two functions that others call. */
-#include <stdio.h>
+/* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
+ * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/cpu.h"
 #include "base/hash.h"
-#include "engine/serve.h"
+#include "batcher/batcher.h"
 #include "hub/sha256.h"
 
 /* ---- keys ---- */

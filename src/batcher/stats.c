@@ -1,5 +1,5 @@
-/* serve_stats.c: the engine's counters. All under its lock. */
-#include "engine/serve.h"
+/* stats.c: the engine's counters. All under its lock. */
+#include "batcher/batcher.h"
 
 static void set_bounds(weft_histogram *h, const double *bounds, int n)
 {
@@ -129,7 +129,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_ctx = e->params.n_ctx;
     out->max_requests = weft__sched_most(e->sched);
     out->n_running = s.n_prefilling + s.n_decoding;
-    out->n_waiting = e->n_live - e->n_leaving - out->n_running;
+    out->n_waiting = e->records.n_live - e->records.n_finishing - out->n_running;
     out->n_steps = s.steps;
     out->n_rows_decode = s.decode_rows;
     out->n_rows_prompt = s.prompt_rows;
