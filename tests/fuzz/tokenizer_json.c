@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 #include "use_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "model/vocab.h"
-#include "text/tokenizer_json.h"
-#include "text/tokenizer_parts.h"
+#include "text/tokenizer/json.h"
+#include "text/tokenizer/parts.h"
 
 #define MARK "\\u2581"
 #define FILLED 3 /* rows of the embedding beyond the vocabulary */

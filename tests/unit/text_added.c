@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 
 #define SPACE "\\u2581"
 #define MODEL                                                                                                                    \

@@ -7,7 +7,7 @@
 #include "unit/fixture.h"
 
 #include "base/random.h"
-#include "text/bpe_train.h"
+#include "text/tokenizer/bpe_train.h"
 
 static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
                                              {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},

@@ -1,7 +1,7 @@
 /* text_chat_content.c: what the content of a message may be, and the string that it becomes. */
 #include "unit/fixture.h"
 
-#include "text/chat_content.h"
+#include "text/chat/content.h"
 
 static weft__json *parsed(const char *text)
 {

@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/chat_messages.h"
+#include "text/chat/messages.h"
 
 static weft__json *parsed(const char *text)
 {

@@ -10,7 +10,7 @@
 #include "model/shared.h"
 #include "model/vocab.h"
 #include "text/strings.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
 

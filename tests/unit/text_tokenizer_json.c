@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 
 #define SPACE "▁"
 
