@@ -7,21 +7,22 @@ static const char *text_member(const weft__json *type)
     return weft__json_is(type, "text") ? "text" : weft__json_is(type, "refusal") ? "refusal" : NULL;
 }
 
-static weft__content_fault check_part(const weft__json *part)
+static weft__chat_content_error check_part(const weft__json *part)
 {
     const weft__json *type = weft__json_get(part, "type");
-    if (weft__json_kind_of(type) != WEFT__JSON_STRING) return WEFT__CONTENT_NO_TYPE;
+    if (weft__json_kind_of(type) != WEFT__JSON_STRING) return WEFT__CHAT_CONTENT_NO_TYPE;
     const char *member = text_member(type);
-    if (!member) return WEFT__CONTENT_OTHER;
-    return weft__json_kind_of(weft__json_get(part, member)) == WEFT__JSON_STRING ? WEFT__CONTENT_FINE : WEFT__CONTENT_NO_TEXT;
+    if (!member) return WEFT__CHAT_CONTENT_OTHER;
+    return weft__json_kind_of(weft__json_get(part, member)) == WEFT__JSON_STRING ? WEFT__CHAT_CONTENT_FINE
+                                                                                 : WEFT__CHAT_CONTENT_NO_TEXT;
 }
 
-weft__content_fault weft__chat_content_check(const weft__json *content, size_t *part)
+weft__chat_content_error weft__chat_content_check(const weft__json *content, size_t *part)
 {
-    weft__content_fault fault = WEFT__CONTENT_FINE;
+    weft__chat_content_error fault = WEFT__CHAT_CONTENT_FINE;
     int kind = weft__json_kind_of(content);
-    if (!content || kind == WEFT__JSON_NULL || kind == WEFT__JSON_STRING) return WEFT__CONTENT_FINE;
-    if (kind != WEFT__JSON_ARRAY) return WEFT__CONTENT_KIND;
+    if (!content || kind == WEFT__JSON_NULL || kind == WEFT__JSON_STRING) return WEFT__CHAT_CONTENT_FINE;
+    if (kind != WEFT__JSON_ARRAY) return WEFT__CHAT_CONTENT_KIND;
     for (size_t i = 0; !fault && i < weft__json_size(content); i++) {
         if (part) *part = i;
         fault = check_part(weft__json_at(content, i));
@@ -29,12 +30,12 @@ weft__content_fault weft__chat_content_check(const weft__json *content, size_t *
     return fault;
 }
 
-weft__content_fault weft__chat_content_flat(const weft__json *content, weft__json **out, size_t *part)
+weft__chat_content_error weft__chat_content_flat(const weft__json *content, weft__json **out, size_t *part)
 {
     weft__text text = {0};
     const char *s;
     size_t n;
-    weft__content_fault fault = weft__chat_content_check(content, part);
+    weft__chat_content_error fault = weft__chat_content_check(content, part);
     *out = NULL;
     if (fault) return fault;
     if (weft__json_kind_of(content) == WEFT__JSON_STRING) *out = weft__json_copy(content);
@@ -48,5 +49,5 @@ weft__content_fault weft__chat_content_flat(const weft__json *content, weft__jso
         if (!text.failed) *out = weft__json_new_string(text.data ? text.data : "", text.len);
     }
     weft__text_free(&text);
-    return *out ? WEFT__CONTENT_FINE : WEFT__CONTENT_NO_MEMORY;
+    return *out ? WEFT__CHAT_CONTENT_FINE : WEFT__CHAT_CONTENT_NO_MEMORY;
 }

@@ -54,9 +54,9 @@ static weft_status read_text(weft__chat_reading *r, const char *s, size_t n, con
         return *out ? WEFT_OK : no_memory(err);
     }
     r->tree_bytes += weft__json_tree_bytes(s, n) - n;
-    if (r->tree_bytes > WEFT__ARGUMENTS_MAX_TREE)
+    if (r->tree_bytes > WEFT__CHAT_ARGUMENTS_MAX_TREE)
         return weft_fail(err, WEFT_LIMIT, "'%s' has too many values: those of all calls would take more than %u MB",
-                         name_field(r, where, "arguments"), WEFT__ARGUMENTS_MAX_TREE >> 20);
+                         name_field(r, where, "arguments"), WEFT__CHAT_ARGUMENTS_MAX_TREE >> 20);
     weft_status st = weft__json_parse(s, n, out, &why);
     if (st == WEFT_NO_MEMORY) return no_memory(err);
     if (st) return refuse_arguments(r, where, st == WEFT_LIMIT ? st : WEFT_ARGUMENT, why.message, err);
@@ -94,7 +94,7 @@ static weft_status normal_arguments(weft__chat_reading *r, const weft__json *v, 
         if (st) return st;
     }
     int blank = is_blank(s, n);
-    if (r->form == WEFT__ARGUMENTS_TEXT) *out = text && !blank ? weft__json_copy(v) : as_text(text ? object : v);
+    if (r->form == WEFT__CHAT_ARGUMENTS_TEXT) *out = text && !blank ? weft__json_copy(v) : as_text(text ? object : v);
     else if (r->form == WEFT__ARGUMENTS_GIVEN && text && !blank) *out = weft__json_copy(v);
     else *out = weft__json_copy(text ? object : v);
     weft__json_free(&object);
@@ -194,19 +194,19 @@ static weft__json *normal_role(const weft__chat_reading *r, const weft__json *ro
 
 /* ---- messages ---- */
 
-static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, const char *where, weft__content_fault what,
+static weft_status refuse_content(weft__chat_reading *r, const weft__json *v, const char *where, weft__chat_content_error what,
                                   size_t i, weft_error *err)
 {
     const char *type = "";
     char at[64];
     size_t n;
-    if (what == WEFT__CONTENT_NO_MEMORY) return no_memory(err);
-    if (what == WEFT__CONTENT_KIND)
+    if (what == WEFT__CHAT_CONTENT_NO_MEMORY) return no_memory(err);
+    if (what == WEFT__CHAT_CONTENT_KIND)
         return weft_fail(err, WEFT_ARGUMENT, "'%s' must be a string or an array of parts", name_field(r, where, "content"));
     snprintf(at, sizeof at, "%.30s.content[%zu]", where, i);
     name_field(r, at, NULL);
-    if (what == WEFT__CONTENT_NO_TYPE) return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an object with a 'type'", at);
-    if (what == WEFT__CONTENT_NO_TEXT) return weft_fail(err, WEFT_ARGUMENT, "'%s.text' must be a string", at);
+    if (what == WEFT__CHAT_CONTENT_NO_TYPE) return weft_fail(err, WEFT_ARGUMENT, "'%s' must be an object with a 'type'", at);
+    if (what == WEFT__CHAT_CONTENT_NO_TEXT) return weft_fail(err, WEFT_ARGUMENT, "'%s.text' must be a string", at);
     weft__json_string(weft__json_get(weft__json_at(v, i), "type"), &type, &n);
     return weft_fail(err, WEFT_UNSUPPORTED, "'%s.type' '%.40s' is not supported; it must be text", at, type);
 }
@@ -216,7 +216,7 @@ static weft_status normal_content(weft__chat_reading *r, const weft__json *m, co
 {
     size_t part = 0;
     const weft__json *content = weft__json_get(m, "content");
-    weft__content_fault what = weft__chat_content_flat(content, out, &part);
+    weft__chat_content_error what = weft__chat_content_flat(content, out, &part);
     return what ? refuse_content(r, content, where, what, part, err) : WEFT_OK;
 }
 

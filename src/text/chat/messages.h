@@ -23,8 +23,8 @@
 #include "text/chat/template.h"
 
 typedef enum weft__arguments_form {
-    WEFT__ARGUMENTS_OBJECT, /* what most templates want */
-    WEFT__ARGUMENTS_TEXT,
+    WEFT__CHAT_ARGUMENTS_OBJECT, /* what most templates want */
+    WEFT__CHAT_ARGUMENTS_TEXT,
     WEFT__ARGUMENTS_GIVEN /* as they came, only checked: for who passes messages on */
 } weft__arguments_form;
 
@@ -35,7 +35,7 @@ weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t)
 int weft__chat_template_functions(const weft__chat_template *t);
 
 /* Trees that the arguments of one reading may become, in bytes beyond those of their text. */
-#define WEFT__ARGUMENTS_MAX_TREE (32u << 20)
+#define WEFT__CHAT_ARGUMENTS_MAX_TREE (32u << 20)
 
 /* Messages of one request. Set `form` and `functions`, leave the rest zero. */
 typedef struct weft__chat_reading {

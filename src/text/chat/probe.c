@@ -71,7 +71,7 @@ weft__arguments_form weft__chat_template_arguments(const weft__chat_template *t)
     weft__json_free(&tools);
     weft__json_free(&text);
     weft__json_free(&object);
-    return wants > 0 ? WEFT__ARGUMENTS_TEXT : WEFT__ARGUMENTS_OBJECT;
+    return wants > 0 ? WEFT__CHAT_ARGUMENTS_TEXT : WEFT__CHAT_ARGUMENTS_OBJECT;
 }
 
 /* Without memory for this there is none for the conversation either. */

@@ -10,9 +10,10 @@ size_t weft__chat_tokens(const weft__tokenizer *tok, weft__chat_token out[WEFT__
     static const struct {
         const char *name;
         weft__token_role role;
-    } all[WEFT__CHAT_TOKENS] = {{"bos_token", WEFT__ROLE_BOS},  {"eos_token", WEFT__ROLE_EOS}, {"unk_token", WEFT__ROLE_UNK},
-                                {"pad_token", WEFT__ROLE_PAD},  {"sep_token", WEFT__ROLE_SEP}, {"cls_token", WEFT__ROLE_CLS},
-                                {"mask_token", WEFT__ROLE_MASK}};
+    } all[WEFT__CHAT_TOKENS] = {{"bos_token", WEFT__ROLE_BOS},      {"eos_token", WEFT__ROLE_EOS},
+                                {"unk_token", WEFT__TOK_ROLE_UNK},  {"pad_token", WEFT__TOK_ROLE_PAD},
+                                {"sep_token", WEFT__TOK_ROLE_SEP},  {"cls_token", WEFT__TOK_ROLE_CLS},
+                                {"mask_token", WEFT__TOK_ROLE_MASK}};
     size_t n = 0;
     for (size_t i = 0; i < WEFT__CHAT_TOKENS; i++) {
         weft__slice text = weft__tokenizer_text(tok, weft__tokenizer_role(tok, all[i].role));
@@ -22,13 +23,13 @@ size_t weft__chat_tokens(const weft__tokenizer *tok, weft__chat_token out[WEFT__
 }
 
 /* The template's own stretches behind byte `skip`, relative to it. */
-static size_t trusted_spans(const weft__jinja_output *o, size_t skip, weft__parse_span *spans)
+static size_t trusted_spans(const weft__jinja_output *o, size_t skip, weft__tok_span *spans)
 {
     size_t n = 0;
     for (size_t i = 0; i < o->n_segments; i++) {
         const weft__jinja_segment *s = &o->segments[i];
         size_t end = s->offset + s->len, begin = s->offset > skip ? s->offset : skip;
-        if (!s->from_user && end > begin) spans[n++] = (weft__parse_span){begin - skip, end - begin};
+        if (!s->from_user && end > begin) spans[n++] = (weft__tok_span){begin - skip, end - begin};
     }
     return n;
 }
@@ -48,10 +49,10 @@ weft_status weft__chat_encode(const weft__tokenizer *tok, const weft__jinja_outp
 {
     size_t before = out->n;
     if (skip > o->len) return weft_fail(err, WEFT_ARGUMENT, "byte %zu of a prompt of %zu", skip, o->len);
-    weft__parse_span *spans = weft__alloc_array(o->n_segments, sizeof *spans);
+    weft__tok_span *spans = weft__alloc_array(o->n_segments, sizeof *spans);
     if (!spans) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a prompt");
-    weft_status st = weft__tokenizer_encode_spans(tok, o->text ? o->text + skip : "", o->len - skip, spans,
-                                                  trusted_spans(o, skip, spans), 0, out, err);
+    weft_status st = weft__tok_encode_spans(tok, o->text ? o->text + skip : "", o->len - skip, spans,
+                                            trusted_spans(o, skip, spans), 0, out, err);
     weft__free(spans);
     int32_t bos = weft__tokenizer_role(tok, WEFT__ROLE_BOS);
     if (!st && skip == 0 && bos >= 0 && weft__tokenizer_adds_bos(tok) && !(out->n > before && out->data[before] == bos)) {

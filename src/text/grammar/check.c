@@ -12,7 +12,7 @@ static weft_status no_memory(weft_error *err)
 
 static weft_status check_defined(const weft__gram *g, weft_error *err)
 {
-    char label[WEFT__RULE_LABEL];
+    char label[WEFT__GRAM_RULE_LABEL];
     for (size_t i = 0; i < g->n_rules; i++)
         if (g->rules[i].body < 0)
             return weft_fail(err, WEFT_ARGUMENT, "grammar: %s is used but not defined", weft__gram_label(g, (int32_t)i, label));
@@ -69,7 +69,7 @@ static weft_status spread_from(const weft__gram *g, int leaves, uint8_t *has, we
 
 static weft_status check_productive(const weft__gram *g, uint8_t *has, weft_error *err)
 {
-    char label[WEFT__RULE_LABEL];
+    char label[WEFT__GRAM_RULE_LABEL];
     weft_status st = spread_from(g, 1, has, err);
     for (size_t i = 0; !st && i < g->n_rules; i++)
         if (!has[g->rules[i].body])
@@ -112,7 +112,7 @@ typedef struct step {
 
 static weft_status left_recursive(const weft__gram *g, const step *path, size_t n, uint32_t again, weft_error *err)
 {
-    char label[WEFT__RULE_LABEL], other[WEFT__RULE_LABEL];
+    char label[WEFT__GRAM_RULE_LABEL], other[WEFT__GRAM_RULE_LABEL];
     if (path[n - 1].rule == again)
         return weft_fail(err, WEFT_ARGUMENT,
                          "grammar: %s is left-recursive: it may begin with itself; put the recursion last, or use '*'",

@@ -11,7 +11,7 @@
 
 typedef struct subsets {
     weft__automaton *a;
-    const weft__nfa *nfa;
+    const weft__gram_nfa *nfa;
     int32_t rule;
     size_t base;   /* the first state of this rule */
     int32_t *pool; /* the sets, one after the other, each sorted */
@@ -65,10 +65,10 @@ static int close_seeds(subsets *s)
         int32_t state = s->todo[--n];
         int keep = state == s->nfa->end;
         for (int32_t e = s->nfa->first[state]; e >= 0; e = s->nfa->edges[e].next) {
-            const weft__nfa_edge *edge = &s->nfa->edges[e];
+            const weft__gram_nfa_edge *edge = &s->nfa->edges[e];
             visited++;
-            keep |= edge->kind != WEFT__NFA_EMPTY;
-            if (edge->kind != WEFT__NFA_EMPTY || s->seen[edge->to] == s->round) continue;
+            keep |= edge->kind != WEFT__GRAM_NFA_EMPTY;
+            if (edge->kind != WEFT__GRAM_NFA_EMPTY || s->seen[edge->to] == s->round) continue;
             s->seen[edge->to] = s->round;
             s->todo[n++] = edge->to;
         }
@@ -90,7 +90,7 @@ static int make_room(subsets *s, size_t n_sets)
     if (!slots) return fail(s, WEFT_NO_MEMORY);
     memset(slots, 0xFF, n * sizeof *slots);
     for (size_t i = 0; i < n_sets; i++) {
-        size_t h = (size_t)weft__hash_bytes((const char *)(s->pool + s->at[i]), (s->at[i + 1] - s->at[i]) * sizeof *s->pool, 0);
+        size_t h = (size_t)weft__strings_hash((const char *)(s->pool + s->at[i]), (s->at[i + 1] - s->at[i]) * sizeof *s->pool, 0);
         while (slots[h & (n - 1)] >= 0) h++;
         slots[h & (n - 1)] = (int32_t)i;
     }
@@ -106,14 +106,14 @@ static int32_t intern(subsets *s)
     size_t n = s->a->n_states - s->base;
     if (!close_seeds(s) || !make_room(s, n)) return -1;
     size_t begin = s->at[n], bytes = (s->n_pool - begin) * sizeof *s->pool;
-    size_t h = (size_t)weft__hash_bytes((const char *)(s->pool + begin), bytes, 0);
+    size_t h = (size_t)weft__strings_hash((const char *)(s->pool + begin), bytes, 0);
     for (; s->slots[h & (s->n_slots - 1)] >= 0; h++) {
         size_t i = (size_t)s->slots[h & (s->n_slots - 1)];
         if ((s->at[i + 1] - s->at[i]) * sizeof *s->pool != bytes || memcmp(s->pool + s->at[i], s->pool + begin, bytes)) continue;
         s->n_pool = begin;
         return (int32_t)(s->base + i);
     }
-    if (s->a->n_states >= WEFT__GRAMMAR_MAX_STATES) {
+    if (s->a->n_states >= WEFT__GRAM_MAX_STATES) {
         fail(s, WEFT_LIMIT);
         return -1;
     }
@@ -124,7 +124,7 @@ static int32_t intern(subsets *s)
     }
     s->at[n + 1] = s->n_pool;
     s->slots[h & (s->n_slots - 1)] = (int32_t)n;
-    s->a->states[s->a->n_states] = (weft__state){.rule = s->rule};
+    s->a->states[s->a->n_states] = (weft__gram_state){.rule = s->rule};
     return (int32_t)s->a->n_states++;
 }
 
@@ -135,9 +135,9 @@ static int put_edge(subsets *s, size_t first, int lo, int hi, int32_t to)
         a->edges[a->n_edges - 1].hi = (uint8_t)hi;
         return 1;
     }
-    if (a->n_edges >= WEFT__GRAMMAR_MAX_EDGES) return fail(s, WEFT_LIMIT);
+    if (a->n_edges >= WEFT__GRAM_MAX_EDGES) return fail(s, WEFT_LIMIT);
     if (!weft__grow(&a->edges, &a->edges_capacity, a->n_edges + 1, sizeof *a->edges)) return fail(s, WEFT_NO_MEMORY);
-    a->edges[a->n_edges++] = (weft__edge){to, (uint8_t)lo, (uint8_t)hi};
+    a->edges[a->n_edges++] = (weft__gram_edge){to, (uint8_t)lo, (uint8_t)hi};
     return 1;
 }
 
@@ -146,9 +146,9 @@ static int put_call(subsets *s, size_t first, int32_t rule, int32_t to)
     weft__automaton *a = s->a;
     for (size_t i = first; i < a->n_calls; i++)
         if (a->calls[i].rule == rule && a->calls[i].to == to) return 1;
-    if (a->n_calls >= WEFT__GRAMMAR_MAX_EDGES) return fail(s, WEFT_LIMIT);
+    if (a->n_calls >= WEFT__GRAM_MAX_EDGES) return fail(s, WEFT_LIMIT);
     if (!weft__grow(&a->calls, &a->calls_capacity, a->n_calls + 1, sizeof *a->calls)) return fail(s, WEFT_NO_MEMORY);
-    a->calls[a->n_calls++] = (weft__call){rule, to};
+    a->calls[a->n_calls++] = (weft__gram_call_edge){rule, to};
     return spend(s, a->n_calls - first);
 }
 
@@ -167,9 +167,9 @@ static int seed_calls(subsets *s, size_t i, int32_t rule)
     s->round++;
     for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
-            const weft__nfa_edge *edge = &s->nfa->edges[e];
+            const weft__gram_nfa_edge *edge = &s->nfa->edges[e];
             work++;
-            if (edge->kind == WEFT__NFA_CALL && edge->rule == rule) add_seed(s, edge->to);
+            if (edge->kind == WEFT__GRAM_NFA_CALL && edge->rule == rule) add_seed(s, edge->to);
         }
     }
     return spend(s, work);
@@ -183,9 +183,9 @@ static int sort_bytes(subsets *s, size_t i, int32_t begins[256], uint8_t cut[257
     memset(cut, 0, 257);
     for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
-            const weft__nfa_edge *edge = &s->nfa->edges[e];
+            const weft__gram_nfa_edge *edge = &s->nfa->edges[e];
             work++;
-            if (edge->kind != WEFT__NFA_BYTE) continue;
+            if (edge->kind != WEFT__GRAM_NFA_BYTE) continue;
             cut[edge->lo] = cut[edge->hi + 1] = 1;
             s->later[e] = begins[edge->lo];
             begins[edge->lo] = e;
@@ -226,8 +226,8 @@ static int expand(subsets *s, size_t i)
     size_t first_call = s->a->n_calls;
     for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
-            const weft__nfa_edge edge = s->nfa->edges[e];
-            if (edge.kind != WEFT__NFA_CALL) continue;
+            const weft__gram_nfa_edge edge = s->nfa->edges[e];
+            if (edge.kind != WEFT__GRAM_NFA_CALL) continue;
             int known = 0;
             if (!spend(s, s->a->n_calls - first_call)) return 0;
             for (size_t c = first_call; c < s->a->n_calls && !known; c++) known = s->a->calls[c].rule == edge.rule;
@@ -242,7 +242,7 @@ static int expand(subsets *s, size_t i)
 
 static int by_bytes(const void *x, const void *y)
 {
-    const weft__edge *a = x, *b = y;
+    const weft__gram_edge *a = x, *b = y;
     if (a->lo != b->lo) return a->lo < b->lo ? -1 : 1;
     return (a->to > b->to) - (a->to < b->to);
 }
@@ -253,16 +253,16 @@ static int copy_edges(subsets *s, size_t i)
     size_t first_edge = s->a->n_edges, first_call = s->a->n_calls;
     for (size_t k = s->at[i]; k < s->at[i + 1]; k++) {
         for (int32_t e = s->nfa->first[s->pool[k]]; e >= 0; e = s->nfa->edges[e].next) {
-            const weft__nfa_edge edge = s->nfa->edges[e];
-            if (edge.kind == WEFT__NFA_EMPTY) continue;
+            const weft__gram_nfa_edge edge = s->nfa->edges[e];
+            if (edge.kind == WEFT__GRAM_NFA_EMPTY) continue;
             if (s->single[edge.to] < 0) {
                 s->n_seeds = 1;
                 s->seeds[0] = edge.to;
                 if ((s->single[edge.to] = intern(s)) < 0) return 0;
             }
             int32_t to = s->single[edge.to];
-            if (edge.kind == WEFT__NFA_BYTE ? !put_edge(s, s->a->n_edges, edge.lo, edge.hi, to)
-                                            : !put_call(s, first_call, edge.rule, to))
+            if (edge.kind == WEFT__GRAM_NFA_BYTE ? !put_edge(s, s->a->n_edges, edge.lo, edge.hi, to)
+                                                 : !put_call(s, first_call, edge.rule, to))
                 return 0;
         }
     }
@@ -277,17 +277,18 @@ static int construct(subsets *s, int (*each)(subsets *s, size_t i))
     s->seeds[0] = 0;
     if (intern(s) < 0) return 0;
     for (size_t i = 0; s->base + i < s->a->n_states; i++) {
-        weft__state *state = &s->a->states[s->base + i];
+        weft__gram_state *state = &s->a->states[s->base + i];
         state->edge = (uint32_t)s->a->n_edges;
         state->call = (uint32_t)s->a->n_calls;
         for (size_t k = s->at[i]; k < s->at[i + 1]; k++)
-            if (s->pool[k] == s->nfa->end) state->flags = WEFT__STATE_ACCEPT;
+            if (s->pool[k] == s->nfa->end) state->flags = WEFT__GRAM_STATE_ACCEPT;
         if (!each(s, i)) return 0;
     }
     return 1;
 }
 
-weft_status weft__automaton_add(weft__automaton *a, const weft__nfa *nfa, int32_t rule, size_t budget[2], weft_error *err)
+weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
+                                     weft_error *err)
 {
     subsets s = {.a = a, .nfa = nfa, .rule = rule, .base = a->n_states, .budget = &budget[0]};
     size_t n_edges = a->n_edges, n_calls = a->n_calls;
@@ -323,6 +324,6 @@ done:
     weft__free(s.todo);
     weft__free(s.seen);
     if (s.status == WEFT_NO_MEMORY) return weft_fail(err, s.status, "no memory for a grammar");
-    if (s.status) return weft_fail(err, s.status, "too ambiguous, or more than %d states", WEFT__GRAMMAR_MAX_STATES);
+    if (s.status) return weft_fail(err, s.status, "too ambiguous, or more than %d states", WEFT__GRAM_MAX_STATES);
     return WEFT_OK;
 }

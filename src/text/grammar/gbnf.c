@@ -21,12 +21,12 @@ static int failed(const reader *r)
 
 static int32_t fail(reader *r, const char *what)
 {
-    char quote[WEFT__QUOTE];
+    char quote[WEFT__TOK_QUOTE];
     size_t n = 0;
     while (r->s + n < r->end && n < 16 && r->s[n] != '\n' && r->s[n] != '\r') n++;
     if (r->s == r->end) weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s, but the grammar ends", r->line, what);
     else if (n == 0) weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s, but the line ends", r->line, what);
-    else weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s at '%s'", r->line, what, weft__quote(quote, r->s, n));
+    else weft__gram_fail(r->g, WEFT_ARGUMENT, "grammar: line %d: %s at '%s'", r->line, what, weft__tok_quote(quote, r->s, n));
     return -1;
 }
 
@@ -150,7 +150,7 @@ done:
 
 static int32_t read_class(reader *r)
 {
-    weft__range *ranges = NULL;
+    weft__gram_range *ranges = NULL;
     size_t n = 0, capacity = 0;
     int32_t node = -1;
     int line = r->line;
@@ -158,7 +158,7 @@ static int32_t read_class(reader *r)
     int negated = at(r, '^');
     r->s += negated;
     while (r->s < r->end && *r->s != ']') {
-        weft__range x;
+        weft__gram_range x;
         if (!read_char(r, &x.lo)) goto done;
         x.hi = x.lo;
         if (at(r, '-') && r->end - r->s > 1 && r->s[1] != ']') {
@@ -199,10 +199,9 @@ static int read_number(reader *r, uint32_t *out)
         return 0;
     }
     for (; r->s < r->end && *r->s >= '0' && *r->s <= '9'; r->s++)
-        if (value <= WEFT__GRAMMAR_MAX_STATES) value = 10 * value + (uint64_t)(*r->s - '0');
-    if (value > WEFT__GRAMMAR_MAX_STATES) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line,
-                        WEFT__GRAMMAR_MAX_STATES);
+        if (value <= WEFT__GRAM_MAX_STATES) value = 10 * value + (uint64_t)(*r->s - '0');
+    if (value > WEFT__GRAM_MAX_STATES) {
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: a repetition of more than %d times", r->line, WEFT__GRAM_MAX_STATES);
         return 0;
     }
     *out = (uint32_t)value;
@@ -255,9 +254,8 @@ static int32_t read_repeats(reader *r, int nested, int32_t item)
 static int32_t read_group(reader *r)
 {
     int line = r->line;
-    if (r->depth >= WEFT__GRAMMAR_MAX_NESTING) {
-        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line,
-                        WEFT__GRAMMAR_MAX_NESTING);
+    if (r->depth >= WEFT__GRAM_MAX_NESTING) {
+        weft__gram_fail(r->g, WEFT_LIMIT, "grammar: line %d: groups nested more than %d deep", r->line, WEFT__GRAM_MAX_NESTING);
         return -1;
     }
     r->s++;
@@ -282,7 +280,7 @@ static int32_t read_item(reader *r)
     if (c == '(') return read_group(r);
     if (c == '.') {
         r->s++;
-        return weft__gram_class(r->g, &(weft__range){0, 0x10FFFF}, 1, 0);
+        return weft__gram_class(r->g, &(weft__gram_range){0, 0x10FFFF}, 1, 0);
     }
     if (c == '*' || c == '+' || c == '?' || c == '{') return fail(r, "nothing to be repeated");
     if (c == '<' || c == '!') {
@@ -368,8 +366,8 @@ static void read_rule(reader *r)
 int32_t weft__gbnf_read(weft__gram *g, const char *source, size_t n)
 {
     reader r = {.g = g, .s = source, .end = source + n, .line = 1};
-    if (n > WEFT__GRAMMAR_MAX_SOURCE) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAMMAR_MAX_SOURCE);
+    if (n > WEFT__GRAM_MAX_SOURCE) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: %zu bytes of text; at most %d", n, WEFT__GRAM_MAX_SOURCE);
         return -1;
     }
     if (!weft__grow(&r.items, &r.capacity, 64, sizeof *r.items)) {

@@ -57,19 +57,19 @@ static int32_t no_memory(weft__gram *g)
     return -1;
 }
 
-const char *weft__rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__RULE_LABEL])
+const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL])
 {
-    char name[WEFT__QUOTE];
-    weft__quote(name, weft__strings_data(names, (size_t)rule), weft__strings_len(names, (size_t)rule));
-    if (line) snprintf(out, WEFT__RULE_LABEL, "rule '%s' (line %d)", name, line);
-    else snprintf(out, WEFT__RULE_LABEL, "rule '%s'", name);
+    char name[WEFT__TOK_QUOTE];
+    weft__tok_quote(name, weft__strings_data(names, (size_t)rule), weft__strings_len(names, (size_t)rule));
+    if (line) snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s' (line %d)", name, line);
+    else snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s'", name);
     return out;
 }
 
-const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__RULE_LABEL])
+const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL])
 {
     const weft__gram_rule_def *r = &g->rules[rule];
-    return weft__rule_label(&g->names, rule, r->body < 0 ? r->mention : r->line, out);
+    return weft__gram_rule_label(&g->names, rule, r->body < 0 ? r->mention : r->line, out);
 }
 
 /* ---- building ---- */
@@ -79,13 +79,13 @@ int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
     if (g->err.status) return -1;
     int32_t found = weft__strings_find(&g->names, name, n);
     if (found >= 0) return found;
-    if (n > WEFT__GRAMMAR_MAX_NAME) {
+    if (n > WEFT__GRAM_MAX_NAME) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a rule's name of %zu bytes; at most %d", g->line, n,
-                        WEFT__GRAMMAR_MAX_NAME);
+                        WEFT__GRAM_MAX_NAME);
         return -1;
     }
-    if (g->n_rules >= WEFT__GRAMMAR_MAX_RULES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d rules", g->line, WEFT__GRAMMAR_MAX_RULES);
+    if (g->n_rules >= WEFT__GRAM_MAX_RULES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d rules", g->line, WEFT__GRAM_MAX_RULES);
         return -1;
     }
     if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) || !weft__strings_add(&g->names, name, n, 1))
@@ -105,7 +105,7 @@ static int is_free(weft__gram *g, int32_t x)
 
 void weft__gram_define(weft__gram *g, int32_t rule, int32_t body)
 {
-    char label[WEFT__RULE_LABEL];
+    char label[WEFT__GRAM_RULE_LABEL];
     if (!is_free(g, body)) return;
     weft__gram_rule_def *r = &g->rules[rule];
     if (r->body >= 0) {
@@ -125,13 +125,13 @@ void weft__gram_call(weft__gram *g, int32_t rule)
 static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_t b, uint16_t nesting)
 {
     if (g->err.status) return -1;
-    if (g->n_nodes >= WEFT__GRAMMAR_MAX_NODES || g->n_bytes > WEFT__GRAMMAR_MAX_NODES || g->n_ranges > WEFT__GRAMMAR_MAX_NODES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAMMAR_MAX_NODES);
+    if (g->n_nodes >= WEFT__GRAM_MAX_NODES || g->n_bytes > WEFT__GRAM_MAX_NODES || g->n_ranges > WEFT__GRAM_MAX_NODES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
         return -1;
     }
-    if (nesting > WEFT__GRAMMAR_MAX_NESTING) {
+    if (nesting > WEFT__GRAM_MAX_NESTING) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: expressions nested more than %d deep; give inner ones a name", g->line,
-                        WEFT__GRAMMAR_MAX_NESTING);
+                        WEFT__GRAM_MAX_NESTING);
         return -1;
     }
     if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return no_memory(g);
@@ -146,7 +146,7 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
         weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
         return -1;
     }
-    if (n > WEFT__GRAMMAR_MAX_NODES) {
+    if (n > WEFT__GRAM_MAX_NODES) {
         weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
         return -1;
     }
@@ -158,7 +158,7 @@ int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
 
 static int by_lo(const void *a, const void *b)
 {
-    const weft__range *x = a, *y = b;
+    const weft__gram_range *x = a, *y = b;
     return (x->lo > y->lo) - (x->lo < y->lo);
 }
 
@@ -166,19 +166,19 @@ static int by_lo(const void *a, const void *b)
 static void put_range(weft__gram *g, uint32_t lo, uint32_t hi)
 {
     if (lo < 0xD800 && hi >= 0xD800) {
-        g->ranges[g->n_ranges++] = (weft__range){lo, 0xD7FF};
+        g->ranges[g->n_ranges++] = (weft__gram_range){lo, 0xD7FF};
         lo = 0xE000;
     } else if (lo >= 0xD800 && lo < 0xE000) {
         lo = 0xE000;
     }
-    if (lo <= hi) g->ranges[g->n_ranges++] = (weft__range){lo, hi};
+    if (lo <= hi) g->ranges[g->n_ranges++] = (weft__gram_range){lo, hi};
 }
 
-int32_t weft__gram_class(weft__gram *g, const weft__range *ranges, size_t n, int negated)
+int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n, int negated)
 {
     if (g->err.status) return -1;
     size_t at = g->n_ranges;
-    weft__range *own = weft__alloc_array(n, sizeof *own);
+    weft__gram_range *own = weft__alloc_array(n, sizeof *own);
     if (!own || !weft__grow(&g->ranges, &g->ranges_capacity, at + 2 * n + 2, sizeof *own)) {
         weft__free(own);
         return no_memory(g);
@@ -206,8 +206,8 @@ static int32_t add_list(weft__gram *g, weft__gram_kind kind, const int32_t *item
 {
     uint16_t nesting = 0;
     if (g->err.status) return -1;
-    if (n > WEFT__GRAMMAR_MAX_NODES) {
-        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAMMAR_MAX_NODES);
+    if (n > WEFT__GRAM_MAX_NODES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
         return -1;
     }
     if (!weft__grow(&g->items, &g->items_capacity, g->n_items + n, sizeof *items)) return no_memory(g);
@@ -287,14 +287,14 @@ static int copy_rules(weft__automaton *a, const weft__gram *g)
 /* Compiles root and every rule that is called, each when its first call is met. */
 static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
 {
-    weft__nfa nfa = {0};
+    weft__gram_nfa nfa = {0};
     size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
     weft_status st = WEFT_OK;
     for (int32_t rule = a->root; rule >= 0;) {
-        char label[WEFT__RULE_LABEL];
+        char label[WEFT__GRAM_RULE_LABEL];
         a->starts[rule] = (int32_t)a->n_states;
-        st = weft__nfa_build(g, plan, rule, &nfa, err);
-        if (!st) st = weft__automaton_add(a, &nfa, rule, budget, err);
+        st = weft__gram_nfa_build(g, plan, rule, &nfa, err);
+        if (!st) st = weft__gram_automaton_add(a, &nfa, rule, budget, err);
         if (st) {
             weft_fail_within(err, st, "grammar: %s", weft__gram_label(g, rule, label));
             break;
@@ -302,7 +302,7 @@ static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const 
         while (at < a->n_calls && a->starts[a->calls[at].rule] >= 0) at++;
         rule = at < a->n_calls ? a->calls[at].rule : -1;
     }
-    weft__nfa_free(&nfa);
+    weft__gram_nfa_free(&nfa);
     return st;
 }
 
@@ -310,11 +310,11 @@ static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const 
 static int close_states(weft__automaton *a)
 {
     if (!weft__grow(&a->states, &a->states_capacity, a->n_states + 1, sizeof *a->states)) return 0;
-    a->states[a->n_states] = (weft__state){(uint32_t)a->n_edges, (uint32_t)a->n_calls, -1, 0};
+    a->states[a->n_states] = (weft__gram_state){(uint32_t)a->n_edges, (uint32_t)a->n_calls, -1, 0};
     for (size_t i = 0; i < a->n_states; i++) {
-        weft__state *s = &a->states[i];
-        if (s->flags && s[0].edge == s[1].edge && s[0].call == s[1].call) s->flags |= WEFT__STATE_LAST;
-        if (!s->flags && s[0].call == s[1].call) s->flags |= WEFT__STATE_PLAIN;
+        weft__gram_state *s = &a->states[i];
+        if (s->flags && s[0].edge == s[1].edge && s[0].call == s[1].call) s->flags |= WEFT__GRAM_STATE_LAST;
+        if (!s->flags && s[0].call == s[1].call) s->flags |= WEFT__GRAM_STATE_PLAIN;
     }
     return 1;
 }

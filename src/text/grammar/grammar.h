@@ -16,13 +16,13 @@
 
 /* What is beyond these is refused with WEFT_LIMIT, by rule and line. */
 enum {
-    WEFT__GRAMMAR_MAX_SOURCE = 1 << 20, /* bytes of GBNF */
-    WEFT__GRAMMAR_MAX_RULES = 1 << 14,
-    WEFT__GRAMMAR_MAX_NODES = 1 << 20,  /* expressions; as many bytes of literals and ranges of classes */
-    WEFT__GRAMMAR_MAX_NESTING = 128,    /* expressions within expressions */
-    WEFT__GRAMMAR_MAX_STATES = 1 << 17, /* of the automaton, with repetitions written out */
-    WEFT__GRAMMAR_MAX_EDGES = 1 << 20,
-    WEFT__GRAMMAR_MAX_NAME = 256,  /* bytes of a rule's name */
+    WEFT__GRAM_MAX_SOURCE = 1 << 20, /* bytes of GBNF */
+    WEFT__GRAM_MAX_RULES = 1 << 14,
+    WEFT__GRAM_MAX_NODES = 1 << 20,  /* expressions; as many bytes of literals and ranges of classes */
+    WEFT__GRAM_MAX_NESTING = 128,    /* expressions within expressions */
+    WEFT__GRAM_MAX_STATES = 1 << 17, /* of the automaton, with repetitions written out */
+    WEFT__GRAM_MAX_EDGES = 1 << 20,
+    WEFT__GRAM_MAX_NAME = 256,     /* bytes of a rule's name */
     WEFT__GRAMMAR_DEPTH = 1 << 16, /* rules within rules while matching, tail calls not counted */
     WEFT__JSON_DEPTH = 256         /* objects and arrays within each other, for the built-in JSON grammar */
 };
@@ -50,15 +50,16 @@ void weft__gram_call(weft__gram *g, int32_t rule);
 
 /* Expressions. Each becomes part of one other at most: what is needed twice is a rule. Numbers handed out after a failure may be
  * given to these functions, to no effect. */
-typedef struct weft__range {
+typedef struct weft__gram_range {
     uint32_t lo, hi; /* code points, both included */
-} weft__range;
+} weft__gram_range;
 
-int32_t weft__gram_text(weft__gram *g, const char *s, size_t n);                           /* UTF-8; n = 0: the empty text */
-int32_t weft__gram_class(weft__gram *g, const weft__range *ranges, size_t n, int negated); /* one character; never a surrogate */
-int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n);                     /* one after the other */
-int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);                     /* n >= 1: one of them */
-int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max);        /* max UINT32_MAX: no limit */
+int32_t weft__gram_text(weft__gram *g, const char *s, size_t n); /* UTF-8; n = 0: the empty text */
+int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n,
+                         int negated);                                              /* one character; never a surrogate */
+int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n);              /* one after the other */
+int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n);              /* n >= 1: one of them */
+int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max); /* max UINT32_MAX: no limit */
 int32_t weft__gram_ref(weft__gram *g, int32_t rule);
 
 typedef struct weft__automaton weft__automaton;

@@ -7,7 +7,8 @@
 #define SEQ(...) weft__gram_seq(g, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 #define ALT(...) weft__gram_alt(g, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 #define CLASS(...)                                                                                                               \
-    weft__gram_class(g, (const weft__range[]){__VA_ARGS__}, sizeof((const weft__range[]){__VA_ARGS__}) / sizeof(weft__range), 0)
+    weft__gram_class(g, (const weft__gram_range[]){__VA_ARGS__},                                                                 \
+                     sizeof((const weft__gram_range[]){__VA_ARGS__}) / sizeof(weft__gram_range), 0)
 #define REPEAT(min, max, item) weft__gram_repeat(g, item, min, max)
 #define OPTIONAL(item) weft__gram_repeat(g, item, 0, 1)
 #define ANY_NUMBER(item) weft__gram_repeat(g, item, 0, UINT32_MAX)

@@ -19,38 +19,38 @@ enum {
 };
 
 /* What a state allows, whoever called its rule. */
-typedef struct weft__table {
+typedef struct weft__gram_table {
     uint32_t depth;     /* calls within each other that its tokens make at most */
     uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
     uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
     size_t n_bytes;
     uint64_t data[]; /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
-} weft__table;
+} weft__gram_table;
 
 struct weft__grammar {
     atomic_size_t refs;
     weft__automaton *a;
     weft__token_trie *trie;
-    _Atomic(weft__table *) *tables; /* [a->n_states] */
+    _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
     atomic_size_t table_bytes;
 };
 
 /* A depth of the walk: what is left after the bytes up to there. */
 typedef struct level {
-    weft__set set;
+    weft__gram_set set;
     size_t n_frames, n_links;
 } level;
 
 struct weft__matcher {
     weft__grammar *g;
-    weft__run run; /* ways[0..n_ways): where the text is */
+    weft__gram_run run; /* ways[0..n_ways): where the text is */
     int done, ended;
     uint64_t n_bytes;
     size_t compact_at; /* frames */
     size_t credit;     /* work that the text may still take */
     level *levels;     /* [max_depth + 1] */
     uint64_t *bits;    /* [n_words] */
-    weft__way *order;
+    weft__gram_way *order;
     size_t order_capacity;
     uint32_t *escapes;
     size_t n_escapes, escapes_capacity;
@@ -69,7 +69,7 @@ static void allow(uint64_t *bits, int32_t token)
     bits[token >> 6] |= (uint64_t)1 << (token & 63);
 }
 
-static void cut(weft__run *r, const level *l)
+static void cut(weft__gram_run *r, const level *l)
 {
     r->n_ways = l->set.end;
     r->n_frames = l->n_frames;
@@ -78,16 +78,16 @@ static void cut(weft__run *r, const level *l)
 
 /* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes at which
  * the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
-static void walk(weft__matcher *m, weft__set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits, int escapes)
+static void walk(weft__matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits, int escapes)
 {
     const weft__token_trie *t = m->g->trie;
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     m->levels[0] = (level){start, r->n_frames, r->n_links};
     for (uint32_t i = from; i < to && !r->status;) {
-        const weft__trie_node *node = &t->nodes[i];
+        const weft__gram_trie_node *node = &t->nodes[i];
         level *l = &m->levels[node->depth - base];
         cut(r, l - 1);
-        weft__set set = weft__run_step(r, l[-1].set, node->byte);
+        weft__gram_set set = weft__gram_run_step(r, l[-1].set, node->byte);
         if (set.begin == set.end && !set.done) {
             i = node->next;
             continue;
@@ -106,16 +106,16 @@ static void walk(weft__matcher *m, weft__set start, uint32_t from, uint32_t to, 
 
 /* ---- tables ---- */
 
-static weft__table *pack_table(const weft__matcher *m, uint32_t depth)
+static weft__gram_table *pack_table(const weft__matcher *m, uint32_t depth)
 {
     size_t words = n_words(m->g), n_tokens = 0;
     for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
     int listed = n_tokens < words; /* half the bytes of the bitmap */
-    size_t n_bytes =
-        sizeof(weft__table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) + m->n_escapes * sizeof(uint32_t);
-    weft__table *t = weft__alloc(n_bytes);
+    size_t n_bytes = sizeof(weft__gram_table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) +
+                     m->n_escapes * sizeof(uint32_t);
+    weft__gram_table *t = weft__alloc(n_bytes);
     if (!t) return NULL;
-    *t = (weft__table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes};
+    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes};
     uint32_t *out = (uint32_t *)(t->data + (listed ? 0 : words));
     if (!listed) memcpy(t->data, m->bits, words * sizeof(uint64_t));
     if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
@@ -126,20 +126,20 @@ static weft__table *pack_table(const weft__matcher *m, uint32_t depth)
 }
 
 /* NULL with r->status set on failure. */
-static weft__table *make_table(weft__matcher *m, int32_t state)
+static weft__gram_table *make_table(weft__matcher *m, int32_t state)
 {
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     size_t begin = r->n_ways;
     uint32_t deepest = r->deepest;
     int too_deep = r->too_deep;
-    weft__table *t = NULL;
+    weft__gram_table *t = NULL;
     memset(m->bits, 0, n_words(m->g) * sizeof *m->bits);
     m->n_escapes = 0;
     r->deepest = 0;
     r->too_deep = 0;
     if (weft__grow(&r->ways, &r->ways_capacity, begin + 1, sizeof *r->ways)) {
-        r->ways[r->n_ways++] = (weft__way){state, 0};
-        walk(m, (weft__set){begin, begin + 1, 0}, 0, m->g->trie->n_nodes, 0, m->bits, 1);
+        r->ways[r->n_ways++] = (weft__gram_way){state, 0};
+        walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, m->g->trie->n_nodes, 0, m->bits, 1);
         if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest))) r->status = WEFT_NO_MEMORY;
     } else {
         r->status = WEFT_NO_MEMORY;
@@ -151,10 +151,10 @@ static weft__table *make_table(weft__matcher *m, int32_t state)
 }
 
 /* The state's table, made and kept when it is new. *own: the caller frees it. */
-static weft__table *table_of(weft__matcher *m, int32_t state, int *own)
+static weft__gram_table *table_of(weft__matcher *m, int32_t state, int *own)
 {
     weft__grammar *g = m->g;
-    weft__table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
+    weft__gram_table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
     *own = 0;
     if (t || !(t = make_table(m, state))) return t;
     if (atomic_fetch_add(&g->table_bytes, t->n_bytes) + t->n_bytes > TABLE_BYTES) {
@@ -180,7 +180,7 @@ static weft_status make_ahead(weft__grammar *g, weft_error *err)
         int own;
         if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
         m->run.work = left;
-        weft__table *t = table_of(m, (int32_t)i, &own);
+        weft__gram_table *t = table_of(m, (int32_t)i, &own);
         size_t fixed = 1000 + n_words(g); /* also where hardly any token fits */
         left = m->run.work > fixed ? m->run.work - fixed : 0;
         if (own) weft__free(t);
@@ -202,7 +202,7 @@ weft_status weft__grammar_create(weft__automaton *a, weft__token_trie *trie, wef
     atomic_init(&g->refs, 1);
     atomic_init(&g->table_bytes, 0);
     g->a = a;
-    g->trie = weft__token_trie_retain(trie);
+    g->trie = weft__gram_trie_retain(trie);
     g->tables = weft__alloc_array(a->n_states, sizeof *g->tables);
     for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
     weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
@@ -246,11 +246,11 @@ static weft_status no_memory(weft_error *err)
 #define PLACE 224
 static const char *place(const weft__matcher *m, char out[PLACE])
 {
-    char label[WEFT__RULE_LABEL];
+    char label[WEFT__GRAM_RULE_LABEL];
     int32_t state = m->run.n_ways ? m->run.ways[0].state : m->g->a->starts[m->g->a->root];
     int32_t rule = m->g->a->states[state].rule;
     snprintf(out, PLACE, "at byte %llu of the text, in %s", (unsigned long long)m->n_bytes,
-             weft__rule_label(&m->g->a->names, rule, m->g->a->lines[rule], label));
+             weft__gram_rule_label(&m->g->a->names, rule, m->g->a->lines[rule], label));
     return out;
 }
 
@@ -275,7 +275,7 @@ static weft_status create_empty(weft__grammar *g, weft__matcher **out, weft_erro
     m->levels = weft__alloc_array((size_t)g->trie->max_depth + 1, sizeof *m->levels);
     m->bits = weft__alloc_array(n_words(g), sizeof *m->bits);
     m->piece = weft__alloc_array(g->trie->max_depth, 1);
-    if (!weft__run_init(&m->run, g->a) || !m->levels || !m->bits || !m->piece) {
+    if (!weft__gram_run_init(&m->run, g->a) || !m->levels || !m->bits || !m->piece) {
         weft__matcher_destroy(&m);
         return no_memory(err);
     }
@@ -288,7 +288,7 @@ weft_status weft__matcher_create(weft__grammar *g, weft__matcher **out, weft_err
     weft_status st = create_empty(g, out, err);
     if (st) return st;
     (*out)->run.work = (*out)->credit = CREDIT;
-    (*out)->done = weft__run_start(&(*out)->run).done;
+    (*out)->done = weft__gram_run_start(&(*out)->run).done;
     if (!(*out)->run.status) return WEFT_OK;
     st = stopped(*out, err);
     weft__matcher_destroy(out);
@@ -299,8 +299,8 @@ weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft
 {
     weft_status st = create_empty(m->g, out, err);
     if (st) return st;
-    weft__run *r = &(*out)->run;
-    const weft__run *from = &m->run;
+    weft__gram_run *r = &(*out)->run;
+    const weft__gram_run *from = &m->run;
     if (!weft__grow(&r->ways, &r->ways_capacity, from->n_ways, sizeof *r->ways) ||
         !weft__grow(&r->frames, &r->frames_capacity, from->n_frames, sizeof *r->frames) ||
         !weft__grow(&r->links, &r->links_capacity, from->n_links, sizeof *r->links)) {
@@ -331,7 +331,7 @@ void weft__matcher_destroy(weft__matcher **p)
     weft__free(m->order);
     weft__free(m->bits);
     weft__free(m->levels);
-    weft__run_free(&m->run);
+    weft__gram_run_free(&m->run);
     weft__grammar_release(&m->g);
     weft__free(m);
     *p = NULL;
@@ -351,33 +351,33 @@ static int is_end(const weft__token_trie *t, int32_t token)
 }
 
 /* Steps through the bytes; the last set, empty where they do not fit, lies behind all others. */
-static weft__set step_all(weft__run *r, const unsigned char *bytes, size_t n)
+static weft__gram_set step_all(weft__gram_run *r, const unsigned char *bytes, size_t n)
 {
-    weft__set set = {0, r->n_ways, 0};
+    weft__gram_set set = {0, r->n_ways, 0};
     r->too_deep = 0;
     for (size_t i = 0; i < n && !r->status && (i == 0 || set.begin < set.end); i++) {
-        weft__set next = weft__run_step(r, set, bytes[i]);
+        weft__gram_set next = weft__gram_run_step(r, set, bytes[i]);
         if (i + 1 < n) next.done = 0;
         set = next;
     }
     return set;
 }
 
-static void go_to(weft__matcher *m, weft__set set, size_t n)
+static void go_to(weft__matcher *m, weft__gram_set set, size_t n)
 {
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     memmove(r->ways, r->ways + set.begin, (set.end - set.begin) * sizeof *r->ways);
     r->n_ways = set.end - set.begin;
     m->done = set.done;
     m->n_bytes += n;
-    if (r->n_frames > m->compact_at && weft__run_compact(r))
+    if (r->n_frames > m->compact_at && weft__gram_run_compact(r))
         m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
 }
 
 weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *err)
 {
     const weft__token_trie *t = m->g->trie;
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     char where[PLACE];
     if (token < 0 || token >= t->n_tokens)
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token, t->n_tokens - 1);
@@ -387,13 +387,13 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
         return WEFT_OK;
     }
     uint32_t node = t->node_of[token];
-    if (node == WEFT__TRIE_NONE)
+    if (node == WEFT__GRAM_TRIE_NONE)
         return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
     size_t n = t->nodes[node].depth;
     for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
     level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
     r->work = m->credit;
-    weft__set set = step_all(r, m->piece, n);
+    weft__gram_set set = step_all(r, m->piece, n);
     m->credit = r->work;
     if (r->status || (set.begin == set.end && !set.done)) {
         cut(r, &before);
@@ -408,23 +408,23 @@ weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *er
 /* And in the order they had, which `frame` stands for. */
 static int by_state(const void *x, const void *y)
 {
-    const weft__way *a = x, *b = y;
+    const weft__gram_way *a = x, *b = y;
     if (a->state != b->state) return a->state < b->state ? -1 : 1;
     return (a->frame > b->frame) - (a->frame < b->frame);
 }
 
 /* Allows what n ways, all in one state, allow; too much where r->too_deep comes of it. */
-static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, size_t *for_tables, uint64_t *bits)
+static void mask_state(weft__matcher *m, const weft__gram_way *ways, size_t n, size_t *for_tables, uint64_t *bits)
 {
     const weft__token_trie *t = m->g->trie;
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     uint32_t depth = 0;
     int own;
     for (size_t i = 0; i < n; i++)
         if (r->frames[ways[i].frame].depth > depth) depth = r->frames[ways[i].frame].depth;
     m->credit = r->work;
     r->work = *for_tables;
-    weft__table *table = table_of(m, ways[0].state, &own);
+    weft__gram_table *table = table_of(m, ways[0].state, &own);
     *for_tables = r->work;
     r->work = m->credit;
     if (!table) return;
@@ -437,8 +437,8 @@ static void mask_state(weft__matcher *m, const weft__way *ways, size_t n, size_t
         for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
         for (uint32_t i = 0; listed && i < table->n_tokens; i++) allow(bits, (int32_t)list[table->n_escapes + i]);
         level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
-        weft__set callers = {0};
-        if (table->n_escapes) callers = weft__run_return(r, ways, n);
+        weft__gram_set callers = {0};
+        if (table->n_escapes) callers = weft__gram_run_return(r, ways, n);
         for (uint32_t i = 0; i < table->n_escapes && callers.begin < callers.end && !r->status; i++)
             walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, 0);
         cut(r, &before);
@@ -456,14 +456,14 @@ static int any(const uint64_t *bits, size_t words)
 weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err)
 {
     const weft__token_trie *t = m->g->trie;
-    weft__run *r = &m->run;
+    weft__gram_run *r = &m->run;
     size_t n = r->n_ways, for_tables = TABLE_WORK;
     int was_too_deep = r->too_deep;
     char where[PLACE];
     memset(bits, 0, n_words(m->g) * sizeof *bits);
     if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
     if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return no_memory(err);
-    for (size_t i = 0; i < n; i++) m->order[i] = (weft__way){r->ways[i].state, (uint32_t)i};
+    for (size_t i = 0; i < n; i++) m->order[i] = (weft__gram_way){r->ways[i].state, (uint32_t)i};
     if (n > 1) qsort(m->order, n, sizeof *m->order, by_state);
     for (size_t i = 0; i < n; i++) m->order[i].frame = r->ways[m->order[i].frame].frame;
     r->work = m->credit;
@@ -477,7 +477,7 @@ weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err
          * no state alone meets the limit, all together do not: they are taken in the same order, so that a frame made first by a way
          * of some state has been made as deep with that state alone. */
         memset(bits, 0, n_words(m->g) * sizeof *bits);
-        walk(m, (weft__set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
+        walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
     }
     r->too_deep |= was_too_deep;
     m->credit = r->work;

@@ -10,16 +10,16 @@
 typedef struct build {
     const weft__gram *g;
     const weft__gram_plan *plan;
-    weft__nfa *nfa;
+    weft__gram_nfa *nfa;
     weft_status status;
     weft_error *err;
 } build;
 
-void weft__nfa_free(weft__nfa *nfa)
+void weft__gram_nfa_free(weft__gram_nfa *nfa)
 {
     weft__free(nfa->edges);
     weft__free(nfa->first);
-    *nfa = (weft__nfa){0};
+    *nfa = (weft__gram_nfa){0};
 }
 
 static int32_t fail(build *b, int no_memory)
@@ -27,26 +27,26 @@ static int32_t fail(build *b, int no_memory)
     if (b->status) return 0;
     b->status = no_memory
                     ? weft_fail(b->err, WEFT_NO_MEMORY, "no memory for a grammar")
-                    : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out", WEFT__GRAMMAR_MAX_STATES);
+                    : weft_fail(b->err, WEFT_LIMIT, "more than %d states with repetitions written out", WEFT__GRAM_MAX_STATES);
     return 0;
 }
 
 /* After a failure state 0 is handed out, and nothing is added. */
 static int32_t new_state(build *b)
 {
-    weft__nfa *a = b->nfa;
+    weft__gram_nfa *a = b->nfa;
     if (b->status) return 0;
-    if (a->n >= WEFT__GRAMMAR_MAX_STATES) return fail(b, 0);
+    if (a->n >= WEFT__GRAM_MAX_STATES) return fail(b, 0);
     if (!weft__grow(&a->first, &a->capacity, a->n + 1, sizeof *a->first)) return fail(b, 1);
     a->first[a->n] = -1;
     return (int32_t)a->n++;
 }
 
-static void add_edge(build *b, int32_t from, weft__nfa_edge edge)
+static void add_edge(build *b, int32_t from, weft__gram_nfa_edge edge)
 {
-    weft__nfa *a = b->nfa;
+    weft__gram_nfa *a = b->nfa;
     if (b->status) return;
-    if (a->n_edges >= WEFT__GRAMMAR_MAX_EDGES) {
+    if (a->n_edges >= WEFT__GRAM_MAX_EDGES) {
         fail(b, 0);
         return;
     }
@@ -61,12 +61,12 @@ static void add_edge(build *b, int32_t from, weft__nfa_edge edge)
 
 static void add_empty(build *b, int32_t from, int32_t to)
 {
-    add_edge(b, from, (weft__nfa_edge){.to = to, .kind = WEFT__NFA_EMPTY});
+    add_edge(b, from, (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_EMPTY});
 }
 
 static void add_bytes(build *b, int32_t from, uint32_t lo, uint32_t hi, int32_t to)
 {
-    add_edge(b, from, (weft__nfa_edge){.to = to, .kind = WEFT__NFA_BYTE, .lo = (uint8_t)lo, .hi = (uint8_t)hi});
+    add_edge(b, from, (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_BYTE, .lo = (uint8_t)lo, .hi = (uint8_t)hi});
 }
 
 static int32_t build_text(build *b, const weft__gram_node *x, int32_t from)
@@ -127,7 +127,7 @@ static int32_t build_class(build *b, const weft__gram_node *x, int32_t from)
     int32_t end = new_state(b);
     tails t = {{end, -1, -1, -1}};
     for (uint32_t i = 0; i < x->b; i++) {
-        weft__range r = b->g->ranges[x->a + i];
+        weft__gram_range r = b->g->ranges[x->a + i];
         for (int n = 0; n < 4; n++) {
             uint32_t lo = r.lo > lengths[n].lo ? r.lo : lengths[n].lo, hi = r.hi < lengths[n].hi ? r.hi : lengths[n].hi;
             if (lo <= hi) build_range(b, &t, from, lo, hi, n, lengths[n].mark);
@@ -166,7 +166,7 @@ static int32_t build_ref(build *b, const weft__gram_node *x, int32_t from)
 {
     if (!b->plan->called[x->a]) return build_node(b, b->g->rules[x->a].body, from);
     int32_t to = new_state(b);
-    add_edge(b, from, (weft__nfa_edge){.to = to, .kind = WEFT__NFA_CALL, .rule = (int32_t)x->a});
+    add_edge(b, from, (weft__gram_nfa_edge){.to = to, .kind = WEFT__GRAM_NFA_CALL, .rule = (int32_t)x->a});
     if (x->nullable) add_empty(b, from, to); /* so that a call always consumes something */
     return to;
 }
@@ -192,7 +192,8 @@ static int32_t build_node(build *b, int32_t node, int32_t from)
     return from;
 }
 
-weft_status weft__nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__nfa *nfa, weft_error *err)
+weft_status weft__gram_nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__gram_nfa *nfa,
+                                 weft_error *err)
 {
     build b = {g, plan, nfa, WEFT_OK, err};
     nfa->n = nfa->n_edges = 0;

@@ -43,16 +43,16 @@ struct weft__gram {
     size_t n_nodes, nodes_capacity;
     int32_t *items;
     size_t n_items, items_capacity;
-    weft__range *ranges;
+    weft__gram_range *ranges;
     size_t n_ranges, ranges_capacity;
     char *bytes;
     size_t n_bytes, bytes_capacity;
 };
 
 /* "rule 'x' (line 3)", into out; returns it. line 0: none. */
-#define WEFT__RULE_LABEL 160
-const char *weft__rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__RULE_LABEL]);
-const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__RULE_LABEL]);
+#define WEFT__GRAM_RULE_LABEL 160
+const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL]);
+const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL]);
 /* Every rule is defined, fulfilled by some finite text and not left-recursive. Sets `nullable` of all nodes. */
 weft_status weft__gram_check(weft__gram *g, weft_error *err);
 
@@ -68,52 +68,53 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
 void weft__gram_plan_free(weft__gram_plan *plan);
 
 /* One rule as an automaton with empty edges. State 0 is its start. */
-enum { WEFT__NFA_EMPTY, WEFT__NFA_BYTE, WEFT__NFA_CALL };
-typedef struct weft__nfa_edge {
+enum { WEFT__GRAM_NFA_EMPTY, WEFT__GRAM_NFA_BYTE, WEFT__GRAM_NFA_CALL };
+typedef struct weft__gram_nfa_edge {
     int32_t next; /* of the same state; -1: the last */
     int32_t to;
     int32_t rule;
     uint8_t kind, lo, hi;
-} weft__nfa_edge;
+} weft__gram_nfa_edge;
 
-typedef struct weft__nfa {
+typedef struct weft__gram_nfa {
     int32_t *first; /* [n] first edge, -1: none */
     size_t n, capacity;
-    weft__nfa_edge *edges;
+    weft__gram_nfa_edge *edges;
     size_t n_edges, edges_capacity;
     int32_t end;
-} weft__nfa;
+} weft__gram_nfa;
 
 /* Replaces what nfa holds. WEFT_LIMIT when it becomes too large. */
-weft_status weft__nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__nfa *nfa, weft_error *err);
-void weft__nfa_free(weft__nfa *nfa);
+weft_status weft__gram_nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__gram_nfa *nfa,
+                                 weft_error *err);
+void weft__gram_nfa_free(weft__gram_nfa *nfa);
 
-typedef struct weft__edge {
+typedef struct weft__gram_edge {
     int32_t to;
     uint8_t lo, hi;
-} weft__edge;
+} weft__gram_edge;
 
-typedef struct weft__call {
+typedef struct weft__gram_call_edge {
     int32_t rule, to;
-} weft__call;
+} weft__gram_call_edge;
 
 enum {
-    WEFT__STATE_ACCEPT = 1, /* the rule may end here */
-    WEFT__STATE_LAST = 2,   /* ... and must */
-    WEFT__STATE_PLAIN = 4,  /* it may not, and nothing is called: all that leads on are bytes */
+    WEFT__GRAM_STATE_ACCEPT = 1, /* the rule may end here */
+    WEFT__GRAM_STATE_LAST = 2,   /* ... and must */
+    WEFT__GRAM_STATE_PLAIN = 4,  /* it may not, and nothing is called: all that leads on are bytes */
 };
-typedef struct weft__state {
+typedef struct weft__gram_state {
     uint32_t edge, call; /* the first; the end is the next state's first */
     int32_t rule;
     uint8_t flags;
-} weft__state;
+} weft__gram_state;
 
 struct weft__automaton {
-    weft__state *states; /* [n_states + 1] */
+    weft__gram_state *states; /* [n_states + 1] */
     size_t n_states, states_capacity;
-    weft__edge *edges; /* of a state in order of lo; overlapping where the rule could not be made deterministic */
+    weft__gram_edge *edges; /* of a state in order of lo; overlapping where the rule could not be made deterministic */
     size_t n_edges, edges_capacity;
-    weft__call *calls;
+    weft__gram_call_edge *calls;
     size_t n_calls, calls_capacity;
     int32_t root;
     uint32_t depth;
@@ -125,6 +126,7 @@ struct weft__automaton {
 
 /* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be spent on
  * making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from budget[1]. */
-weft_status weft__automaton_add(weft__automaton *a, const weft__nfa *nfa, int32_t rule, size_t budget[2], weft_error *err);
+weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
+                                     weft_error *err);
 
 #endif

@@ -44,14 +44,14 @@ static uint64_t measure_node(measure *m, int32_t node)
     case WEFT__GRAM_REPEAT:
         n = measure_node(m, x->item);
         n = (n + 1) * (x->b != UINT32_MAX ? (uint64_t)x->b : x->a ? (uint64_t)x->a : 1) + 1;
-        if (n > WEFT__GRAMMAR_MAX_STATES && m->large < 0) m->large = node;
+        if (n > WEFT__GRAM_MAX_STATES && m->large < 0) m->large = node;
         break;
     case WEFT__GRAM_REF:
         if (m->plan->called[x->a]) return 1;
         if (m->plan->nesting[x->a] > m->nesting) m->nesting = m->plan->nesting[x->a];
         return m->plan->size[x->a];
     }
-    return n < WEFT__GRAMMAR_MAX_STATES + 1 ? n : WEFT__GRAMMAR_MAX_STATES + 1;
+    return n < WEFT__GRAM_MAX_STATES + 1 ? n : WEFT__GRAM_MAX_STATES + 1;
 }
 
 /* ---- the order of rules ---- */
@@ -179,12 +179,12 @@ weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_p
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (choose(g, root, &o, sizes[i], plan, &large) <= COMFORTABLE && large < 0) break;
     if (large >= 0) {
-        char label[WEFT__RULE_LABEL];
+        char label[WEFT__GRAM_RULE_LABEL];
         const weft__gram_node *x = &g->nodes[large];
         int32_t rule = rule_of(g, large);
         st = weft_fail(err, WEFT_LIMIT,
                        "grammar: line %d: a repetition in %s, written out, has more than %d states; lower its bounds", x->line,
-                       weft__gram_label(g, rule, label), WEFT__GRAMMAR_MAX_STATES);
+                       weft__gram_label(g, rule, label), WEFT__GRAM_MAX_STATES);
     }
 done:
     order_free(&o);

@@ -5,19 +5,19 @@
 
 #include "base/alloc.h"
 
-enum { FEW = 12, SLOTS = 4 * WEFT__RUN_MAX_WAYS };
+enum { FEW = 12, SLOTS = 4 * WEFT__GRAM_RUN_MAX_WAYS };
 
-int weft__run_init(weft__run *r, const weft__automaton *a)
+int weft__gram_run_init(weft__gram_run *r, const weft__automaton *a)
 {
-    *r = (weft__run){.a = a, .work = SIZE_MAX};
+    *r = (weft__gram_run){.a = a, .work = SIZE_MAX};
     r->called = weft__alloc_array(a->n_rules, sizeof *r->called);
     r->stamp = weft__alloc_zero(a->n_rules, sizeof *r->stamp);
     if (!r->called || !r->stamp || !weft__grow(&r->frames, &r->frames_capacity, 1, sizeof *r->frames)) return 0;
-    r->frames[r->n_frames++] = (weft__frame){-1, 0};
+    r->frames[r->n_frames++] = (weft__gram_frame){-1, 0};
     return 1;
 }
 
-void weft__run_free(weft__run *r)
+void weft__gram_run_free(weft__gram_run *r)
 {
     weft__free(r->slot_round);
     weft__free(r->slots);
@@ -26,15 +26,15 @@ void weft__run_free(weft__run *r)
     weft__free(r->ways);
     weft__free(r->links);
     weft__free(r->frames);
-    *r = (weft__run){0};
+    *r = (weft__gram_run){0};
 }
 
-static void fail(weft__run *r, weft_status status)
+static void fail(weft__gram_run *r, weft_status status)
 {
     if (!r->status) r->status = status;
 }
 
-static void spend(weft__run *r, size_t work)
+static void spend(weft__gram_run *r, size_t work)
 {
     if (work > r->work) fail(r, WEFT_LIMIT);
     else r->work -= work;
@@ -42,18 +42,18 @@ static void spend(weft__run *r, size_t work)
 
 /* ---- sets ---- */
 
-static uint32_t *slot_of(weft__run *r, size_t begin, weft__way way)
+static uint32_t *slot_of(weft__gram_run *r, size_t begin, weft__gram_way way)
 {
     size_t h = ((size_t)(uint32_t)way.state * 0x9E3779B97F4A7C15u) ^ ((size_t)way.frame * 0xC2B2AE3D27D4EB4Fu);
     for (h ^= h >> 29;; h++) {
         size_t i = h & (SLOTS - 1);
         if (r->slot_round[i] != r->round) return &r->slots[i];
-        const weft__way *other = &r->ways[begin + r->slots[i]];
+        const weft__gram_way *other = &r->ways[begin + r->slots[i]];
         if (other->state == way.state && other->frame == way.frame) return NULL;
     }
 }
 
-static int put_slot(weft__run *r, size_t begin, weft__way way, size_t index)
+static int put_slot(weft__gram_run *r, size_t begin, weft__gram_way way, size_t index)
 {
     uint32_t *slot = slot_of(r, begin, way);
     if (!slot) return 0;
@@ -62,7 +62,7 @@ static int put_slot(weft__run *r, size_t begin, weft__way way, size_t index)
     return 1;
 }
 
-static int make_slots(weft__run *r, size_t begin)
+static int make_slots(weft__gram_run *r, size_t begin)
 {
     if (!r->slots) {
         r->slots = weft__alloc_array(SLOTS, sizeof *r->slots);
@@ -80,9 +80,9 @@ static int make_slots(weft__run *r, size_t begin)
 }
 
 /* Adds a way to the set that begins at `begin`, unless it is there. */
-static void add(weft__run *r, size_t begin, int32_t state, uint32_t frame)
+static void add(weft__gram_run *r, size_t begin, int32_t state, uint32_t frame)
 {
-    weft__way way = {state, frame};
+    weft__gram_way way = {state, frame};
     size_t n = r->n_ways - begin;
     if (r->status) return;
     if (n < FEW) {
@@ -92,7 +92,7 @@ static void add(weft__run *r, size_t begin, int32_t state, uint32_t frame)
         if (n == FEW && !make_slots(r, begin)) return;
         if (!put_slot(r, begin, way, n)) return;
     }
-    if (n >= WEFT__RUN_MAX_WAYS) {
+    if (n >= WEFT__GRAM_RUN_MAX_WAYS) {
         fail(r, WEFT_LIMIT);
         return;
     }
@@ -104,7 +104,7 @@ static void add(weft__run *r, size_t begin, int32_t state, uint32_t frame)
 }
 
 /* A new round: nothing was called yet, and the hash table is empty. */
-static void next_round(weft__run *r)
+static void next_round(weft__gram_run *r)
 {
     if (++r->round) return;
     memset(r->stamp, 0, r->a->n_rules * sizeof *r->stamp);
@@ -115,14 +115,14 @@ static void next_round(weft__run *r)
 /* ---- frames ---- */
 
 /* The frame of the calls of a rule here, made by the first of them; 0 when there can be none. */
-static uint32_t frame_of(weft__run *r, int32_t rule, uint32_t depth)
+static uint32_t frame_of(weft__gram_run *r, int32_t rule, uint32_t depth)
 {
     if (r->stamp[rule] == r->round) return (uint32_t)r->called[rule];
     if (depth > r->a->depth) {
         r->too_deep = 1;
         return 0;
     }
-    if (r->n_frames >= WEFT__RUN_MAX_FRAMES) {
+    if (r->n_frames >= WEFT__GRAM_RUN_MAX_FRAMES) {
         fail(r, WEFT_LIMIT);
         return 0;
     }
@@ -130,16 +130,16 @@ static uint32_t frame_of(weft__run *r, int32_t rule, uint32_t depth)
         fail(r, WEFT_NO_MEMORY);
         return 0;
     }
-    r->frames[r->n_frames] = (weft__frame){-1, depth};
+    r->frames[r->n_frames] = (weft__gram_frame){-1, depth};
     if (depth > r->deepest) r->deepest = depth;
     r->stamp[rule] = r->round;
     r->called[rule] = (int32_t)r->n_frames;
     return (uint32_t)r->n_frames++;
 }
 
-static void add_link(weft__run *r, uint32_t frame, int32_t state, uint32_t to)
+static void add_link(weft__gram_run *r, uint32_t frame, int32_t state, uint32_t to)
 {
-    if (r->n_links >= 4 * (size_t)WEFT__RUN_MAX_FRAMES) {
+    if (r->n_links >= 4 * (size_t)WEFT__GRAM_RUN_MAX_FRAMES) {
         fail(r, WEFT_LIMIT);
         return;
     }
@@ -147,16 +147,16 @@ static void add_link(weft__run *r, uint32_t frame, int32_t state, uint32_t to)
         fail(r, WEFT_NO_MEMORY);
         return;
     }
-    r->links[r->n_links] = (weft__link){state, to, r->frames[frame].link};
+    r->links[r->n_links] = (weft__gram_link){state, to, r->frames[frame].link};
     r->frames[frame].link = (int32_t)r->n_links++;
 }
 
-static void follow_calls(weft__run *r, size_t begin, weft__way way)
+static void follow_calls(weft__gram_run *r, size_t begin, weft__gram_way way)
 {
-    const weft__state *s = &r->a->states[way.state];
+    const weft__gram_state *s = &r->a->states[way.state];
     for (uint32_t c = s[0].call; c < s[1].call && !r->status; c++) {
-        weft__call call = r->a->calls[c];
-        if (r->a->states[call.to].flags & WEFT__STATE_LAST) {
+        weft__gram_call_edge call = r->a->calls[c];
+        if (r->a->states[call.to].flags & WEFT__GRAM_STATE_LAST) {
             add(r, begin, r->a->starts[call.rule], way.frame);
             continue;
         }
@@ -169,15 +169,15 @@ static void follow_calls(weft__run *r, size_t begin, weft__way way)
 
 /* Adds what the ways from `begin` on lead to without a byte, then keeps only those that can take one. A rule that ends where it
  * began adds nothing: its callers have an edge around it (nfa.c), so frames made here need not be complete yet. */
-static weft__set close_set(weft__run *r, size_t begin, size_t old_frames)
+static weft__gram_set close_set(weft__gram_run *r, size_t begin, size_t old_frames)
 {
     int done = 0;
     size_t kept = begin;
     for (size_t i = begin; i < r->n_ways && !r->status; i++) {
-        weft__way way = r->ways[i];
-        const weft__state *s = &r->a->states[way.state];
+        weft__gram_way way = r->ways[i];
+        const weft__gram_state *s = &r->a->states[way.state];
         spend(r, 1 + s[1].call - s[0].call);
-        if (s->flags & WEFT__STATE_ACCEPT) {
+        if (s->flags & WEFT__GRAM_STATE_ACCEPT) {
             if (way.frame == 0) done = 1;
             for (int32_t l = way.frame < old_frames ? r->frames[way.frame].link : -1; l >= 0 && !r->status;
                  l = r->links[l].next) {
@@ -188,14 +188,14 @@ static weft__set close_set(weft__run *r, size_t begin, size_t old_frames)
         follow_calls(r, begin, way);
     }
     for (size_t i = begin; i < r->n_ways; i++) {
-        const weft__state *s = &r->a->states[r->ways[i].state];
+        const weft__gram_state *s = &r->a->states[r->ways[i].state];
         if (s[0].edge != s[1].edge) r->ways[kept++] = r->ways[i];
     }
     r->n_ways = kept;
-    return (weft__set){begin, kept, done};
+    return (weft__gram_set){begin, kept, done};
 }
 
-weft__set weft__run_start(weft__run *r)
+weft__gram_set weft__gram_run_start(weft__gram_run *r)
 {
     size_t begin = r->n_ways;
     next_round(r);
@@ -203,16 +203,16 @@ weft__set weft__run_start(weft__run *r)
     return close_set(r, begin, r->n_frames);
 }
 
-weft__set weft__run_step(weft__run *r, weft__set set, unsigned char byte)
+weft__gram_set weft__gram_run_step(weft__gram_run *r, weft__gram_set set, unsigned char byte)
 {
     size_t begin = r->n_ways, work = 0;
-    int plain = WEFT__STATE_PLAIN;
+    int plain = WEFT__GRAM_STATE_PLAIN;
     next_round(r);
     for (size_t i = set.begin; i < set.end; i++) {
-        weft__way way = r->ways[i];
-        const weft__state *s = &r->a->states[way.state];
+        weft__gram_way way = r->ways[i];
+        const weft__gram_state *s = &r->a->states[way.state];
         for (uint32_t e = s[0].edge; e < s[1].edge; e++) {
-            weft__edge edge = r->a->edges[e];
+            weft__gram_edge edge = r->a->edges[e];
             work++;
             if (edge.lo > byte) break;
             if (edge.hi < byte) continue;
@@ -221,11 +221,11 @@ weft__set weft__run_step(weft__run *r, weft__set set, unsigned char byte)
         }
     }
     spend(r, work);
-    if (plain) return (weft__set){begin, r->n_ways, 0};
+    if (plain) return (weft__gram_set){begin, r->n_ways, 0};
     return close_set(r, begin, r->n_frames);
 }
 
-weft__set weft__run_return(weft__run *r, const weft__way *ways, size_t n)
+weft__gram_set weft__gram_run_return(weft__gram_run *r, const weft__gram_way *ways, size_t n)
 {
     size_t begin = r->n_ways, old_frames = r->n_frames;
     next_round(r);
@@ -241,8 +241,8 @@ weft__set weft__run_return(weft__run *r, const weft__way *ways, size_t n)
 /* ---- compaction ---- */
 
 typedef struct compaction {
-    weft__frame *frames;
-    weft__link *links;
+    weft__gram_frame *frames;
+    weft__gram_link *links;
     uint32_t *renamed; /* [n_frames] new number, 0: not needed (the bottom keeps its own) */
     uint32_t *order;   /* frames in the order of their new numbers */
     size_t n_frames, n_links;
@@ -257,7 +257,7 @@ static uint32_t rename_frame(compaction *c, uint32_t frame)
     return c->renamed[frame];
 }
 
-int weft__run_compact(weft__run *r)
+int weft__gram_run_compact(weft__gram_run *r)
 {
     compaction c = {weft__alloc_array(r->frames_capacity, sizeof *c.frames),
                     weft__alloc_array(r->links_capacity, sizeof *c.links),
@@ -270,10 +270,10 @@ int weft__run_compact(weft__run *r)
         for (size_t i = 0; i < r->n_ways; i++) r->ways[i].frame = rename_frame(&c, r->ways[i].frame);
         c.order[0] = 0;
         for (size_t i = 0; i < c.n_frames; i++) { /* grows while it is walked */
-            weft__frame old = r->frames[c.order[i]];
-            c.frames[i] = (weft__frame){-1, old.depth};
+            weft__gram_frame old = r->frames[c.order[i]];
+            c.frames[i] = (weft__gram_frame){-1, old.depth};
             for (int32_t l = old.link; l >= 0; l = r->links[l].next) {
-                c.links[c.n_links] = (weft__link){r->links[l].state, rename_frame(&c, r->links[l].frame), c.frames[i].link};
+                c.links[c.n_links] = (weft__gram_link){r->links[l].state, rename_frame(&c, r->links[l].frame), c.frames[i].link};
                 c.frames[i].link = (int32_t)c.n_links++;
             }
         }

@@ -13,33 +13,33 @@
 #include "text/grammar/parts.h"
 
 enum {
-    WEFT__RUN_MAX_WAYS = 4096,     /* side by side */
-    WEFT__RUN_MAX_FRAMES = 1 << 20 /* and four times as many links */
+    WEFT__GRAM_RUN_MAX_WAYS = 4096,     /* side by side */
+    WEFT__GRAM_RUN_MAX_FRAMES = 1 << 20 /* and four times as many links */
 };
 
-typedef struct weft__way {
+typedef struct weft__gram_way {
     int32_t state;
     uint32_t frame; /* 0: the bottom, nothing waits */
-} weft__way;
+} weft__gram_way;
 
-typedef struct weft__frame {
+typedef struct weft__gram_frame {
     int32_t link; /* the first; -1: none */
     uint32_t depth;
-} weft__frame;
+} weft__gram_frame;
 
-typedef struct weft__link {
+typedef struct weft__gram_link {
     int32_t state; /* to go on in */
     uint32_t frame;
     int32_t next;
-} weft__link;
+} weft__gram_link;
 
-typedef struct weft__run {
+typedef struct weft__gram_run {
     const weft__automaton *a;
-    weft__frame *frames;
+    weft__gram_frame *frames;
     size_t n_frames, frames_capacity;
-    weft__link *links;
+    weft__gram_link *links;
     size_t n_links, links_capacity;
-    weft__way *ways; /* sets of ways, one after the other */
+    weft__gram_way *ways; /* sets of ways, one after the other */
     size_t n_ways, ways_capacity;
     int32_t *called; /* [n_rules] the frame of the calls at this place */
     uint32_t *stamp; /* [n_rules] the round of called[rule] */
@@ -49,26 +49,26 @@ typedef struct weft__run {
     uint32_t deepest;             /* frame that was made */
     int too_deep;                 /* a call was left out because of the depth */
     weft_status status;           /* WEFT_LIMIT or WEFT_NO_MEMORY: the run cannot go on */
-} weft__run;
+} weft__gram_run;
 
 /* With the bottom frame only. 0 when there is no memory; free in any case. */
-int weft__run_init(weft__run *r, const weft__automaton *a);
-void weft__run_free(weft__run *r);
+int weft__gram_run_init(weft__gram_run *r, const weft__automaton *a);
+void weft__gram_run_free(weft__gram_run *r);
 
 /* A set of ways: ways[begin..end), of which each can take bytes. */
-typedef struct weft__set {
+typedef struct weft__gram_set {
     size_t begin, end;
     int done; /* the rule at the bottom may end here */
-} weft__set;
+} weft__gram_set;
 
 /* The places that nothing was read from yet, as a new set behind the others. */
-weft__set weft__run_start(weft__run *r);
+weft__gram_set weft__gram_run_start(weft__gram_run *r);
 /* Where `set` is after a byte, as a new set at the end of ways. Neither ways nor `done`: nowhere. Check r->status. */
-weft__set weft__run_step(weft__run *r, weft__set set, unsigned char byte);
+weft__gram_set weft__gram_run_step(weft__gram_run *r, weft__gram_set set, unsigned char byte);
 /* Where the callers of these n ways, which are not in r->ways, are when their rules end here. */
-weft__set weft__run_return(weft__run *r, const weft__way *ways, size_t n);
+weft__gram_set weft__gram_run_return(weft__gram_run *r, const weft__gram_way *ways, size_t n);
 /* Keeps only the frames that ways[0..n_ways) need, and renames them there. 0 when there is no memory; nothing has changed then. */
-int weft__run_compact(weft__run *r);
+int weft__gram_run_compact(weft__gram_run *r);
 
 /* Refuses grammars of which reading a byte comes to cost more and more (probe.c): WEFT_LIMIT, by rule and line; or WEFT_NO_MEMORY.
  * What passes may still be such a grammar. */

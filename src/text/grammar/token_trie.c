@@ -59,15 +59,15 @@ static int add_nodes(weft__token_trie *t, const entry *entries, size_t n, uint32
         while (open > shared) t->nodes[path[--open]].next = t->n_nodes;
         if (!weft__grow(&t->nodes, &capacity, t->n_nodes + piece.len + 1, sizeof *t->nodes)) return 0;
         for (; open < piece.len; open++) {
-            t->nodes[t->n_nodes] = (weft__trie_node){0, (uint32_t)i, open ? path[open - 1] : t->n_nodes, (uint16_t)(open + 1),
-                                                     (uint8_t)piece.data[open]};
+            t->nodes[t->n_nodes] = (weft__gram_trie_node){0, (uint32_t)i, open ? path[open - 1] : t->n_nodes,
+                                                          (uint16_t)(open + 1), (uint8_t)piece.data[open]};
             path[open] = t->n_nodes++;
         }
         if (i == n) break;
         t->ids[i] = entries[i].id;
         t->node_of[entries[i].id] = path[open - 1];
     }
-    t->nodes[t->n_nodes] = (weft__trie_node){t->n_nodes, (uint32_t)n, t->n_nodes, 0, 0};
+    t->nodes[t->n_nodes] = (weft__gram_trie_node){t->n_nodes, (uint32_t)n, t->n_nodes, 0, 0};
     return 1;
 }
 
@@ -91,7 +91,7 @@ weft_status weft__token_trie_create(const weft__tokenizer *tok, weft__token_trie
     uint32_t *path = NULL;
     entry *entries = NULL;
     *out = NULL;
-    if (tok->model == WEFT__MODEL_WPM)
+    if (tok->model == WEFT__TOK_MODEL_WPM)
         return weft_fail(err, WEFT_UNSUPPORTED, "grammar: a WordPiece vocabulary's tokens do not spell text by themselves");
     weft__token_trie *t = weft__alloc_zero(1, sizeof *t);
     if (!t) goto no_memory;
@@ -123,7 +123,7 @@ no_memory:
     return weft_fail(err, WEFT_NO_MEMORY, "no memory for the index of tokens");
 }
 
-weft__token_trie *weft__token_trie_retain(weft__token_trie *t)
+weft__token_trie *weft__gram_trie_retain(weft__token_trie *t)
 {
     atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
     return t;

@@ -22,36 +22,36 @@
 #define SEPARATE 0
 #endif
 
-struct weft__jarena_block {
-    weft__jarena_block *next;
+struct weft__jinja_arena_block {
+    weft__jinja_arena_block *next;
     size_t unused; /* keeps the header a multiple of ALIGN */
 };
 
-void weft__jarena_init(weft__jarena *a, size_t limit)
+void weft__jinja_arena_init(weft__jinja_arena *a, size_t limit)
 {
     memset(a, 0, sizeof *a);
     a->limit = limit;
 }
 
-void weft__jarena_free(weft__jarena *a)
+void weft__jinja_arena_free(weft__jinja_arena *a)
 {
     while (a->blocks) {
-        weft__jarena_block *next = a->blocks->next;
+        weft__jinja_arena_block *next = a->blocks->next;
         weft__free(a->blocks);
         a->blocks = next;
     }
-    weft__jarena_init(a, a->limit);
+    weft__jinja_arena_init(a, a->limit);
 }
 
 /* A block with n bytes of room after its header, or NULL. */
-static weft__jarena_block *new_block(weft__jarena *a, size_t n)
+static weft__jinja_arena_block *new_block(weft__jinja_arena *a, size_t n)
 {
     a->over = 0;
     if (a->total > a->limit || n > a->limit - a->total) {
         a->over = 1;
         return NULL;
     }
-    weft__jarena_block *block = weft__alloc(sizeof *block + n);
+    weft__jinja_arena_block *block = weft__alloc(sizeof *block + n);
     if (!block) return NULL;
     a->total += n;
     block->next = a->blocks;
@@ -59,7 +59,7 @@ static weft__jarena_block *new_block(weft__jarena *a, size_t n)
     return block;
 }
 
-void *weft__jarena_alloc(weft__jarena *a, size_t n)
+void *weft__jinja_arena_alloc(weft__jinja_arena *a, size_t n)
 {
     if (n > SIZE_MAX / 2) {
         a->over = 1;
@@ -75,7 +75,7 @@ void *weft__jarena_alloc(weft__jarena *a, size_t n)
     size_t size = a->total < FIRST_BLOCK ? FIRST_BLOCK : a->total < LAST_BLOCK ? a->total : LAST_BLOCK;
     if (a->total <= a->limit && size > a->limit - a->total) size = a->limit - a->total;
     int own = SEPARATE || n > size / 4;
-    weft__jarena_block *block = new_block(a, own ? n : size);
+    weft__jinja_arena_block *block = new_block(a, own ? n : size);
     if (!block) return NULL;
     char *data = (char *)(block + 1);
     if (own) return data;
@@ -84,7 +84,7 @@ void *weft__jarena_alloc(weft__jarena *a, size_t n)
     return data;
 }
 
-void *weft__jarena_grow(weft__jarena *a, void *p, size_t old_n, size_t n)
+void *weft__jinja_arena_grow(weft__jinja_arena *a, void *p, size_t old_n, size_t n)
 {
     size_t old_room = (old_n + ALIGN - 1) & ~(ALIGN - 1);
     if (p && old_room && n <= SIZE_MAX / 2 && (char *)p + old_room == a->at) {
@@ -94,7 +94,7 @@ void *weft__jarena_grow(weft__jarena *a, void *p, size_t old_n, size_t n)
             return p;
         }
     }
-    void *q = weft__jarena_alloc(a, n);
+    void *q = weft__jinja_arena_alloc(a, n);
     if (q && old_n) memcpy(q, p, old_n);
     return q;
 }

@@ -5,20 +5,20 @@
 
 #include <stddef.h>
 
-typedef struct weft__jarena_block weft__jarena_block;
+typedef struct weft__jinja_arena_block weft__jinja_arena_block;
 
-typedef struct weft__jarena {
-    weft__jarena_block *blocks; /* newest first */
-    char *at, *end;             /* what is left of the newest small block */
-    size_t total, limit;        /* bytes taken from the heap, and how many may be */
-    int over;                   /* the last failure was the limit, not the heap */
-} weft__jarena;
+typedef struct weft__jinja_arena {
+    weft__jinja_arena_block *blocks; /* newest first */
+    char *at, *end;                  /* what is left of the newest small block */
+    size_t total, limit;             /* bytes taken from the heap, and how many may be */
+    int over;                        /* the last failure was the limit, not the heap */
+} weft__jinja_arena;
 
-void weft__jarena_init(weft__jarena *a, size_t limit);
-void weft__jarena_free(weft__jarena *a);
+void weft__jinja_arena_init(weft__jinja_arena *a, size_t limit);
+void weft__jinja_arena_free(weft__jinja_arena *a);
 /* n bytes, aligned to 16, not cleared; NULL when the heap or the limit has no more. */
-void *weft__jarena_alloc(weft__jarena *a, size_t n);
+void *weft__jinja_arena_alloc(weft__jinja_arena *a, size_t n);
 /* Makes the piece p of old_n bytes, the start of which is kept, n bytes long (n >= old_n): in place when it was the last one. */
-void *weft__jarena_grow(weft__jarena *a, void *p, size_t old_n, size_t n);
+void *weft__jinja_arena_grow(weft__jinja_arena *a, void *p, size_t old_n, size_t n);
 
 #endif

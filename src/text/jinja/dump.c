@@ -7,18 +7,18 @@
 #include "text/jinja/value.h"
 
 typedef struct dumper {
-    weft__jctx *c;
-    const weft__jdump *how;
-    weft__jbuf out;
+    weft__jinja_ctx *c;
+    const weft__jinja_dump *how;
+    weft__jinja_buf out;
     int any_user;
     size_t level;
 } dumper;
 
-static weft_status dump_value(dumper *d, weft__jval v);
+static weft_status dump_value(dumper *d, weft__jinja_val v);
 
 static weft_status put(dumper *d, const char *text)
 {
-    return weft__j_puts(d->c, &d->out, text);
+    return weft__jinja_puts(d->c, &d->out, text);
 }
 
 /* The escape of a character, or NULL when it stands for itself. */
@@ -44,11 +44,11 @@ static const char *json_escape(uint32_t cp, int ascii, char room[16])
     return room;
 }
 
-static weft_status dump_str(dumper *d, const weft__jstr *s)
+static weft_status dump_str(dumper *d, const weft__jinja_str *s)
 {
-    d->any_user |= weft__j_str_any_user(s);
-    WEFT__J_TRY(put(d, "\""));
-    WEFT__J_TRY(weft__j_spend(d->c, s->len / 16));
+    d->any_user |= weft__jinja_str_any_user(s);
+    WEFT__JINJA_TRY(put(d, "\""));
+    WEFT__JINJA_TRY(weft__jinja_spend(d->c, s->len / 16));
     size_t from = 0;
     for (size_t at = 0, n; at < s->len; at += n) {
         uint32_t cp;
@@ -56,25 +56,25 @@ static weft_status dump_str(dumper *d, const weft__jstr *s)
         n = weft__utf8_decode(s->data + at, s->len - at, &cp, NULL);
         const char *escape = json_escape(cp, d->how->ascii, room);
         if (!escape) continue;
-        WEFT__J_TRY(weft__j_put(d->c, &d->out, s->data + from, at - from, 0));
-        WEFT__J_TRY(put(d, escape));
+        WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, s->data + from, at - from, 0));
+        WEFT__JINJA_TRY(put(d, escape));
         from = at + n;
     }
-    WEFT__J_TRY(weft__j_put(d->c, &d->out, s->data + from, s->len - from, 0));
+    WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, s->data + from, s->len - from, 0));
     return put(d, "\"");
 }
 
-static weft_status dump_number(dumper *d, weft__jval v)
+static weft_status dump_number(dumper *d, weft__jinja_val v)
 {
     char text[48];
-    if (v.type == WEFT__J_INT) {
+    if (v.type == WEFT__JINJA_INT) {
         snprintf(text, sizeof text, "%lld", (long long)v.u.i);
     } else if (isnan(v.u.f)) {
         return put(d, "NaN");
     } else if (isinf(v.u.f)) {
         return put(d, v.u.f < 0 ? "-Infinity" : "Infinity");
     } else {
-        text[weft__j_print_double(v.u.f, text)] = 0;
+        text[weft__jinja_print_double(v.u.f, text)] = 0;
     }
     return put(d, text);
 }
@@ -82,118 +82,120 @@ static weft_status dump_number(dumper *d, weft__jval v)
 static weft_status new_line(dumper *d)
 {
     if (!d->how->indent) return WEFT_OK;
-    d->any_user |= weft__j_str_any_user(d->how->indent);
-    WEFT__J_TRY(put(d, "\n"));
+    d->any_user |= weft__jinja_str_any_user(d->how->indent);
+    WEFT__JINJA_TRY(put(d, "\n"));
     for (size_t i = 0; i < d->level; i++) {
-        WEFT__J_TRY(weft__j_spend(d->c, 1));
-        WEFT__J_TRY(weft__j_put(d->c, &d->out, d->how->indent->data, d->how->indent->len, 0));
+        WEFT__JINJA_TRY(weft__jinja_spend(d->c, 1));
+        WEFT__JINJA_TRY(weft__jinja_put(d->c, &d->out, d->how->indent->data, d->how->indent->len, 0));
     }
     return WEFT_OK;
 }
 
-static weft_status put_separator(dumper *d, const weft__jstr *given, const char *otherwise)
+static weft_status put_separator(dumper *d, const weft__jinja_str *given, const char *otherwise)
 {
     if (!given) return put(d, otherwise);
-    d->any_user |= weft__j_str_any_user(given);
-    return weft__j_put(d->c, &d->out, given->data, given->len, 0);
+    d->any_user |= weft__jinja_str_any_user(given);
+    return weft__jinja_put(d->c, &d->out, given->data, given->len, 0);
 }
 
 /* What comes before element i of a container. */
 static weft_status before_item(dumper *d, size_t i)
 {
-    if (i) WEFT__J_TRY(put_separator(d, d->how->item_sep, d->how->indent ? "," : ", "));
+    if (i) WEFT__JINJA_TRY(put_separator(d, d->how->item_sep, d->how->indent ? "," : ", "));
     return new_line(d);
 }
 
-static weft_status dump_list(dumper *d, const weft__jlist *list)
+static weft_status dump_list(dumper *d, const weft__jinja_list *list)
 {
-    WEFT__J_TRY(put(d, "["));
+    WEFT__JINJA_TRY(put(d, "["));
     d->level++;
     for (size_t i = 0; i < list->n; i++) {
-        WEFT__J_TRY(before_item(d, i));
-        WEFT__J_TRY(dump_value(d, list->items[i]));
+        WEFT__JINJA_TRY(before_item(d, i));
+        WEFT__JINJA_TRY(dump_value(d, list->items[i]));
     }
     d->level--;
-    if (list->n) WEFT__J_TRY(new_line(d));
+    if (list->n) WEFT__JINJA_TRY(new_line(d));
     return put(d, "]");
 }
 
-static weft_status dump_key(dumper *d, weft__jval key)
+static weft_status dump_key(dumper *d, weft__jinja_val key)
 {
-    if (key.type == WEFT__J_STRING) return dump_str(d, key.u.s);
-    WEFT__J_TRY(put(d, "\""));
-    if (key.type == WEFT__J_NONE) {
-        WEFT__J_TRY(put(d, "null"));
-    } else if (key.type == WEFT__J_BOOL) {
-        WEFT__J_TRY(put(d, key.u.i ? "true" : "false"));
-    } else if (key.type == WEFT__J_INT || key.type == WEFT__J_FLOAT) {
-        WEFT__J_TRY(dump_number(d, key));
+    if (key.type == WEFT__JINJA_STRING) return dump_str(d, key.u.s);
+    WEFT__JINJA_TRY(put(d, "\""));
+    if (key.type == WEFT__JINJA_NONE) {
+        WEFT__JINJA_TRY(put(d, "null"));
+    } else if (key.type == WEFT__JINJA_BOOL) {
+        WEFT__JINJA_TRY(put(d, key.u.i ? "true" : "false"));
+    } else if (key.type == WEFT__JINJA_INT || key.type == WEFT__JINJA_FLOAT) {
+        WEFT__JINJA_TRY(dump_number(d, key));
     } else {
-        return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: a key of type '%s' is not possible in JSON", weft__j_type_name(key));
+        return weft__jinja_fail(d->c, WEFT_ARGUMENT, "tojson: a key of type '%s' is not possible in JSON",
+                                weft__jinja_type_name(key));
     }
     return put(d, "\"");
 }
 
 /* The entries of dict ordered by key, as two lists. */
-static weft_status sorted_entries(dumper *d, const weft__jdict *dict, weft__jval *keys, weft__jval *values)
+static weft_status sorted_entries(dumper *d, const weft__jinja_dict *dict, weft__jinja_val *keys, weft__jinja_val *values)
 {
-    WEFT__J_TRY(weft__j_new_list(d->c, WEFT__J_LIST, dict->n, keys));
-    WEFT__J_TRY(weft__j_new_list(d->c, WEFT__J_LIST, dict->n, values));
+    WEFT__JINJA_TRY(weft__jinja_new_list(d->c, WEFT__JINJA_LIST, dict->n, keys));
+    WEFT__JINJA_TRY(weft__jinja_new_list(d->c, WEFT__JINJA_LIST, dict->n, values));
     for (size_t i = 0; i < dict->n; i++) {
-        WEFT__J_TRY(weft__j_append(d->c, keys->u.list, dict->entries[i].key));
-        WEFT__J_TRY(weft__j_append(d->c, values->u.list, dict->entries[i].value));
+        WEFT__JINJA_TRY(weft__jinja_append(d->c, keys->u.list, dict->entries[i].key));
+        WEFT__JINJA_TRY(weft__jinja_append(d->c, values->u.list, dict->entries[i].value));
     }
-    return weft__j_sort(d->c, keys->u.list->items, values->u.list->items, dict->n, 0);
+    return weft__jinja_sort(d->c, keys->u.list->items, values->u.list->items, dict->n, 0);
 }
 
-static weft_status dump_dict(dumper *d, const weft__jdict *dict)
+static weft_status dump_dict(dumper *d, const weft__jinja_dict *dict)
 {
-    weft__jval keys, values;
-    if (d->how->sort_keys) WEFT__J_TRY(sorted_entries(d, dict, &keys, &values));
-    WEFT__J_TRY(put(d, "{"));
+    weft__jinja_val keys, values;
+    if (d->how->sort_keys) WEFT__JINJA_TRY(sorted_entries(d, dict, &keys, &values));
+    WEFT__JINJA_TRY(put(d, "{"));
     d->level++;
     for (size_t i = 0; i < dict->n; i++) {
-        WEFT__J_TRY(before_item(d, i));
-        WEFT__J_TRY(dump_key(d, d->how->sort_keys ? keys.u.list->items[i] : dict->entries[i].key));
-        WEFT__J_TRY(put_separator(d, d->how->key_sep, ": "));
-        WEFT__J_TRY(dump_value(d, d->how->sort_keys ? values.u.list->items[i] : dict->entries[i].value));
+        WEFT__JINJA_TRY(before_item(d, i));
+        WEFT__JINJA_TRY(dump_key(d, d->how->sort_keys ? keys.u.list->items[i] : dict->entries[i].key));
+        WEFT__JINJA_TRY(put_separator(d, d->how->key_sep, ": "));
+        WEFT__JINJA_TRY(dump_value(d, d->how->sort_keys ? values.u.list->items[i] : dict->entries[i].value));
     }
     d->level--;
-    if (dict->n) WEFT__J_TRY(new_line(d));
+    if (dict->n) WEFT__JINJA_TRY(new_line(d));
     return put(d, "}");
 }
 
-static weft_status dump_value(dumper *d, weft__jval v)
+static weft_status dump_value(dumper *d, weft__jinja_val v)
 {
     weft_status status;
-    WEFT__J_TRY(weft__j_spend(d->c, 1));
+    WEFT__JINJA_TRY(weft__jinja_spend(d->c, 1));
     switch (v.type) {
-    case WEFT__J_NONE: return put(d, "null");
-    case WEFT__J_BOOL: return put(d, v.u.i ? "true" : "false");
-    case WEFT__J_INT:
-    case WEFT__J_FLOAT: return dump_number(d, v);
-    case WEFT__J_STRING: return dump_str(d, v.u.s);
-    case WEFT__J_LIST:
-    case WEFT__J_TUPLE:
-    case WEFT__J_DICT:
-        WEFT__J_TRY(weft__j_enter(d->c));
-        status = v.type == WEFT__J_DICT ? dump_dict(d, v.u.dict) : dump_list(d, v.u.list);
-        weft__j_leave(d->c);
+    case WEFT__JINJA_NONE: return put(d, "null");
+    case WEFT__JINJA_BOOL: return put(d, v.u.i ? "true" : "false");
+    case WEFT__JINJA_INT:
+    case WEFT__JINJA_FLOAT: return dump_number(d, v);
+    case WEFT__JINJA_STRING: return dump_str(d, v.u.s);
+    case WEFT__JINJA_LIST:
+    case WEFT__JINJA_TUPLE:
+    case WEFT__JINJA_DICT:
+        WEFT__JINJA_TRY(weft__jinja_enter(d->c));
+        status = v.type == WEFT__JINJA_DICT ? dump_dict(d, v.u.dict) : dump_list(d, v.u.list);
+        weft__jinja_leave(d->c);
         return status;
-    case WEFT__J_UNDEFINED:
+    case WEFT__JINJA_UNDEFINED:
         if (v.u.s) {
             int n = v.u.s->len < 100 ? (int)v.u.s->len : 100;
-            return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: '%.*s' is undefined", n, v.u.s->data);
+            return weft__jinja_fail(d->c, WEFT_ARGUMENT, "tojson: '%.*s' is undefined", n, v.u.s->data);
         }
         /* fall through */
     default:
-        return weft__j_fail(d->c, WEFT_ARGUMENT, "tojson: a value of type '%s' is not possible in JSON", weft__j_type_name(v));
+        return weft__jinja_fail(d->c, WEFT_ARGUMENT, "tojson: a value of type '%s' is not possible in JSON",
+                                weft__jinja_type_name(v));
     }
 }
 
-weft_status weft__j_dump(weft__jctx *c, weft__jval v, const weft__jdump *how, weft__jval *out)
+weft_status weft__jinja_dump_json(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_dump *how, weft__jinja_val *out)
 {
     dumper d = {.c = c, .how = how};
-    WEFT__J_TRY(dump_value(&d, v));
-    return weft__j_string(c, d.out.data, d.out.len, d.any_user, out);
+    WEFT__JINJA_TRY(dump_value(&d, v));
+    return weft__jinja_string(c, d.out.data, d.out.len, d.any_user, out);
 }

@@ -12,18 +12,18 @@
 #define COMPILE_MEMORY ((size_t)256 << 20)
 
 struct weft__jinja_call {
-    weft__jctx ctx;
+    weft__jinja_ctx ctx;
 };
 
-static weft_status compile_into(weft__jctx *c, weft__jinja *t, const char *source, size_t n)
+static weft_status compile_into(weft__jinja_ctx *c, weft__jinja *t, const char *source, size_t n)
 {
-    weft__jcompiler p = {.ctx = c};
-    weft__jval names;
-    WEFT__J_TRY(weft__j_new_dict(c, &names));
+    weft__jinja_compiler p = {.ctx = c};
+    weft__jinja_val names;
+    WEFT__JINJA_TRY(weft__jinja_new_dict(c, &names));
     p.names = names.u.dict;
-    WEFT__J_TRY(weft__j_lex(c, source, n, &p.tokens));
-    WEFT__J_TRY(weft__j_parse_template(&p, &t->body));
-    return weft__j_resolve(&p, t);
+    WEFT__JINJA_TRY(weft__jinja_lex(c, source, n, &p.tokens));
+    WEFT__JINJA_TRY(weft__jinja_parse_template(&p, &t->body));
+    return weft__jinja_resolve(&p, t);
 }
 
 weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err)
@@ -34,8 +34,8 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
     }
     weft__jinja *t = weft__alloc_zero(1, sizeof *t);
     if (!t) return weft_fail(err, WEFT_NO_MEMORY, "out of memory for a template");
-    weft__jctx ctx = {.steps = COMPILE_STEPS, .err = err, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
-    weft__jarena_init(&ctx.arena, COMPILE_MEMORY);
+    weft__jinja_ctx ctx = {.steps = COMPILE_STEPS, .err = err, .limits = {.max_steps = COMPILE_STEPS, .max_depth = 1000}};
+    weft__jinja_arena_init(&ctx.arena, COMPILE_MEMORY);
     weft_status status = compile_into(&ctx, t, source, n);
     t->arena = ctx.arena;
     if (status) {
@@ -49,7 +49,7 @@ weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out,
 void weft__jinja_destroy(weft__jinja **t)
 {
     if (!*t) return;
-    weft__jarena_free(&(*t)->arena);
+    weft__jinja_arena_free(&(*t)->arena);
     weft__free(*t);
     *t = NULL;
 }
@@ -57,7 +57,7 @@ void weft__jinja_destroy(weft__jinja **t)
 int weft__jinja_uses(const weft__jinja *t, const char *name)
 {
     for (size_t i = 0; i < t->n_globals; i++) {
-        if (weft__j_str_is(t->globals[i], name)) return 1;
+        if (weft__jinja_str_is(t->globals[i], name)) return 1;
     }
     return 0;
 }
@@ -77,13 +77,13 @@ weft_status weft__jinja_call_create(const weft__jinja_limits *limits, weft__jinj
     weft__jinja_call *call = weft__alloc_zero(1, sizeof *call);
     *out = NULL;
     if (!call) return weft_fail(err, WEFT_NO_MEMORY, "out of memory for a rendering");
-    weft__jctx *c = &call->ctx;
+    weft__jinja_ctx *c = &call->ctx;
     c->limits = limits ? *limits : weft__jinja_default_limits();
     c->steps = c->limits.max_steps;
     c->err = err;
-    weft__jarena_init(&c->arena, c->limits.max_memory);
-    weft__jval globals;
-    weft_status status = weft__j_new_dict(c, &globals);
+    weft__jinja_arena_init(&c->arena, c->limits.max_memory);
+    weft__jinja_val globals;
+    weft_status status = weft__jinja_new_dict(c, &globals);
     c->err = NULL;
     if (status) {
         weft__jinja_call_destroy(&call);
@@ -97,7 +97,7 @@ weft_status weft__jinja_call_create(const weft__jinja_limits *limits, weft__jinj
 void weft__jinja_call_destroy(weft__jinja_call **call)
 {
     if (!*call) return;
-    weft__jarena_free(&(*call)->ctx.arena);
+    weft__jinja_arena_free(&(*call)->ctx.arena);
     weft__free(*call);
     *call = NULL;
 }
@@ -114,14 +114,14 @@ void weft__jinja_set_now(weft__jinja_call *call, int64_t unix_seconds)
 }
 
 /* Setting variables costs memory, not steps. */
-static weft_status set_global(weft__jctx *c, const char *name, weft__jval value)
+static weft_status set_global(weft__jinja_ctx *c, const char *name, weft__jinja_val value)
 {
-    weft__jval key;
-    WEFT__J_TRY(weft__j_string_copy(c, name, strlen(name), 0, &key));
-    return weft__j_dict_set(c, c->globals, key, value);
+    weft__jinja_val key;
+    WEFT__JINJA_TRY(weft__jinja_string_copy(c, name, strlen(name), 0, &key));
+    return weft__jinja_dict_set(c, c->globals, key, value);
 }
 
-static weft_status finish_setting(weft__jctx *c, weft_status status)
+static weft_status finish_setting(weft__jinja_ctx *c, weft_status status)
 {
     c->err = NULL;
     c->steps = c->limits.max_steps;
@@ -129,7 +129,7 @@ static weft_status finish_setting(weft__jctx *c, weft_status status)
     return status;
 }
 
-static weft__jctx *begin_setting(weft__jinja_call *call, weft_error *err)
+static weft__jinja_ctx *begin_setting(weft__jinja_call *call, weft_error *err)
 {
     call->ctx.err = err;
     call->ctx.steps = UINT64_MAX;
@@ -138,31 +138,31 @@ static weft__jctx *begin_setting(weft__jinja_call *call, weft_error *err)
 
 weft_status weft__jinja_set_bool(weft__jinja_call *call, const char *name, int value, weft_error *err)
 {
-    weft__jctx *c = begin_setting(call, err);
-    return finish_setting(c, set_global(c, name, weft__j_bool(value)));
+    weft__jinja_ctx *c = begin_setting(call, err);
+    return finish_setting(c, set_global(c, name, weft__jinja_bool(value)));
 }
 
 weft_status weft__jinja_set_string(weft__jinja_call *call, const char *name, const char *s, size_t n, int from_user,
                                    weft_error *err)
 {
-    weft__jval value;
+    weft__jinja_val value;
     if (!weft__utf8_valid(s, n)) return weft_fail(err, WEFT_FORMAT, "the variable '%s' is not UTF-8", name);
-    weft__jctx *c = begin_setting(call, err);
-    weft_status status = weft__j_string_copy(c, s, n, from_user, &value);
+    weft__jinja_ctx *c = begin_setting(call, err);
+    weft_status status = weft__jinja_string_copy(c, s, n, from_user, &value);
     return finish_setting(c, status ? status : set_global(c, name, value));
 }
 
 weft_status weft__jinja_set_json(weft__jinja_call *call, const char *name, const weft__json *value, weft__jinja_trust trust,
                                  void *trust_arg, weft_error *err)
 {
-    weft__jval v;
-    weft__jctx *c = begin_setting(call, err);
-    weft_status status = weft__j_from_json(c, value, trust, trust_arg, &v);
+    weft__jinja_val v;
+    weft__jinja_ctx *c = begin_setting(call, err);
+    weft_status status = weft__jinja_from_json(c, value, trust, trust_arg, &v);
     return finish_setting(c, status ? status : set_global(c, name, v));
 }
 
 /* What the rendering wrote, as memory of the caller's. */
-static weft_status hand_over(const weft__jbuf *b, weft__jinja_output *out, weft_error *err)
+static weft_status hand_over(const weft__jinja_buf *b, weft__jinja_output *out, weft_error *err)
 {
     out->text = weft__strndup(b->data ? b->data : "", b->len);
     out->segments = weft__alloc_array(b->n_runs, sizeof *out->segments);
@@ -180,18 +180,18 @@ static weft_status hand_over(const weft__jbuf *b, weft__jinja_output *out, weft_
     return WEFT_OK;
 }
 
-static weft_status render_into(weft__jctx *c, const weft__jinja *t, weft__jbuf *b)
+static weft_status render_into(weft__jinja_ctx *c, const weft__jinja *t, weft__jinja_buf *b)
 {
-    weft__jscope *scope;
+    weft__jinja_scope *scope;
     c->out = c->root_out = b;
-    WEFT__J_TRY(weft__j_scope_create(c, NULL, &t->body, &scope));
-    return weft__j_exec(c, t, scope, &t->body);
+    WEFT__JINJA_TRY(weft__jinja_scope_create(c, NULL, &t->body, &scope));
+    return weft__jinja_exec(c, t, scope, &t->body);
 }
 
 weft_status weft__jinja_render(const weft__jinja *t, weft__jinja_call *call, weft__jinja_output *out, weft_error *err)
 {
-    weft__jctx *c = &call->ctx;
-    weft__jbuf b = {0};
+    weft__jinja_ctx *c = &call->ctx;
+    weft__jinja_buf b = {0};
     memset(out, 0, sizeof *out);
     if (c->rendered) return weft_fail(err, WEFT_STATE, "the call has been rendered already; make a new one");
     c->rendered = 1;

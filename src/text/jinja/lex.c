@@ -10,8 +10,8 @@
 #include "text/jinja/ast.h"
 
 typedef struct lexer {
-    weft__jctx *c;
-    weft__jtokens *out;
+    weft__jinja_ctx *c;
+    weft__jinja_tokens *out;
     const char *s;
     size_t n, at;
     int line_starting;  /* the last thing matched ended with a newline */
@@ -21,14 +21,14 @@ typedef struct lexer {
 
 static weft_status fail(lexer *x, weft_status status, const char *what)
 {
-    return weft__j_fail(x->c, status, "%s", what);
+    return weft__jinja_fail(x->c, status, "%s", what);
 }
 
-static weft_status push(lexer *x, weft__jtoken token)
+static weft_status push(lexer *x, weft__jinja_token token)
 {
     token.line = x->c->line;
-    weft__jtokens *out = x->out;
-    WEFT__J_TRY(weft__j_grow(x->c, &out->items, &out->capacity, out->n + 1, sizeof *out->items));
+    weft__jinja_tokens *out = x->out;
+    WEFT__JINJA_TRY(weft__jinja_grow(x->c, &out->items, &out->capacity, out->n + 1, sizeof *out->items));
     out->items[out->n++] = token;
     return WEFT_OK;
 }
@@ -46,7 +46,7 @@ static size_t skip_space(const lexer *x, size_t at)
     while (at < x->n) {
         uint32_t cp;
         size_t n = weft__utf8_decode(x->s + at, x->n - at, &cp, NULL);
-        if (!weft__j_is_space(cp)) break;
+        if (!weft__jinja_is_space(cp)) break;
         at += n;
     }
     return at;
@@ -72,10 +72,10 @@ static size_t match_end(const lexer *x, size_t at, const char *close, int is_blo
 static weft_status push_data(lexer *x, size_t to, char sign, int is_variable)
 {
     size_t end = to;
-    weft__jstr text = {.data = x->s + x->at, .len = to - x->at};
+    weft__jinja_str text = {.data = x->s + x->at, .len = to - x->at};
     if (sign == '-') {
         size_t from = 0, stop = text.len;
-        weft__j_strip(&text, NULL, 0, 1, &from, &stop);
+        weft__jinja_strip(&text, NULL, 0, 1, &from, &stop);
         end = x->at + stop;
     } else if (!sign && !is_variable) {
         size_t line = to;
@@ -83,7 +83,7 @@ static weft_status push_data(lexer *x, size_t to, char sign, int is_variable)
         if ((line > x->at || x->line_starting) && skip_space(x, line) >= to) end = line;
     }
     if (end == x->at) return WEFT_OK;
-    return push(x, (weft__jtoken){.type = WEFT__JT_DATA, .text = text.data, .len = end - x->at});
+    return push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_DATA, .text = text.data, .len = end - x->at});
 }
 
 static char sign_at(const lexer *x, size_t at)
@@ -111,7 +111,7 @@ static weft_status lex_raw(lexer *x, size_t body)
         char sign;
         size_t end = x->s[i] == '{' ? match_raw(x, i, "endraw", &sign) : 0;
         if (!end) continue;
-        WEFT__J_TRY(push_data(x, i, sign, 0));
+        WEFT__JINJA_TRY(push_data(x, i, sign, 0));
         advance(x, end);
         return WEFT_OK;
     }
@@ -155,11 +155,11 @@ static size_t numeric_escape(const char *s, size_t n, uint32_t *cp)
     return *cp > 0x10FFFF || (*cp >= 0xD800 && *cp < 0xE000) ? 0 : used;
 }
 
-static weft_status unescape(lexer *x, const char *s, size_t n, weft__jtoken *token)
+static weft_status unescape(lexer *x, const char *s, size_t n, weft__jinja_token *token)
 {
     static const char from[] = "\\'\"abfnrtv", to[] = "\\'\"\a\b\f\n\r\t\v";
-    char *out = weft__j_alloc(x->c, n + 1);
-    if (!out) return WEFT__J_NO_ROOM(x->c);
+    char *out = weft__jinja_alloc(x->c, n + 1);
+    if (!out) return WEFT__JINJA_NO_ROOM(x->c);
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         if (s[i] != '\\' || i + 1 == n) {
@@ -194,9 +194,9 @@ static weft_status lex_string(lexer *x)
     size_t i = x->at + 1;
     while (i < x->n && x->s[i] != quote) i += x->s[i] == '\\' ? 2 : 1;
     if (i >= x->n) return fail(x, WEFT_FORMAT, "a string is never closed");
-    weft__jtoken token = {.type = WEFT__JT_STRING};
-    WEFT__J_TRY(unescape(x, x->s + x->at + 1, i - x->at - 1, &token));
-    WEFT__J_TRY(push(x, token));
+    weft__jinja_token token = {.type = WEFT__JINJA_TOKEN_STRING};
+    WEFT__JINJA_TRY(unescape(x, x->s + x->at + 1, i - x->at - 1, &token));
+    WEFT__JINJA_TRY(push(x, token));
     advance(x, i + 1);
     return WEFT_OK;
 }
@@ -237,7 +237,7 @@ static weft_status lex_float(lexer *x, size_t end)
     }
     text[n] = 0;
     if (n + 1 >= sizeof text) return fail(x, WEFT_FORMAT, "a number is too long");
-    WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_FLOAT, .f = strtod(text, NULL)}));
+    WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_FLOAT, .f = strtod(text, NULL)}));
     advance(x, end);
     return WEFT_OK;
 }
@@ -270,7 +270,7 @@ static weft_status lex_int(lexer *x)
             return fail(x, WEFT_LIMIT, "an integer exceeds 64 bits");
         }
     }
-    WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_INT, .i = number}));
+    WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_INT, .i = number}));
     advance(x, i);
     return WEFT_OK;
 }
@@ -293,7 +293,7 @@ static weft_status lex_name(lexer *x)
         if (!is_name_char(cp, i == x->at)) break;
         i += n;
     }
-    WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_NAME, .text = x->s + x->at, .len = i - x->at}));
+    WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_NAME, .text = x->s + x->at, .len = i - x->at}));
     advance(x, i);
     return WEFT_OK;
 }
@@ -309,9 +309,9 @@ static weft_status balance(lexer *x, char ch)
         return WEFT_OK;
     }
     if (!memchr(closing, ch, 3)) return WEFT_OK;
-    if (!x->n_brackets) return weft__j_fail(x->c, WEFT_FORMAT, "unexpected '%c'", ch);
+    if (!x->n_brackets) return weft__jinja_fail(x->c, WEFT_FORMAT, "unexpected '%c'", ch);
     char expected = x->brackets[--x->n_brackets];
-    if (ch != expected) return weft__j_fail(x->c, WEFT_FORMAT, "unexpected '%c', expected '%c'", ch, expected);
+    if (ch != expected) return weft__jinja_fail(x->c, WEFT_FORMAT, "unexpected '%c', expected '%c'", ch, expected);
     return WEFT_OK;
 }
 
@@ -320,7 +320,8 @@ static weft_status lex_operator(lexer *x)
     static const char *const pairs[] = {"//", "**", "==", "!=", ">=", "<="};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         if (!starts(x, x->at, pairs[i])) continue;
-        WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_OP, .op = WEFT__J_OP2(pairs[i][0], pairs[i][1])}));
+        WEFT__JINJA_TRY(
+            push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_OP, .op = WEFT__JINJA_OP2(pairs[i][0], pairs[i][1])}));
         advance(x, x->at + 2);
         return WEFT_OK;
     }
@@ -328,10 +329,11 @@ static weft_status lex_operator(lexer *x)
     if (!ch || !strchr("+-/*%~[](){}><=.:|,;", ch)) {
         uint32_t cp;
         size_t n = weft__utf8_decode(x->s + x->at, x->n - x->at, &cp, NULL);
-        return weft__j_fail(x->c, WEFT_FORMAT, "unexpected character '%.*s' (U+%04X)", cp < 0x20 ? 0 : (int)n, x->s + x->at, cp);
+        return weft__jinja_fail(x->c, WEFT_FORMAT, "unexpected character '%.*s' (U+%04X)", cp < 0x20 ? 0 : (int)n, x->s + x->at,
+                                cp);
     }
-    WEFT__J_TRY(balance(x, ch));
-    WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_OP, .op = WEFT__J_OP1(ch)}));
+    WEFT__JINJA_TRY(balance(x, ch));
+    WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_OP, .op = WEFT__JINJA_OP1(ch)}));
     advance(x, x->at + 1);
     return WEFT_OK;
 }
@@ -341,7 +343,7 @@ static weft_status lex_one(lexer *x)
     char ch = x->s[x->at];
     uint32_t cp;
     weft__utf8_decode(x->s + x->at, x->n - x->at, &cp, NULL);
-    if (weft__j_is_space(cp)) {
+    if (weft__jinja_is_space(cp)) {
         advance(x, skip_space(x, x->at));
         return WEFT_OK;
     }
@@ -361,11 +363,12 @@ static weft_status lex_tag(lexer *x, const char *close, int is_block)
     while (x->at < x->n) {
         size_t end = x->n_brackets ? 0 : match_end(x, x->at, close, is_block);
         if (end) {
-            WEFT__J_TRY(push(x, (weft__jtoken){.type = is_block ? WEFT__JT_BLOCK_END : WEFT__JT_VARIABLE_END}));
+            WEFT__JINJA_TRY(
+                push(x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_END : WEFT__JINJA_TOKEN_VARIABLE_END}));
             advance(x, end);
             return WEFT_OK;
         }
-        WEFT__J_TRY(lex_one(x));
+        WEFT__JINJA_TRY(lex_one(x));
     }
     return WEFT_OK; /* the parser misses the end */
 }
@@ -383,14 +386,14 @@ static weft_status lex_text(lexer *x)
 {
     size_t tag = find_tag(x);
     if (tag == x->n) {
-        WEFT__J_TRY(push(x, (weft__jtoken){.type = WEFT__JT_DATA, .text = x->s + x->at, .len = tag - x->at}));
+        WEFT__JINJA_TRY(push(x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_DATA, .text = x->s + x->at, .len = tag - x->at}));
         advance(x, tag);
         return WEFT_OK;
     }
     char sign, kind = x->s[tag + 1];
     size_t raw = match_raw(x, tag, "raw", &sign);
     if (!raw) sign = sign_at(x, tag + 2);
-    WEFT__J_TRY(push_data(x, tag, sign, kind == '{'));
+    WEFT__JINJA_TRY(push_data(x, tag, sign, kind == '{'));
     if (raw) {
         advance(x, tag);
         return lex_raw(x, raw);
@@ -398,15 +401,16 @@ static weft_status lex_text(lexer *x)
     advance(x, tag + 2 + (sign != 0));
     if (kind == '#') return lex_comment(x);
     int is_block = kind == '%';
-    WEFT__J_TRY(push(x, (weft__jtoken){.type = is_block ? WEFT__JT_BLOCK_BEGIN : WEFT__JT_VARIABLE_BEGIN}));
+    WEFT__JINJA_TRY(
+        push(x, (weft__jinja_token){.type = is_block ? WEFT__JINJA_TOKEN_BLOCK_BEGIN : WEFT__JINJA_TOKEN_VARIABLE_BEGIN}));
     return lex_tag(x, is_block ? "%}" : "}}", is_block);
 }
 
 /* All line ends become \n, and the last one goes. */
 static weft_status normalise(lexer *x, const char *source, size_t n)
 {
-    char *copy = weft__j_alloc(x->c, n);
-    if (!copy) return WEFT__J_NO_ROOM(x->c);
+    char *copy = weft__jinja_alloc(x->c, n);
+    if (!copy) return WEFT__JINJA_NO_ROOM(x->c);
     size_t len = 0;
     for (size_t i = 0; i < n; i++) {
         if (source[i] == '\r') {
@@ -422,12 +426,12 @@ static weft_status normalise(lexer *x, const char *source, size_t n)
     return WEFT_OK;
 }
 
-weft_status weft__j_lex(weft__jctx *c, const char *source, size_t n, weft__jtokens *out)
+weft_status weft__jinja_lex(weft__jinja_ctx *c, const char *source, size_t n, weft__jinja_tokens *out)
 {
     lexer x = {.c = c, .out = out, .line_starting = 1};
     c->line = 1;
     if (!weft__utf8_valid(source, n)) return fail(&x, WEFT_FORMAT, "the template is not UTF-8");
-    WEFT__J_TRY(normalise(&x, source, n));
-    while (x.at < x.n) WEFT__J_TRY(lex_text(&x));
-    return push(&x, (weft__jtoken){.type = WEFT__JT_EOF});
+    WEFT__JINJA_TRY(normalise(&x, source, n));
+    while (x.at < x.n) WEFT__JINJA_TRY(lex_text(&x));
+    return push(&x, (weft__jinja_token){.type = WEFT__JINJA_TOKEN_EOF});
 }

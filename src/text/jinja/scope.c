@@ -20,29 +20,29 @@ typedef struct frame {
 } frame;
 
 typedef struct resolver {
-    weft__jcompiler *p;
-    weft__jctx *c;
+    weft__jinja_compiler *p;
+    weft__jinja_ctx *c;
     weft__jinja *t;
     size_t n_names;
     uint8_t *is_global;
 } resolver;
 
-static weft_status visit_body(resolver *r, frame *f, const weft__jbody *body);
-static weft_status visit_nested(resolver *r, const frame *f, const weft__jbody *body);
+static weft_status visit_body(resolver *r, frame *f, const weft__jinja_body *body);
+static weft_status visit_nested(resolver *r, const frame *f, const weft__jinja_body *body);
 
-static weft_status number_of(resolver *r, const weft__jstr *name, size_t *out)
+static weft_status number_of(resolver *r, const weft__jinja_str *name, size_t *out)
 {
-    weft__jentry *e;
-    WEFT__J_TRY(weft__j_dict_find(r->c, r->p->names, weft__j_of_str(name), &e));
+    weft__jinja_entry *e;
+    WEFT__JINJA_TRY(weft__jinja_dict_find(r->c, r->p->names, weft__jinja_of_str(name), &e));
     *out = (size_t)e->value.u.i;
     return WEFT_OK;
 }
 
 static weft_status new_names(resolver *r, const uint8_t *like, uint8_t **out)
 {
-    *out = weft__j_alloc(r->c, r->n_names);
-    if (!*out) return WEFT__J_NO_ROOM(r->c);
-    WEFT__J_TRY(weft__j_spend(r->c, r->n_names / 64 + 1));
+    *out = weft__jinja_alloc(r->c, r->n_names);
+    if (!*out) return WEFT__JINJA_NO_ROOM(r->c);
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, r->n_names / 64 + 1));
     if (like) {
         memcpy(*out, like, r->n_names);
     } else {
@@ -65,100 +65,101 @@ static int known_outside(const frame *f, size_t name)
     return 0;
 }
 
-static weft_status add_global(resolver *r, const weft__jstr *name, size_t number)
+static weft_status add_global(resolver *r, const weft__jinja_str *name, size_t number)
 {
     if (r->is_global[number]) return WEFT_OK;
     r->is_global[number] = 1;
     weft__jinja *t = r->t;
-    WEFT__J_TRY(weft__j_grow(r->c, &t->globals, &t->globals_capacity, t->n_globals + 1, sizeof *t->globals));
+    WEFT__JINJA_TRY(weft__jinja_grow(r->c, &t->globals, &t->globals_capacity, t->n_globals + 1, sizeof *t->globals));
     t->globals[t->n_globals++] = name;
     return WEFT_OK;
 }
 
-static weft_status load(resolver *r, frame *f, const weft__jstr *name)
+static weft_status load(resolver *r, frame *f, const weft__jinja_str *name)
 {
     size_t i;
-    WEFT__J_TRY(number_of(r, name, &i));
+    WEFT__JINJA_TRY(number_of(r, name, &i));
     if ((f->names[i] & REF) || known_outside(f, i)) return WEFT_OK;
     f->names[i] |= REF;
     return add_global(r, name, i);
 }
 
-static weft_status store(resolver *r, frame *f, const weft__jnode *node)
+static weft_status store(resolver *r, frame *f, const weft__jinja_node *node)
 {
     size_t i;
     if (f->in_for && node->name == r->t->name_loop) {
         r->c->line = node->line;
-        return weft__j_fail(r->c, WEFT_FORMAT, "'loop' cannot be assigned to inside of a loop");
+        return weft__jinja_fail(r->c, WEFT_FORMAT, "'loop' cannot be assigned to inside of a loop");
     }
-    WEFT__J_TRY(number_of(r, node->name, &i));
+    WEFT__JINJA_TRY(number_of(r, node->name, &i));
     if (!(f->names[i] & REF)) f->names[i] |= known_outside(f, i) ? REF : REF | UNSET;
     f->names[i] |= STORED;
     return WEFT_OK;
 }
 
-static weft_status declare(resolver *r, frame *f, const weft__jstr *name)
+static weft_status declare(resolver *r, frame *f, const weft__jinja_str *name)
 {
     size_t i;
-    WEFT__J_TRY(number_of(r, name, &i));
+    WEFT__JINJA_TRY(number_of(r, name, &i));
     f->names[i] = REF | STORED;
     return WEFT_OK;
 }
 
-static weft_status check_known(resolver *r, const frame *f, const weft__jnode *node)
+static weft_status check_known(resolver *r, const frame *f, const weft__jinja_node *node)
 {
-    const char *what = node->kind == WEFT__JN_FILTER ? "filter" : "test";
+    const char *what = node->kind == WEFT__JINJA_NODE_FILTER ? "filter" : "test";
     int n = (int)node->name->len;
     if (f->soft || (node->function && node->function->call)) return WEFT_OK;
     r->c->line = node->line;
-    if (node->function) return weft__j_fail(r->c, WEFT_UNSUPPORTED, "the %s '%.*s' is not supported", what, n, node->name->data);
-    return weft__j_fail(r->c, WEFT_FORMAT, "there is no %s named '%.*s'", what, n, node->name->data);
+    if (node->function)
+        return weft__jinja_fail(r->c, WEFT_UNSUPPORTED, "the %s '%.*s' is not supported", what, n, node->name->data);
+    return weft__jinja_fail(r->c, WEFT_FORMAT, "there is no %s named '%.*s'", what, n, node->name->data);
 }
 
-static weft_status visit_expr(resolver *r, frame *f, const weft__jnode *node);
+static weft_status visit_expr(resolver *r, frame *f, const weft__jinja_node *node);
 
-static weft_status visit_args(resolver *r, frame *f, const weft__jcall_args *args)
+static weft_status visit_args(resolver *r, frame *f, const weft__jinja_call_args *args)
 {
     if (!args) return WEFT_OK;
-    for (size_t i = 0; i < args->n_pos; i++) WEFT__J_TRY(visit_expr(r, f, args->pos[i]));
-    for (size_t i = 0; i < args->n_named; i++) WEFT__J_TRY(visit_expr(r, f, args->named[i]));
-    WEFT__J_TRY(visit_expr(r, f, args->star));
+    for (size_t i = 0; i < args->n_pos; i++) WEFT__JINJA_TRY(visit_expr(r, f, args->pos[i]));
+    for (size_t i = 0; i < args->n_named; i++) WEFT__JINJA_TRY(visit_expr(r, f, args->named[i]));
+    WEFT__JINJA_TRY(visit_expr(r, f, args->star));
     return visit_expr(r, f, args->star_star);
 }
 
-static weft_status visit_expr(resolver *r, frame *f, const weft__jnode *node)
+static weft_status visit_expr(resolver *r, frame *f, const weft__jinja_node *node)
 {
     if (!node) return WEFT_OK;
-    WEFT__J_TRY(weft__j_spend(r->c, 1));
-    if (node->kind == WEFT__JN_NAME) return load(r, f, node->name);
-    if (node->kind == WEFT__JN_FILTER || node->kind == WEFT__JN_TEST) WEFT__J_TRY(check_known(r, f, node));
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
+    if (node->kind == WEFT__JINJA_NODE_NAME) return load(r, f, node->name);
+    if (node->kind == WEFT__JINJA_NODE_FILTER || node->kind == WEFT__JINJA_NODE_TEST) WEFT__JINJA_TRY(check_known(r, f, node));
     int soft = f->soft;
-    if (node->kind == WEFT__JN_COND) f->soft = 1;
-    WEFT__J_TRY(visit_expr(r, f, node->a));
-    WEFT__J_TRY(visit_expr(r, f, node->b));
-    WEFT__J_TRY(visit_expr(r, f, node->c));
-    for (size_t i = 0; i < node->n_items; i++) WEFT__J_TRY(visit_expr(r, f, node->items[i]));
+    if (node->kind == WEFT__JINJA_NODE_COND) f->soft = 1;
+    WEFT__JINJA_TRY(visit_expr(r, f, node->a));
+    WEFT__JINJA_TRY(visit_expr(r, f, node->b));
+    WEFT__JINJA_TRY(visit_expr(r, f, node->c));
+    for (size_t i = 0; i < node->n_items; i++) WEFT__JINJA_TRY(visit_expr(r, f, node->items[i]));
     f->soft = soft;
     return visit_args(r, f, node->args);
 }
 
-static weft_status visit_target(resolver *r, frame *f, const weft__jnode *target, int is_param)
+static weft_status visit_target(resolver *r, frame *f, const weft__jinja_node *target, int is_param)
 {
-    if (target->kind == WEFT__JN_NSREF) return load(r, f, target->name);
-    if (target->kind == WEFT__JN_NAME) {
+    if (target->kind == WEFT__JINJA_NODE_NSREF) return load(r, f, target->name);
+    if (target->kind == WEFT__JINJA_NODE_NAME) {
         if (!is_param) return store(r, f, target);
         if (target->name != r->t->name_loop) return declare(r, f, target->name);
         r->c->line = target->line;
-        return weft__j_fail(r->c, WEFT_FORMAT, "'loop' cannot be assigned to inside of a loop");
+        return weft__jinja_fail(r->c, WEFT_FORMAT, "'loop' cannot be assigned to inside of a loop");
     }
-    for (size_t i = 0; i < target->n_items; i++) WEFT__J_TRY(visit_target(r, f, target->items[i], is_param));
+    for (size_t i = 0; i < target->n_items; i++) WEFT__JINJA_TRY(visit_target(r, f, target->items[i], is_param));
     return WEFT_OK;
 }
 
 /* Puts what three alternatives learnt into f: what only some of them assign keeps its value from outside. */
 static weft_status merge_branches(resolver *r, frame *f, uint8_t *const branches[3])
 {
-    WEFT__J_TRY(weft__j_spend(r->c, r->n_names / 16 + 1));
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, r->n_names / 16 + 1));
     for (size_t i = 0; i < r->n_names; i++) {
         int before = f->names[i], merged = before, n_stores = 0;
         for (int b = 0; b < 3; b++) {
@@ -173,203 +174,204 @@ static weft_status merge_branches(resolver *r, frame *f, uint8_t *const branches
 }
 
 /* Alternative `from` of an if and, for elif, those after it: jinja2 sees the conditions and bodies of all elifs as one branch. */
-static weft_status visit_elifs(resolver *r, frame *f, const weft__jnode *node)
+static weft_status visit_elifs(resolver *r, frame *f, const weft__jinja_node *node)
 {
     for (size_t i = 1; i < node->n_items; i++) {
         uint8_t *branches[3];
-        WEFT__J_TRY(visit_expr(r, f, node->items[i]));
-        for (int b = 0; b < 3; b++) WEFT__J_TRY(new_names(r, f->names, &branches[b]));
+        WEFT__JINJA_TRY(visit_expr(r, f, node->items[i]));
+        for (int b = 0; b < 3; b++) WEFT__JINJA_TRY(new_names(r, f->names, &branches[b]));
         frame branch = *f;
         branch.names = branches[0];
-        WEFT__J_TRY(visit_body(r, &branch, &node->bodies[i]));
-        WEFT__J_TRY(merge_branches(r, f, branches));
+        WEFT__JINJA_TRY(visit_body(r, &branch, &node->bodies[i]));
+        WEFT__JINJA_TRY(merge_branches(r, f, branches));
     }
     return WEFT_OK;
 }
 
-static weft_status visit_if(resolver *r, frame *f, const weft__jnode *node)
+static weft_status visit_if(resolver *r, frame *f, const weft__jinja_node *node)
 {
     uint8_t *branches[3];
     frame branch = *f;
     int soft = f->soft;
     f->soft = 1;
-    WEFT__J_TRY(visit_expr(r, f, node->items[0]));
+    WEFT__JINJA_TRY(visit_expr(r, f, node->items[0]));
     branch.soft = 1;
-    for (int b = 0; b < 3; b++) WEFT__J_TRY(new_names(r, f->names, &branches[b]));
+    for (int b = 0; b < 3; b++) WEFT__JINJA_TRY(new_names(r, f->names, &branches[b]));
     branch.names = branches[0];
-    WEFT__J_TRY(visit_body(r, &branch, &node->bodies[0]));
+    WEFT__JINJA_TRY(visit_body(r, &branch, &node->bodies[0]));
     branch.names = branches[1];
-    WEFT__J_TRY(visit_elifs(r, &branch, node));
+    WEFT__JINJA_TRY(visit_elifs(r, &branch, node));
     branch.names = branches[2];
-    if (node->n_bodies > node->n_items) WEFT__J_TRY(visit_body(r, &branch, &node->bodies[node->n_items]));
+    if (node->n_bodies > node->n_items) WEFT__JINJA_TRY(visit_body(r, &branch, &node->bodies[node->n_items]));
     f->soft = soft;
     return merge_branches(r, f, branches);
 }
 
 /* What a statement does to the frame it stands in, without what is inside of it if that is a scope of its own. */
-static weft_status visit_statement(resolver *r, frame *f, const weft__jnode *node)
+static weft_status visit_statement(resolver *r, frame *f, const weft__jinja_node *node)
 {
-    WEFT__J_TRY(weft__j_spend(r->c, 1));
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
     switch (node->kind) {
-    case WEFT__JN_OUTPUT: return visit_expr(r, f, node->a);
-    case WEFT__JN_IF: return visit_if(r, f, node);
-    case WEFT__JN_FOR: return visit_expr(r, f, node->b);
-    case WEFT__JN_SET: WEFT__J_TRY(visit_expr(r, f, node->b)); return visit_target(r, f, node->a, 0);
-    case WEFT__JN_SET_BLOCK: return visit_target(r, f, node->a, 0);
-    case WEFT__JN_MACRO: return store(r, f, node);
-    case WEFT__JN_CALL_BLOCK: return visit_expr(r, f, node->a);
-    case WEFT__JN_FILTER_BLOCK: return visit_expr(r, f, node->b);
-    case WEFT__JN_WITH:
-        for (size_t i = 1; i < node->n_items; i += 2) WEFT__J_TRY(visit_expr(r, f, node->items[i]));
+    case WEFT__JINJA_NODE_OUTPUT: return visit_expr(r, f, node->a);
+    case WEFT__JINJA_NODE_IF: return visit_if(r, f, node);
+    case WEFT__JINJA_NODE_FOR: return visit_expr(r, f, node->b);
+    case WEFT__JINJA_NODE_SET: WEFT__JINJA_TRY(visit_expr(r, f, node->b)); return visit_target(r, f, node->a, 0);
+    case WEFT__JINJA_NODE_SET_BLOCK: return visit_target(r, f, node->a, 0);
+    case WEFT__JINJA_NODE_MACRO: return store(r, f, node);
+    case WEFT__JINJA_NODE_CALL_BLOCK: return visit_expr(r, f, node->a);
+    case WEFT__JINJA_NODE_FILTER_BLOCK: return visit_expr(r, f, node->b);
+    case WEFT__JINJA_NODE_WITH:
+        for (size_t i = 1; i < node->n_items; i += 2) WEFT__JINJA_TRY(visit_expr(r, f, node->items[i]));
         return WEFT_OK;
     default: return WEFT_OK;
     }
 }
 
-static weft_status visit_body(resolver *r, frame *f, const weft__jbody *body)
+static weft_status visit_body(resolver *r, frame *f, const weft__jinja_body *body)
 {
-    for (size_t i = 0; i < body->n; i++) WEFT__J_TRY(visit_statement(r, f, body->items[i]));
+    for (size_t i = 0; i < body->n; i++) WEFT__JINJA_TRY(visit_statement(r, f, body->items[i]));
     return WEFT_OK;
 }
 
 /* A scope: its own statements first, then the scopes inside of it. */
-static weft_status resolve_body(resolver *r, frame *f, weft__jbody *body)
+static weft_status resolve_body(resolver *r, frame *f, weft__jinja_body *body)
 {
-    WEFT__J_TRY(visit_body(r, f, body));
+    WEFT__JINJA_TRY(visit_body(r, f, body));
     for (size_t i = 0; i < r->n_names; i++) {
         if (!(f->names[i] & UNSET)) continue;
-        WEFT__J_TRY(weft__j_grow(r->c, &body->unset, &body->unset_capacity, body->n_unset + 1, sizeof *body->unset));
+        WEFT__JINJA_TRY(weft__jinja_grow(r->c, &body->unset, &body->unset_capacity, body->n_unset + 1, sizeof *body->unset));
         body->unset[body->n_unset++] = r->p->names->entries[i].key.u.s;
     }
-    WEFT__J_TRY(weft__j_spend(r->c, r->n_names / 16 + 1));
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, r->n_names / 16 + 1));
     return visit_nested(r, f, body);
 }
 
-static weft_status resolve_for(resolver *r, const frame *f, const weft__jnode *node)
+static weft_status resolve_for(resolver *r, const frame *f, const weft__jinja_node *node)
 {
     frame inner;
-    WEFT__J_TRY(new_frame(r, f, &inner));
+    WEFT__JINJA_TRY(new_frame(r, f, &inner));
     inner.in_for = 1;
-    WEFT__J_TRY(visit_target(r, &inner, node->a, 1));
+    WEFT__JINJA_TRY(visit_target(r, &inner, node->a, 1));
     if (node->c) {
         frame test;
-        WEFT__J_TRY(new_frame(r, f, &test));
-        WEFT__J_TRY(visit_target(r, &test, node->a, 1));
-        WEFT__J_TRY(visit_expr(r, &test, node->c));
+        WEFT__JINJA_TRY(new_frame(r, f, &test));
+        WEFT__JINJA_TRY(visit_target(r, &test, node->a, 1));
+        WEFT__JINJA_TRY(visit_expr(r, &test, node->c));
     }
-    WEFT__J_TRY(declare(r, &inner, r->t->name_loop));
-    WEFT__J_TRY(resolve_body(r, &inner, &node->bodies[0]));
+    WEFT__JINJA_TRY(declare(r, &inner, r->t->name_loop));
+    WEFT__JINJA_TRY(resolve_body(r, &inner, &node->bodies[0]));
     if (node->n_bodies < 2) return WEFT_OK;
-    WEFT__J_TRY(new_frame(r, f, &inner));
+    WEFT__JINJA_TRY(new_frame(r, f, &inner));
     inner.in_for = 1;
     return resolve_body(r, &inner, &node->bodies[1]);
 }
 
 /* ---- what macros take ---- */
 
-static weft_status mentioned(resolver *r, const weft__jnode *node, const weft__jstr *name, int *out);
+static weft_status mentioned(resolver *r, const weft__jinja_node *node, const weft__jinja_str *name, int *out);
 
-static weft_status mentioned_in(resolver *r, weft__jnode *const *nodes, size_t n, const weft__jstr *name, int *out)
+static weft_status mentioned_in(resolver *r, weft__jinja_node *const *nodes, size_t n, const weft__jinja_str *name, int *out)
 {
-    for (size_t i = 0; i < n && !*out; i++) WEFT__J_TRY(mentioned(r, nodes[i], name, out));
+    for (size_t i = 0; i < n && !*out; i++) WEFT__JINJA_TRY(mentioned(r, nodes[i], name, out));
     return WEFT_OK;
 }
 
 /* Whether name is read (1) or assigned (2) first within node, scopes inside included. */
-static weft_status mentioned(resolver *r, const weft__jnode *node, const weft__jstr *name, int *out)
+static weft_status mentioned(resolver *r, const weft__jinja_node *node, const weft__jinja_str *name, int *out)
 {
     if (!node || *out) return WEFT_OK;
-    WEFT__J_TRY(weft__j_spend(r->c, 1));
-    if (node->name == name && (node->kind == WEFT__JN_NAME || node->kind == WEFT__JN_NSREF)) {
+    WEFT__JINJA_TRY(weft__jinja_spend(r->c, 1));
+    if (node->name == name && (node->kind == WEFT__JINJA_NODE_NAME || node->kind == WEFT__JINJA_NODE_NSREF)) {
         *out = 1;
         return WEFT_OK;
     }
-    int assigns = node->kind == WEFT__JN_SET || node->kind == WEFT__JN_SET_BLOCK || node->kind == WEFT__JN_FOR;
-    WEFT__J_TRY(mentioned(r, node->a, name, out));
-    if (*out && assigns && node->a->kind != WEFT__JN_NSREF) *out = 2;
-    WEFT__J_TRY(mentioned(r, node->b, name, out));
-    WEFT__J_TRY(mentioned(r, node->c, name, out));
-    WEFT__J_TRY(mentioned_in(r, node->items, node->n_items, name, out));
+    int assigns =
+        node->kind == WEFT__JINJA_NODE_SET || node->kind == WEFT__JINJA_NODE_SET_BLOCK || node->kind == WEFT__JINJA_NODE_FOR;
+    WEFT__JINJA_TRY(mentioned(r, node->a, name, out));
+    if (*out && assigns && node->a->kind != WEFT__JINJA_NODE_NSREF) *out = 2;
+    WEFT__JINJA_TRY(mentioned(r, node->b, name, out));
+    WEFT__JINJA_TRY(mentioned(r, node->c, name, out));
+    WEFT__JINJA_TRY(mentioned_in(r, node->items, node->n_items, name, out));
     if (node->args) {
-        WEFT__J_TRY(mentioned_in(r, node->args->pos, node->args->n_pos, name, out));
-        WEFT__J_TRY(mentioned_in(r, node->args->named, node->args->n_named, name, out));
-        WEFT__J_TRY(mentioned(r, node->args->star, name, out));
-        WEFT__J_TRY(mentioned(r, node->args->star_star, name, out));
+        WEFT__JINJA_TRY(mentioned_in(r, node->args->pos, node->args->n_pos, name, out));
+        WEFT__JINJA_TRY(mentioned_in(r, node->args->named, node->args->n_named, name, out));
+        WEFT__JINJA_TRY(mentioned(r, node->args->star, name, out));
+        WEFT__JINJA_TRY(mentioned(r, node->args->star_star, name, out));
     }
-    if (node->params) WEFT__J_TRY(mentioned_in(r, node->params->defaults, node->params->n, name, out));
+    if (node->params) WEFT__JINJA_TRY(mentioned_in(r, node->params->defaults, node->params->n, name, out));
     for (size_t i = 0; i < node->n_bodies; i++) {
-        WEFT__J_TRY(mentioned_in(r, node->bodies[i].items, node->bodies[i].n, name, out));
+        WEFT__JINJA_TRY(mentioned_in(r, node->bodies[i].items, node->bodies[i].n, name, out));
     }
     return WEFT_OK;
 }
 
 /* Whether a macro gets the special variable `name`: its body reads it and no parameter has that name. */
-static weft_status takes(resolver *r, frame *f, const weft__jnode *node, const weft__jstr *name, int *out)
+static weft_status takes(resolver *r, frame *f, const weft__jinja_node *node, const weft__jinja_str *name, int *out)
 {
     int how = 0;
     for (size_t i = 0; i < node->params->n; i++) {
         if (node->params->names[i] == name) return WEFT_OK;
     }
-    WEFT__J_TRY(mentioned_in(r, node->bodies[0].items, node->bodies[0].n, name, &how));
+    WEFT__JINJA_TRY(mentioned_in(r, node->bodies[0].items, node->bodies[0].n, name, &how));
     *out = how == 1;
     return *out ? declare(r, f, name) : WEFT_OK;
 }
 
-static weft_status resolve_function(resolver *r, const frame *f, const weft__jnode *node)
+static weft_status resolve_function(resolver *r, const frame *f, const weft__jinja_node *node)
 {
     frame inner;
-    weft__jparams *params = node->params;
-    WEFT__J_TRY(new_frame(r, f, &inner));
-    for (size_t i = 0; params && i < params->n; i++) WEFT__J_TRY(declare(r, &inner, params->names[i]));
+    weft__jinja_params *params = node->params;
+    WEFT__JINJA_TRY(new_frame(r, f, &inner));
+    for (size_t i = 0; params && i < params->n; i++) WEFT__JINJA_TRY(declare(r, &inner, params->names[i]));
     if (params) {
-        WEFT__J_TRY(takes(r, &inner, node, r->t->name_caller, &params->takes_caller));
-        WEFT__J_TRY(takes(r, &inner, node, r->t->name_kwargs, &params->takes_kwargs));
-        WEFT__J_TRY(takes(r, &inner, node, r->t->name_varargs, &params->takes_varargs));
-        for (size_t i = 0; i < params->n; i++) WEFT__J_TRY(visit_expr(r, &inner, params->defaults[i]));
+        WEFT__JINJA_TRY(takes(r, &inner, node, r->t->name_caller, &params->takes_caller));
+        WEFT__JINJA_TRY(takes(r, &inner, node, r->t->name_kwargs, &params->takes_kwargs));
+        WEFT__JINJA_TRY(takes(r, &inner, node, r->t->name_varargs, &params->takes_varargs));
+        for (size_t i = 0; i < params->n; i++) WEFT__JINJA_TRY(visit_expr(r, &inner, params->defaults[i]));
     }
     return resolve_body(r, &inner, &node->bodies[0]);
 }
 
-static weft_status resolve_nested(resolver *r, const frame *f, const weft__jnode *node)
+static weft_status resolve_nested(resolver *r, const frame *f, const weft__jinja_node *node)
 {
     frame inner;
     switch (node->kind) {
-    case WEFT__JN_IF:
-        for (size_t i = 0; i < node->n_bodies; i++) WEFT__J_TRY(visit_nested(r, f, &node->bodies[i]));
+    case WEFT__JINJA_NODE_IF:
+        for (size_t i = 0; i < node->n_bodies; i++) WEFT__JINJA_TRY(visit_nested(r, f, &node->bodies[i]));
         return WEFT_OK;
-    case WEFT__JN_FOR: return resolve_for(r, f, node);
-    case WEFT__JN_MACRO:
-    case WEFT__JN_CALL_BLOCK:
-    case WEFT__JN_GENERATION: return resolve_function(r, f, node);
-    case WEFT__JN_SET_BLOCK:
-    case WEFT__JN_FILTER_BLOCK:
-    case WEFT__JN_WITH: break;
+    case WEFT__JINJA_NODE_FOR: return resolve_for(r, f, node);
+    case WEFT__JINJA_NODE_MACRO:
+    case WEFT__JINJA_NODE_CALL_BLOCK:
+    case WEFT__JINJA_NODE_GENERATION: return resolve_function(r, f, node);
+    case WEFT__JINJA_NODE_SET_BLOCK:
+    case WEFT__JINJA_NODE_FILTER_BLOCK:
+    case WEFT__JINJA_NODE_WITH: break;
     default: return WEFT_OK;
     }
-    WEFT__J_TRY(new_frame(r, f, &inner));
-    for (size_t i = 0; node->kind == WEFT__JN_WITH && i < node->n_items; i += 2) {
-        WEFT__J_TRY(visit_target(r, &inner, node->items[i], 1));
+    WEFT__JINJA_TRY(new_frame(r, f, &inner));
+    for (size_t i = 0; node->kind == WEFT__JINJA_NODE_WITH && i < node->n_items; i += 2) {
+        WEFT__JINJA_TRY(visit_target(r, &inner, node->items[i], 1));
     }
-    if (node->kind == WEFT__JN_SET_BLOCK) WEFT__J_TRY(visit_expr(r, &inner, node->b));
+    if (node->kind == WEFT__JINJA_NODE_SET_BLOCK) WEFT__JINJA_TRY(visit_expr(r, &inner, node->b));
     return resolve_body(r, &inner, &node->bodies[0]);
 }
 
-static weft_status visit_nested(resolver *r, const frame *f, const weft__jbody *body)
+static weft_status visit_nested(resolver *r, const frame *f, const weft__jinja_body *body)
 {
-    for (size_t i = 0; i < body->n; i++) WEFT__J_TRY(resolve_nested(r, f, body->items[i]));
+    for (size_t i = 0; i < body->n; i++) WEFT__JINJA_TRY(resolve_nested(r, f, body->items[i]));
     return WEFT_OK;
 }
 
-weft_status weft__j_resolve(weft__jcompiler *p, weft__jinja *t)
+weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t)
 {
     resolver r = {.p = p, .c = p->ctx, .t = t};
-    WEFT__J_TRY(weft__j_intern(p, "loop", 4, &t->name_loop));
-    WEFT__J_TRY(weft__j_intern(p, "caller", 6, &t->name_caller));
-    WEFT__J_TRY(weft__j_intern(p, "varargs", 7, &t->name_varargs));
-    WEFT__J_TRY(weft__j_intern(p, "kwargs", 6, &t->name_kwargs));
+    WEFT__JINJA_TRY(weft__jinja_intern(p, "loop", 4, &t->name_loop));
+    WEFT__JINJA_TRY(weft__jinja_intern(p, "caller", 6, &t->name_caller));
+    WEFT__JINJA_TRY(weft__jinja_intern(p, "varargs", 7, &t->name_varargs));
+    WEFT__JINJA_TRY(weft__jinja_intern(p, "kwargs", 6, &t->name_kwargs));
     r.n_names = p->names->n;
-    WEFT__J_TRY(new_names(&r, NULL, &r.is_global));
+    WEFT__JINJA_TRY(new_names(&r, NULL, &r.is_global));
     frame root = {0};
-    WEFT__J_TRY(new_names(&r, NULL, &root.names));
+    WEFT__JINJA_TRY(new_names(&r, NULL, &root.names));
     return resolve_body(&r, &root, &t->body);
 }

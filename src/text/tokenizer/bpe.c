@@ -8,7 +8,7 @@
 #include "text/tokenizer/parts.h"
 
 /* GPT-2's alphabet: printable Latin-1 bytes spell themselves, the other 68 follow from U+0100 in order. */
-uint32_t weft__byte_alphabet(unsigned char b)
+uint32_t weft__tok_byte_alphabet(unsigned char b)
 {
     if ((b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b != 0xAD)) return b;
     if (b <= 0x20) return 0x100u + b;
@@ -16,9 +16,9 @@ uint32_t weft__byte_alphabet(unsigned char b)
     return 0x143;
 }
 
-int weft__byte_of_alphabet(uint32_t cp)
+int weft__tok_byte_of_alphabet(uint32_t cp)
 {
-    if (cp < 0x100) return weft__byte_alphabet((unsigned char)cp) == cp ? (int)cp : -1;
+    if (cp < 0x100) return weft__tok_byte_alphabet((unsigned char)cp) == cp ? (int)cp : -1;
     if (cp <= 0x120) return (int)(cp - 0x100);
     if (cp <= 0x142) return (int)(cp - 0x121 + 0x7F);
     return cp == 0x143 ? 0xAD : -1;
@@ -46,13 +46,13 @@ static void put_pair(weft__tokenizer *tok, uint64_t key, uint32_t rank, int32_t 
     for (; tok->pairs[i].key != UINT64_MAX; i = (i + 1) & (tok->n_pairs - 1)) {
         if (tok->pairs[i].key == key) return;
     }
-    tok->pairs[i] = (weft__bpe_pair){key, rank, id};
+    tok->pairs[i] = (weft__tok_bpe_pair){key, rank, id};
 }
 
 static weft_status add_merge(weft__tokenizer *tok, const weft__merge_pair *merge, size_t rank, weft__text *joined,
                              weft_error *err)
 {
-    if (!merge->left.len || !merge->right.len || merge->left.len + merge->right.len > WEFT__TOKEN_MAX_BYTES) {
+    if (!merge->left.len || !merge->right.len || merge->left.len + merge->right.len > WEFT__TOK_MAX_BYTES) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: merge %zu is not two symbols", rank);
     }
     joined->len = 0;
@@ -67,7 +67,7 @@ static weft_status add_merge(weft__tokenizer *tok, const weft__merge_pair *merge
     return WEFT_OK;
 }
 
-weft_status weft__bpe_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_bpe_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     weft__text joined = {0};
     weft_status status = WEFT_OK;
@@ -82,14 +82,14 @@ weft_status weft__bpe_build(weft__tokenizer *tok, const weft__vocab_spec *spec, 
     weft__text_free(&joined);
     for (int b = 0; !status && b < 256; b++) {
         char spelled[4];
-        size_t n = weft__utf8_encode(weft__byte_alphabet((unsigned char)b), spelled);
+        size_t n = weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), spelled);
         tok->byte_symbol[b] = weft__strings_find(&tok->texts, spelled, n);
         if (tok->byte_level) tok->byte_id[b] = tok->byte_symbol[b] < (int32_t)tok->n_tokens ? tok->byte_symbol[b] : -1;
     }
     return status;
 }
 
-static int find_pair(const void *arg, const weft__symbol *left, const weft__symbol *right, uint32_t *rank, int32_t *id)
+static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
 {
     const weft__tokenizer *tok = arg;
     if (left->id < 0 || right->id < 0) return 0;
@@ -105,7 +105,7 @@ static int find_pair(const void *arg, const weft__symbol *left, const weft__symb
 }
 
 /* The token that is the whole piece, or -1. */
-static int32_t whole(weft__encoding *e, const char *s, size_t n)
+static int32_t whole(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
     int32_t id;
@@ -114,17 +114,17 @@ static int32_t whole(weft__encoding *e, const char *s, size_t n)
         id = weft__strings_find(&tok->texts, s, n);
     } else {
         e->scratch.len = 0;
-        for (size_t i = 0; i < n; i++) weft__text_put_utf8(&e->scratch, weft__byte_alphabet((unsigned char)s[i]));
+        for (size_t i = 0; i < n; i++) weft__text_put_utf8(&e->scratch, weft__tok_byte_alphabet((unsigned char)s[i]));
         if (e->scratch.failed) return -1;
         id = weft__strings_find(&tok->texts, e->scratch.data, e->scratch.len);
     }
     return (size_t)id < tok->n_tokens ? id : -1;
 }
 
-static int add_symbols(weft__encoding *e, const char *s, size_t n)
+static int add_symbols(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
-    weft__merger_clear(&e->merger);
+    weft__tok_merger_clear(&e->merger);
     for (size_t i = 0; i < n;) {
         size_t len = 1;
         int32_t id;
@@ -135,7 +135,7 @@ static int add_symbols(weft__encoding *e, const char *s, size_t n)
             len = weft__utf8_decode(s + i, n - i, &cp, NULL);
             id = weft__strings_find(&tok->texts, s + i, len);
         }
-        if (!weft__merger_add(&e->merger, (uint32_t)i, (uint32_t)len, id)) return weft__encoding_no_memory(e);
+        if (!weft__tok_merger_add(&e->merger, (uint32_t)i, (uint32_t)len, id)) return weft__tok_encoding_no_memory(e);
         i += len;
     }
     return 1;
@@ -148,34 +148,34 @@ static int byte_at(const weft__tokenizer *tok, const char *s, size_t n, size_t *
     *len = 1;
     if (tok->byte_level && !tok->spelled) return (unsigned char)*s;
     *len = weft__utf8_decode(s, n, &cp, NULL);
-    return tok->spelled ? weft__byte_of_alphabet(cp) : -1;
+    return tok->spelled ? weft__tok_byte_of_alphabet(cp) : -1;
 }
 
 /* Symbols that are no tokens: over bytes, the token of each byte; over characters, the fallback for each. */
-static int put_symbol(weft__encoding *e, const char *s, const weft__symbol *symbol, size_t since)
+static int put_symbol(weft__tok_encoding *e, const char *s, const weft__tok_symbol *symbol, size_t since)
 {
     const weft__tokenizer *tok = e->tok;
-    if (symbol->id >= 0 && (size_t)symbol->id < tok->n_tokens) return weft__encoding_put(e, symbol->id);
+    if (symbol->id >= 0 && (size_t)symbol->id < tok->n_tokens) return weft__tok_encoding_put(e, symbol->id);
     for (size_t i = 0, len; i < symbol->len; i += len) {
         const char *at = s + symbol->start + i;
         int byte = byte_at(tok, at, symbol->len - i, &len);
-        int ok = byte >= 0 && tok->byte_id[byte] >= 0 ? weft__encoding_put(e, tok->byte_id[byte])
-                                                      : weft__encoding_put_unknown(e, at, len, since);
+        int ok = byte >= 0 && tok->byte_id[byte] >= 0 ? weft__tok_encoding_put(e, tok->byte_id[byte])
+                                                      : weft__tok_encoding_put_unknown(e, at, len, since);
         if (!ok) return 0;
     }
     return 1;
 }
 
-int weft__bpe_encode(weft__encoding *e, const char *s, size_t n)
+int weft__tok_bpe_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
-    weft__merger *m = &e->merger;
+    weft__tok_merger *m = &e->merger;
     if (e->tok->ignore_merges) {
         int32_t id = whole(e, s, n);
-        if (e->scratch.failed) return weft__encoding_no_memory(e);
-        if (id >= 0) return weft__encoding_put(e, id);
+        if (e->scratch.failed) return weft__tok_encoding_no_memory(e);
+        if (id >= 0) return weft__tok_encoding_put(e, id);
     }
     if (!add_symbols(e, s, n)) return 0;
-    if (!weft__merger_run(m, find_pair, e->tok)) return weft__encoding_no_memory(e);
+    if (!weft__tok_merger_run(m, find_pair, e->tok)) return weft__tok_encoding_no_memory(e);
     size_t since = e->out->n;
     for (int32_t i = 0; i >= 0; i = m->symbols[i].next) {
         if (!put_symbol(e, s, &m->symbols[i], since)) return 0;

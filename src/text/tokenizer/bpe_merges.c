@@ -208,7 +208,7 @@ static int merge_in_word(learner *l, uint32_t w, uint32_t left, uint32_t right, 
 }
 
 /* The symbol that left and right make, new or not; -1: it may not be, -2: no memory. */
-static int64_t join(weft__bpe_learnt *out, uint32_t left, uint32_t right, const weft__strings *taken, size_t max_bytes)
+static int64_t join(weft__tok_bpe_learnt *out, uint32_t left, uint32_t right, const weft__strings *taken, size_t max_bytes)
 {
     weft__text text = {0};
     size_t n_bytes = (size_t)out->bytes[left] + out->bytes[right];
@@ -240,12 +240,13 @@ static int merge_pair(learner *l, uint32_t p, uint32_t made)
 
 /* ---- a call ---- */
 
-static int spell_bytes(weft__bpe_learnt *out)
+static int spell_bytes(weft__tok_bpe_learnt *out)
 {
     if (!weft__grow(&out->bytes, &out->bytes_capacity, N_BYTES, sizeof *out->bytes)) return 0;
     for (int b = 0; b < N_BYTES; b++) {
         char text[4];
-        if (!weft__strings_add(&out->texts, text, weft__utf8_encode(weft__byte_alphabet((unsigned char)b), text), 1)) return 0;
+        if (!weft__strings_add(&out->texts, text, weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), text), 1))
+            return 0;
         out->bytes[b] = 1;
     }
     return 1;
@@ -272,9 +273,9 @@ static weft_status no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn a vocabulary");
 }
 
-weft_status weft__bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
-                            uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg, weft__bpe_learnt *out,
-                            weft_error *err)
+weft_status weft__tok_bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
+                                uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg,
+                                weft__tok_bpe_learnt *out, weft_error *err)
 {
     learner l = {.counts = counts, .stamp = 1, .min_count = min_count};
     weft_status st = spell_bytes(out) && take_words(&l, words) ? WEFT_OK : no_memory(err);
@@ -289,7 +290,7 @@ weft_status weft__bpe_learn(const weft__strings *words, const uint64_t *counts, 
         if (made < 0 || !weft__grow(&out->merges, &out->merges_capacity, out->n_merges + 1, sizeof *out->merges))
             st = no_memory(err);
         if (st) break;
-        out->merges[out->n_merges++] = (weft__bpe_merge){left, right};
+        out->merges[out->n_merges++] = (weft__tok_bpe_merge){left, right};
         if (!merge_pair(&l, p, (uint32_t)made)) st = no_memory(err);
         if (!st && progress && progress(arg, "merges", (double)out->texts.n / (double)n_symbols))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
@@ -304,7 +305,7 @@ weft_status weft__bpe_learn(const weft__strings *words, const uint64_t *counts, 
     return st;
 }
 
-void weft__bpe_learnt_free(weft__bpe_learnt *learnt)
+void weft__tok_bpe_learnt_free(weft__tok_bpe_learnt *learnt)
 {
     weft__free(learnt->merges);
     weft__free(learnt->bytes);

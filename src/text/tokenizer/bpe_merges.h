@@ -8,25 +8,25 @@
 #include "text/strings.h"
 #include "weft/backend.h"
 
-typedef struct weft__bpe_merge {
+typedef struct weft__tok_bpe_merge {
     uint32_t left, right;
-} weft__bpe_merge;
+} weft__tok_bpe_merge;
 
-/* Zero-initialise; free with weft__bpe_learnt_free, also after a failure. */
-typedef struct weft__bpe_learnt {
+/* Zero-initialise; free with weft__tok_bpe_learnt_free, also after a failure. */
+typedef struct weft__tok_bpe_learnt {
     weft__strings texts;
     uint32_t *bytes; /* [texts.n] that each symbol stands for */
     size_t bytes_capacity;
-    weft__bpe_merge *merges; /* in order; two may make the same symbol, in different ways */
+    weft__tok_bpe_merge *merges; /* in order; two may make the same symbol, in different ways */
     size_t n_merges, merges_capacity;
-} weft__bpe_learnt;
+} weft__tok_bpe_learnt;
 
 /* Learns merges from words (any bytes; word i occurs counts[i] times) until there are n_symbols symbols or no pair occurs min_count
  * times. A merge never makes what is spelled like one of `taken`, nor more than max_bytes bytes. Fails with WEFT_NO_MEMORY, WEFT_LIMIT
  * or WEFT_CANCELLED. Time: proportional to the bytes of the words that a merge touches, with a logarithm for the heap. */
-weft_status weft__bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
-                            uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg, weft__bpe_learnt *out,
-                            weft_error *err);
-void weft__bpe_learnt_free(weft__bpe_learnt *learnt);
+weft_status weft__tok_bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
+                                uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg,
+                                weft__tok_bpe_learnt *out, weft_error *err);
+void weft__tok_bpe_learnt_free(weft__tok_bpe_learnt *learnt);
 
 #endif

@@ -21,7 +21,7 @@ struct weft__bpe_training {
     weft__strings words;
     uint64_t *counts; /* [words.n] */
     size_t counts_capacity;
-    weft__bpe_learnt learnt;
+    weft__tok_bpe_learnt learnt;
     weft__vocab_spec spec;
     weft__slice *tokens;
     weft__merge_pair *merges;
@@ -36,20 +36,20 @@ static weft_status no_memory(weft_error *err)
 
 static weft_status check_options(const weft__bpe_options *o, weft_error *err)
 {
-    if (o->n_vocab > WEFT__BPE_VOCAB_MAX || o->n_vocab < o->n_specials + 257)
+    if (o->n_vocab > WEFT__TOK_BPE_VOCAB_MAX || o->n_vocab < o->n_specials + 257)
         return weft_fail(err, WEFT_ARGUMENT,
                          "a vocabulary of %zu tokens: %zu special ones and 256 bytes leave room for merges from %zu on, up to %u",
-                         o->n_vocab, o->n_specials, o->n_specials + 257, WEFT__BPE_VOCAB_MAX);
+                         o->n_vocab, o->n_specials, o->n_specials + 257, WEFT__TOK_BPE_VOCAB_MAX);
     if (o->min_count < 1) return weft_fail(err, WEFT_ARGUMENT, "a pair must occur at least once to be a token");
     for (size_t i = 0; i < o->n_specials; i++) {
         const weft__bpe_special *s = &o->specials[i];
-        char quote[WEFT__QUOTE];
-        if (s->text.len < 2 || s->text.len > WEFT__SPECIAL_MAX_BYTES || !weft__utf8_valid(s->text.data, s->text.len))
+        char quote[WEFT__TOK_QUOTE];
+        if (s->text.len < 2 || s->text.len > WEFT__TOK_SPECIAL_MAX_BYTES || !weft__utf8_valid(s->text.data, s->text.len))
             return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' must be 2 to %d bytes of UTF-8",
-                             weft__quote(quote, s->text.data, s->text.len), WEFT__SPECIAL_MAX_BYTES);
+                             weft__tok_quote(quote, s->text.data, s->text.len), WEFT__TOK_SPECIAL_MAX_BYTES);
         if (s->type != WEFT__TOKEN_CONTROL && s->type != WEFT__TOKEN_USER_DEFINED)
             return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' is neither a control nor a user-defined one",
-                             weft__quote(quote, s->text.data, s->text.len));
+                             weft__tok_quote(quote, s->text.data, s->text.len));
     }
     return WEFT_OK;
 }
@@ -59,11 +59,11 @@ static weft_status take_specials(weft__bpe_training *t, const weft__bpe_options 
     t->types = weft__alloc_array(o->n_specials + 256, sizeof *t->types);
     if (!t->types) return no_memory(err);
     for (size_t i = 0; i < o->n_specials; i++) {
-        char quote[WEFT__QUOTE];
+        char quote[WEFT__TOK_QUOTE];
         weft__slice text = o->specials[i].text;
         if (weft__strings_find(&t->taken, text.data, text.len) >= 0)
             return weft_fail(err, WEFT_ARGUMENT, "the special token '%s' is named twice",
-                             weft__quote(quote, text.data, text.len));
+                             weft__tok_quote(quote, text.data, text.len));
         if (!weft__strings_add(&t->taken, text.data, text.len, 1)) return no_memory(err);
         t->types[i] = o->specials[i].type;
     }
@@ -81,7 +81,8 @@ static weft_status make_cutter(weft__bpe_training *t, weft_error *err)
     for (size_t i = 0; i < t->n_specials; i++)
         tokens[i] = (weft__slice){weft__strings_data(&t->taken, i), weft__strings_len(&t->taken, i)};
     for (size_t b = 0; b < 256; b++)
-        tokens[t->n_specials + b] = (weft__slice){bytes[b], weft__utf8_encode(weft__byte_alphabet((unsigned char)b), bytes[b])};
+        tokens[t->n_specials + b] =
+            (weft__slice){bytes[b], weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), bytes[b])};
     const weft__merge_pair merge = {WEFT__SLICE("a"), WEFT__SLICE("b")};
     weft__vocab_spec spec;
     weft__vocab_spec_init(&spec);
@@ -131,14 +132,14 @@ static int count_word(weft__bpe_training *t, const char *s, size_t n)
     return 1;
 }
 
-static int count_fragment(weft__bpe_training *t, weft__encoding *e, const char *s, size_t n)
+static int count_fragment(weft__bpe_training *t, weft__tok_encoding *e, const char *s, size_t n)
 {
-    if (!weft__encoding_cut(e, s, n)) return 0;
+    if (!weft__tok_encoding_cut(e, s, n)) return 0;
     for (size_t i = 0; i < e->pieces.n; i++) {
-        weft__piece piece = e->pieces.items[i];
+        weft__tok_piece piece = e->pieces.items[i];
         for (size_t at = 0, len; at < piece.len; at += len) {
             len = piece.len - at < WORD_MAX ? piece.len - at : WORD_MAX;
-            if (!count_word(t, e->work.data + piece.offset + at, len)) return weft__encoding_no_memory(e);
+            if (!count_word(t, e->work.data + piece.offset + at, len)) return weft__tok_encoding_no_memory(e);
         }
     }
     return 1;
@@ -153,7 +154,7 @@ static size_t chunk_of(const char *s, size_t n)
 }
 
 /* s[0..n) holds no special token. */
-static int count_stretch(weft__bpe_training *t, weft__encoding *e, const char *s, size_t n)
+static int count_stretch(weft__bpe_training *t, weft__tok_encoding *e, const char *s, size_t n)
 {
     for (size_t at = 0, len; at < n; at += len) {
         len = chunk_of(s + at, n - at);
@@ -162,13 +163,13 @@ static int count_stretch(weft__bpe_training *t, weft__encoding *e, const char *s
     return 1;
 }
 
-static int count_text(weft__bpe_training *t, weft__encoding *e, const char *s, size_t n)
+static int count_text(weft__bpe_training *t, weft__tok_encoding *e, const char *s, size_t n)
 {
     size_t begin = 0;
     for (size_t i = 0; i < n;) {
         size_t control = 0, user = 0;
-        if (weft__prefix_longest(&t->cutter->control, s + i, n - i, &control) < 0) control = 0;
-        if (weft__prefix_longest(&t->cutter->user, s + i, n - i, &user) < 0) user = 0;
+        if (weft__tok_prefix_longest(&t->cutter->control, s + i, n - i, &control) < 0) control = 0;
+        if (weft__tok_prefix_longest(&t->cutter->user, s + i, n - i, &user) < 0) user = 0;
         size_t len = control > user ? control : user;
         if (!len) {
             i++;
@@ -182,7 +183,7 @@ static int count_text(weft__bpe_training *t, weft__encoding *e, const char *s, s
 
 weft_status weft__bpe_train_add(weft__bpe_training *t, const char *text, size_t n, weft_error *err)
 {
-    weft__encoding e = {.tok = t->cutter, .err = err};
+    weft__tok_encoding e = {.tok = t->cutter, .err = err};
     count_text(t, &e, text, n);
     weft__regex_scratch_free(&e.regex);
     weft__free(e.cut.items);
@@ -232,8 +233,8 @@ static weft_status make_spec(weft__bpe_training *t, weft_error *err)
 weft_status weft__bpe_train_run(weft__bpe_training *t, weft_progress_fn progress, void *arg, weft_error *err)
 {
     if (t->learnt.texts.n) return weft_fail(err, WEFT_STATE, "this vocabulary has been learnt already");
-    weft_status st = weft__bpe_learn(&t->words, t->counts, &t->taken, t->n_vocab - t->n_specials, t->min_count,
-                                     WEFT__BPE_TOKEN_BYTES, progress, arg, &t->learnt, err);
+    weft_status st = weft__tok_bpe_learn(&t->words, t->counts, &t->taken, t->n_vocab - t->n_specials, t->min_count,
+                                         WEFT__TOK_BPE_TOKEN_BYTES, progress, arg, &t->learnt, err);
     if (!st && !t->learnt.n_merges)
         st = weft_fail(err, WEFT_ARGUMENT, "the texts hold no pair of characters that occurs %llu times: nothing to learn from",
                        (unsigned long long)t->min_count);
@@ -251,7 +252,7 @@ void weft__bpe_train_end(weft__bpe_training **p)
     if (!t) return;
     weft__free(t->merges);
     weft__free(t->tokens);
-    weft__bpe_learnt_free(&t->learnt);
+    weft__tok_bpe_learnt_free(&t->learnt);
     weft__free(t->counts);
     weft__strings_free(&t->words);
     weft__free(t->types);

@@ -25,8 +25,8 @@ typedef struct weft__bpe_options {
     uint64_t min_count; /* a pair that is rarer is no token; at least 1 */
 } weft__bpe_options;
 
-#define WEFT__BPE_TOKEN_BYTES 64 /* of a learnt token at most */
-#define WEFT__BPE_VOCAB_MAX (1u << 20)
+#define WEFT__TOK_BPE_TOKEN_BYTES 64 /* of a learnt token at most */
+#define WEFT__TOK_BPE_VOCAB_MAX (1u << 20)
 
 typedef struct weft__bpe_training weft__bpe_training;
 

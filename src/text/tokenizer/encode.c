@@ -21,7 +21,7 @@ enum {
 
 /* A piece met before. Its line of the cache is asked for some pieces ahead: entries are too many for the nearer levels. A table has
  * n_recent entries for short keys, which take a line each, and behind them n_recent / LONG_PART of two lines. */
-typedef struct weft__recent {
+typedef struct weft__tok_recent {
     uint64_t hash;
     union {
         int32_t ids[IDS_HERE];
@@ -29,9 +29,9 @@ typedef struct weft__recent {
     };
     uint8_t n_ids, key_len; /* key_len 0: empty */
     char key[SHORT_KEY];    /* a long one goes on in the second line */
-} weft__recent;
-_Static_assert(sizeof(weft__recent) == 64, "a line of the cache");
-_Static_assert(offsetof(weft__recent, key) + MAX_KEY == 2 * sizeof(weft__recent), "two lines");
+} weft__tok_recent;
+_Static_assert(sizeof(weft__tok_recent) == 64, "a line of the cache");
+_Static_assert(offsetof(weft__tok_recent, key) + MAX_KEY == 2 * sizeof(weft__tok_recent), "two lines");
 
 void weft__ids_free(weft__ids *ids)
 {
@@ -39,7 +39,7 @@ void weft__ids_free(weft__ids *ids)
     memset(ids, 0, sizeof *ids);
 }
 
-int weft__encoding_fail(weft__encoding *e, weft_status status, const char *format, ...)
+int weft__tok_encoding_fail(weft__tok_encoding *e, weft_status status, const char *format, ...)
 {
     char message[256];
     va_list args;
@@ -50,61 +50,61 @@ int weft__encoding_fail(weft__encoding *e, weft_status status, const char *forma
     return 0;
 }
 
-int weft__encoding_no_memory(weft__encoding *e)
+int weft__tok_encoding_no_memory(weft__tok_encoding *e)
 {
-    return weft__encoding_fail(e, WEFT_NO_MEMORY, "tokenizer: out of memory");
+    return weft__tok_encoding_fail(e, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
 
-int weft__encoding_put(weft__encoding *e, int32_t id)
+int weft__tok_encoding_put(weft__tok_encoding *e, int32_t id)
 {
     weft__ids *out = e->out;
     if (out->n == out->capacity && !weft__grow(&out->data, &out->capacity, out->n + 1, sizeof *out->data)) {
-        return weft__encoding_no_memory(e);
+        return weft__tok_encoding_no_memory(e);
     }
     out->data[out->n++] = id;
     return 1;
 }
 
-int weft__encoding_put_unknown(weft__encoding *e, const char *s, size_t n, size_t since)
+int weft__tok_encoding_put_unknown(weft__tok_encoding *e, const char *s, size_t n, size_t since)
 {
     const weft__tokenizer *tok = e->tok;
     int all = tok->byte_fallback;
     for (size_t i = 0; i < n && all; i++) all = tok->byte_id[(unsigned char)s[i]] >= 0;
     if (all) {
         for (size_t i = 0; i < n; i++) {
-            if (!weft__encoding_put(e, tok->byte_id[(unsigned char)s[i]])) return 0;
+            if (!weft__tok_encoding_put(e, tok->byte_id[(unsigned char)s[i]])) return 0;
         }
         return 1;
     }
-    int32_t unk = tok->role[WEFT__ROLE_UNK];
+    int32_t unk = tok->role[WEFT__TOK_ROLE_UNK];
     if (unk < 0) {
-        char quote[WEFT__QUOTE];
-        return weft__encoding_fail(e, WEFT_UNSUPPORTED,
-                                   "tokenizer: the vocabulary can spell neither '%s' (first byte 0x%02X) nor "
-                                   "has it an unknown token",
-                                   weft__quote(quote, s, n), (unsigned char)*s);
+        char quote[WEFT__TOK_QUOTE];
+        return weft__tok_encoding_fail(e, WEFT_UNSUPPORTED,
+                                       "tokenizer: the vocabulary can spell neither '%s' (first byte 0x%02X) nor "
+                                       "has it an unknown token",
+                                       weft__tok_quote(quote, s, n), (unsigned char)*s);
     }
     if (tok->fuse_unk && e->out->n > since && e->out->data[e->out->n - 1] == unk) return 1;
-    return weft__encoding_put(e, unk);
+    return weft__tok_encoding_put(e, unk);
 }
 
 /* ---- pieces ---- */
 
-static int run_model(weft__encoding *e, const char *s, size_t n)
+static int run_model(weft__tok_encoding *e, const char *s, size_t n)
 {
     switch (e->tok->model) {
-    case WEFT__MODEL_SPM: return weft__spm_encode(e, s, n);
-    case WEFT__MODEL_BPE: return weft__bpe_encode(e, s, n);
-    case WEFT__MODEL_WPM: return weft__wpm_encode(e, s, n);
-    default: return weft__unigram_encode(e, s, n);
+    case WEFT__TOK_MODEL_SPM: return weft__tok_spm_encode(e, s, n);
+    case WEFT__TOK_MODEL_BPE: return weft__tok_bpe_encode(e, s, n);
+    case WEFT__TOK_MODEL_WPM: return weft__tok_wpm_encode(e, s, n);
+    default: return weft__tok_unigram_encode(e, s, n);
     }
 }
 
 /* Appends the ids that the same piece gave before. */
-static int repeat(weft__encoding *e, const weft__recent *seen)
+static int repeat(weft__tok_encoding *e, const weft__tok_recent *seen)
 {
     weft__ids *out = e->out;
-    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data)) return weft__encoding_no_memory(e);
+    if (!weft__grow(&out->data, &out->capacity, out->n + MAX_IDS, sizeof *out->data)) return weft__tok_encoding_no_memory(e);
     if (seen->n_ids <= IDS_HERE) {
         memcpy(out->data + out->n, seen->ids, sizeof seen->ids);
     } else {
@@ -114,32 +114,32 @@ static int repeat(weft__encoding *e, const weft__recent *seen)
     return 1;
 }
 
-static int remembered(const weft__encoding *e, size_t n)
+static int remembered(const weft__tok_encoding *e, size_t n)
 {
     return n <= MAX_KEY && e->n_recent;
 }
 
-static weft__recent *entry_of(const weft__encoding *e, size_t n, uint64_t hash)
+static weft__tok_recent *entry_of(const weft__tok_encoding *e, size_t n, uint64_t hash)
 {
     return n <= SHORT_KEY ? &e->recent[hash & (e->n_recent - 1)]
                           : &e->recent[e->n_recent + 2 * (hash & (e->n_recent / LONG_PART - 1))];
 }
 
 /* The piece's hash, when it is of use; its entry is asked for. */
-static uint64_t announce(const weft__encoding *e, weft__piece piece)
+static uint64_t announce(const weft__tok_encoding *e, weft__tok_piece piece)
 {
     if (!remembered(e, piece.len)) return 0;
-    uint64_t hash = weft__hash_bytes(e->work.data + piece.offset, piece.len, e->tok->texts.secret);
+    uint64_t hash = weft__strings_hash(e->work.data + piece.offset, piece.len, e->tok->texts.secret);
     __builtin_prefetch(entry_of(e, piece.len, hash), 1);
     return hash;
 }
 
 /* hash: of announce. */
-static int encode_piece(weft__encoding *e, const char *s, size_t n, uint64_t hash)
+static int encode_piece(weft__tok_encoding *e, const char *s, size_t n, uint64_t hash)
 {
     if (!remembered(e, n)) return run_model(e, s, n);
-    weft__recent *seen = entry_of(e, n, hash);
-    char *key = (char *)seen + offsetof(weft__recent, key);
+    weft__tok_recent *seen = entry_of(e, n, hash);
+    char *key = (char *)seen + offsetof(weft__tok_recent, key);
     if (seen->key_len == n && seen->hash == hash && !memcmp(key, s, n)) return repeat(e, seen);
     size_t at = e->out->n;
     if (!run_model(e, s, n)) return 0;
@@ -157,21 +157,21 @@ static int encode_piece(weft__encoding *e, const char *s, size_t n, uint64_t has
     return 1;
 }
 
-int weft__encoding_cut(weft__encoding *e, const char *s, size_t n)
+int weft__tok_encoding_cut(weft__tok_encoding *e, const char *s, size_t n)
 {
     e->work.len = 0;
     weft__text_put(&e->work, s, n);
-    if (e->work.failed) return weft__encoding_no_memory(e);
-    return weft__normalize(e) && weft__pretokenize(e);
+    if (e->work.failed) return weft__tok_encoding_no_memory(e);
+    return weft__tok_normalize(e) && weft__tok_pretokenize(e);
 }
 
-int weft__encoding_work(weft__encoding *e)
+int weft__tok_encoding_work(weft__tok_encoding *e)
 {
-    if (!weft__pretokenize(e)) return 0;
+    if (!weft__tok_pretokenize(e)) return 0;
     uint64_t hashes[AHEAD] = {0};
     for (size_t i = 0; i < e->pieces.n + AHEAD; i++) {
         if (i >= AHEAD) {
-            weft__piece piece = e->pieces.items[i - AHEAD];
+            weft__tok_piece piece = e->pieces.items[i - AHEAD];
             if (piece.len && !encode_piece(e, e->work.data + piece.offset, piece.len, hashes[i % AHEAD])) return 0;
         }
         if (i < e->pieces.n) hashes[i % AHEAD] = announce(e, e->pieces.items[i]);
@@ -182,27 +182,27 @@ int weft__encoding_work(weft__encoding *e)
 /* ---- one call ---- */
 
 /* The table of recent pieces, in proportion to the text. */
-static int prepare(weft__encoding *e, size_t n)
+static int prepare(weft__tok_encoding *e, size_t n)
 {
     if (n < 256) return 1;
     size_t slots = 64;
     while (slots < 8192 && slots * 16 < n) slots *= 2;
     const size_t lines = slots + 2 * (slots / LONG_PART);
     e->recent = weft__alloc_aligned(sizeof *e->recent, lines * sizeof *e->recent);
-    if (!e->recent) return weft__encoding_no_memory(e);
+    if (!e->recent) return weft__tok_encoding_no_memory(e);
     for (size_t i = 0; i < lines; i++) e->recent[i].key_len = 0;
     e->n_recent = slots;
     return 1;
 }
 
-void weft__encoding_release(weft__encoding *e)
+void weft__tok_encoding_release(weft__tok_encoding *e)
 {
     weft__free(e->best);
     weft__free(e->path);
     weft__text_free(&e->scratch);
     weft__free(e->recent);
     weft__regex_scratch_free(&e->regex);
-    weft__merger_free(&e->merger);
+    weft__tok_merger_free(&e->merger);
     weft__free(e->cut.items);
     weft__free(e->pieces.items);
     weft__text_free(&e->other);
@@ -210,7 +210,7 @@ void weft__encoding_release(weft__encoding *e)
     weft__text_free(&e->whole);
 }
 
-static weft_status check_spans(const weft__parse_span *spans, size_t n_spans, size_t n, weft_error *err)
+static weft_status check_spans(const weft__tok_span *spans, size_t n_spans, size_t n, weft_error *err)
 {
     size_t at = 0;
     for (size_t i = 0; i < n_spans; i++) {
@@ -222,27 +222,27 @@ static weft_status check_spans(const weft__parse_span *spans, size_t n_spans, si
     return WEFT_OK;
 }
 
-weft_status weft__tokenizer_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__parse_span *spans,
-                                         size_t n_spans, unsigned flags, weft__ids *out, weft_error *err)
+weft_status weft__tok_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__tok_span *spans,
+                                   size_t n_spans, unsigned flags, weft__ids *out, weft_error *err)
 {
     if (n > MAX_TEXT) return weft_fail(err, WEFT_LIMIT, "tokenizer: %zu bytes of text are more than %zu", n, MAX_TEXT);
     weft_status status = check_spans(spans, n_spans, n, err);
     if (status) return status;
-    weft__encoding e = {.tok = tok, .out = out, .err = err};
+    weft__tok_encoding e = {.tok = tok, .out = out, .err = err};
     size_t before = out->n;
     int special = flags & WEFT__ENCODE_SPECIAL;
     int ok = prepare(&e, n);
-    if (ok && special && tok->add_bos) ok = weft__encoding_put(&e, tok->first);
-    if (ok) ok = weft__encode_text(&e, text, n, spans, n_spans);
-    if (ok && special && tok->add_eos) ok = weft__encoding_put(&e, tok->last);
+    if (ok && special && tok->add_bos) ok = weft__tok_encoding_put(&e, tok->first);
+    if (ok) ok = weft__tok_encode_text(&e, text, n, spans, n_spans);
+    if (ok && special && tok->add_eos) ok = weft__tok_encoding_put(&e, tok->last);
     if (!ok) out->n = before;
-    weft__encoding_release(&e);
+    weft__tok_encoding_release(&e);
     return ok ? WEFT_OK : e.status;
 }
 
 weft_status weft__tokenizer_encode(const weft__tokenizer *tok, const char *text, size_t n, unsigned flags, weft__ids *out,
                                    weft_error *err)
 {
-    weft__parse_span all = {0, n};
-    return weft__tokenizer_encode_spans(tok, text, n, &all, flags & WEFT__ENCODE_PARSE ? 1 : 0, flags, out, err);
+    weft__tok_span all = {0, n};
+    return weft__tok_encode_spans(tok, text, n, &all, flags & WEFT__ENCODE_PARSE ? 1 : 0, flags, out, err);
 }

@@ -16,13 +16,13 @@ static weft_status no_memory(weft__json_vocab *v)
     return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
 
-weft_status weft__json_text(weft__json_vocab *v, const weft__json *value, const char *what, weft__slice *out)
+weft_status weft__tok_json_text(weft__json_vocab *v, const weft__json *value, const char *what, weft__slice *out)
 {
     if (weft__json_string(value, &out->data, &out->len)) return WEFT_OK;
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no string", what);
 }
 
-weft_status weft__json_flag(weft__json_vocab *v, const weft__json *object, const char *key, int missing, int *out)
+weft_status weft__tok_json_flag(weft__json_vocab *v, const weft__json *object, const char *key, int missing, int *out)
 {
     const weft__json *value = weft__json_get(object, key);
     *out = missing;
@@ -30,7 +30,7 @@ weft_status weft__json_flag(weft__json_vocab *v, const weft__json *object, const
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is neither true nor false", key);
 }
 
-weft__slice weft__json_keep(weft__json_vocab *v, const char *s, size_t n)
+weft__slice weft__tok_json_keep(weft__json_vocab *v, const char *s, size_t n)
 {
     if (!weft__grow(&v->made, &v->made_capacity, v->n_made + 1, sizeof *v->made)) return (weft__slice){NULL, 0};
     char *copy = weft__strndup(s, n);
@@ -39,7 +39,7 @@ weft__slice weft__json_keep(weft__json_vocab *v, const char *s, size_t n)
     return (weft__slice){copy, n};
 }
 
-weft_status weft__json_type(weft__json_vocab *v, const weft__json *object, const char *what, weft__slice *out)
+weft_status weft__tok_json_type(weft__json_vocab *v, const weft__json *object, const char *what, weft__slice *out)
 {
     if (weft__json_kind_of(object) != WEFT__JSON_OBJECT) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s is no object", what);
@@ -48,19 +48,19 @@ weft_status weft__json_type(weft__json_vocab *v, const weft__json *object, const
     return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: %s has no type", what);
 }
 
-int weft__slice_is(weft__slice s, const char *text)
+int weft__tok_slice_is(weft__slice s, const char *text)
 {
     return s.len == strlen(text) && !memcmp(s.data, text, s.len);
 }
 
-weft_status weft__json_refuse(weft__json_vocab *v, const char *what, weft__slice name)
+weft_status weft__tok_json_refuse(weft__json_vocab *v, const char *what, weft__slice name)
 {
-    char quote[WEFT__QUOTE];
+    char quote[WEFT__TOK_QUOTE];
     return weft_fail(v->err, WEFT_UNSUPPORTED, "tokenizer.json: %s '%s' is not supported", what,
-                     weft__quote(quote, name.data, name.len));
+                     weft__tok_quote(quote, name.data, name.len));
 }
 
-int32_t weft__json_find(const weft__json_vocab *v, weft__slice text)
+int32_t weft__tok_json_find(const weft__json_vocab *v, weft__slice text)
 {
     if (!text.len) return -1;
     if (v->index.n) {
@@ -73,24 +73,24 @@ int32_t weft__json_find(const weft__json_vocab *v, weft__slice text)
     return -1;
 }
 
-weft_status weft__json_index_add(weft__json_vocab *v, weft__slice text, int64_t id)
+weft_status weft__tok_json_index_add(weft__json_vocab *v, weft__slice text, int64_t id)
 {
     if (!weft__grow(&v->index_ids, &v->index_capacity, v->index.n + 1, sizeof *v->index_ids)) return no_memory(v);
     v->index_ids[v->index.n] = (int32_t)id;
     return weft__strings_add(&v->index, text.data, text.len, 1) ? WEFT_OK : no_memory(v);
 }
 
-weft_status weft__json_index(weft__json_vocab *v)
+weft_status weft__tok_json_index(weft__json_vocab *v)
 {
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < v->n_tokens; i++)
-        if (v->tokens[i].len) status = weft__json_index_add(v, v->tokens[i], (int64_t)i);
+        if (v->tokens[i].len) status = weft__tok_json_index_add(v, v->tokens[i], (int64_t)i);
     return status;
 }
 
 /* ---- tokens ---- */
 
-weft_status weft__json_reach(weft__json_vocab *v, int64_t id)
+weft_status weft__tok_json_reach(weft__json_vocab *v, int64_t id)
 {
     if (id < 0 || id >= MAX_ID)
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: the id %lld is out of range", (long long)id);
@@ -114,7 +114,7 @@ weft_status weft__json_reach(weft__json_vocab *v, int64_t id)
 
 static weft_status put_token(weft__json_vocab *v, int64_t id, const char *s, size_t n, float score)
 {
-    weft_status status = weft__json_reach(v, id);
+    weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
     if (v->tokens[id].data) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: two tokens have the id %lld", (long long)id);
     v->tokens[id] = (weft__slice){s, n};
@@ -133,9 +133,9 @@ static weft_status read_vocab_object(weft__json_vocab *v, const weft__json *voca
     while (weft__json_next(vocab, &m)) {
         int64_t id;
         if (!weft__json_int(m.value, &id)) {
-            char quote[WEFT__QUOTE];
+            char quote[WEFT__TOK_QUOTE];
             return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: the id of '%s' in model.vocab is no integer",
-                             weft__quote(quote, m.key, m.key_len));
+                             weft__tok_quote(quote, m.key, m.key_len));
         }
         weft_status status = put_token(v, id, m.key, m.key_len, 0);
         if (status) return status;
@@ -221,11 +221,11 @@ static weft_status read_unk(weft__json_vocab *v, const weft__json *model, const 
     const weft__json *value = weft__json_get(model, "unk_token");
     weft__slice text = {usual, usual ? strlen(usual) : 0};
     if (value && !weft__json_is_null(value)) {
-        weft_status status = weft__json_text(v, value, "model.unk_token", &text);
+        weft_status status = weft__tok_json_text(v, value, "model.unk_token", &text);
         if (status) return status;
     }
     if (!text.len) return WEFT_OK;
-    v->spec.unk = weft__json_find(v, text);
+    v->spec.unk = weft__tok_json_find(v, text);
     if (v->spec.unk < 0) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: model.unk_token is not in the vocabulary");
     return WEFT_OK;
 }
@@ -237,9 +237,9 @@ static weft_status read_bpe(weft__json_vocab *v, const weft__json *model)
     v->spec.model = WEFT__SLICE("gpt2");
     weft_status status = WEFT_OK;
     for (size_t i = 0; !status && i < sizeof off / sizeof *off; i++) status = must_be_off(v, model, off[i]);
-    if (!status) status = weft__json_flag(v, model, "fuse_unk", 0, &v->spec.fuse_unk);
-    if (!status) status = weft__json_flag(v, model, "byte_fallback", 0, &v->spec.byte_fallback);
-    if (!status) status = weft__json_flag(v, model, "ignore_merges", 0, &ignore);
+    if (!status) status = weft__tok_json_flag(v, model, "fuse_unk", 0, &v->spec.fuse_unk);
+    if (!status) status = weft__tok_json_flag(v, model, "byte_fallback", 0, &v->spec.byte_fallback);
+    if (!status) status = weft__tok_json_flag(v, model, "ignore_merges", 0, &ignore);
     if (!status) v->spec.ignore_merges = ignore;
     if (!status) status = read_vocab_object(v, weft__json_get(model, "vocab"));
     if (!status) status = read_merges(v, weft__json_get(model, "merges"));
@@ -251,7 +251,7 @@ static weft_status read_unigram(weft__json_vocab *v, const weft__json *model)
     v->unigram = 1;
     v->spec.model = WEFT__SLICE("t5");
     v->spec.fuse_unk = 1;
-    weft_status status = weft__json_flag(v, model, "byte_fallback", 0, &v->spec.byte_fallback);
+    weft_status status = weft__tok_json_flag(v, model, "byte_fallback", 0, &v->spec.byte_fallback);
     if (!status) status = read_vocab_array(v, weft__json_get(model, "vocab"));
     return status;
 }
@@ -275,7 +275,7 @@ static weft_status respell_word_piece(weft__json_vocab *v, const weft__json *mod
 {
     weft__slice prefix = WEFT__SLICE("##");
     const weft__json *value = weft__json_get(model, "continuing_subword_prefix");
-    weft_status status = value ? weft__json_text(v, value, "model.continuing_subword_prefix", &prefix) : WEFT_OK;
+    weft_status status = value ? weft__tok_json_text(v, value, "model.continuing_subword_prefix", &prefix) : WEFT_OK;
     weft__text spelled = {0};
     for (size_t i = 0; !status && i < v->n_tokens; i++) {
         weft__slice *t = &v->tokens[i];
@@ -285,9 +285,9 @@ static weft_status respell_word_piece(weft__json_vocab *v, const weft__json *mod
             continue;
         }
         spelled.len = 0;
-        weft__text_puts(&spelled, WEFT__LOWER_BLOCK);
+        weft__text_puts(&spelled, WEFT__TOK_LOWER_BLOCK);
         weft__text_put(&spelled, t->data, t->len);
-        *t = spelled.failed ? (weft__slice){NULL, 0} : weft__json_keep(v, spelled.data, spelled.len);
+        *t = spelled.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, spelled.data, spelled.len);
         if (!t->data) status = no_memory(v);
     }
     weft__text_free(&spelled);
@@ -312,7 +312,7 @@ static void set_types(weft__json_vocab *v)
     if (v->spec.unk >= 0 && v->types[v->spec.unk] == WEFT__TOKEN_NORMAL) v->types[v->spec.unk] = WEFT__TOKEN_UNKNOWN;
     for (size_t i = 0; v->spec.byte_fallback && i < v->n_tokens; i++) {
         const weft__slice *t = &v->tokens[i];
-        if (v->types[i] == WEFT__TOKEN_NORMAL && t->len == 6 && weft__byte_token(t->data, 6) >= 0) {
+        if (v->types[i] == WEFT__TOKEN_NORMAL && t->len == 6 && weft__tok_byte_token(t->data, 6) >= 0) {
             v->types[i] = WEFT__TOKEN_BYTE;
         }
     }
@@ -328,16 +328,16 @@ static weft_status read_model(weft__json_vocab *v, const weft__json *model, cons
         type = weft__json_get(model, "merges") ? WEFT__SLICE("BPE") : WEFT__SLICE("WordPiece");
     }
     weft_status status;
-    if (weft__slice_is(type, "BPE")) {
+    if (weft__tok_slice_is(type, "BPE")) {
         status = read_bpe(v, model);
-    } else if (weft__slice_is(type, "Unigram")) {
+    } else if (weft__tok_slice_is(type, "Unigram")) {
         status = read_unigram(v, model);
-    } else if (weft__slice_is(type, "WordPiece")) {
+    } else if (weft__tok_slice_is(type, "WordPiece")) {
         status = read_word_piece(v, model);
     } else {
-        return weft__json_refuse(v, "model", type);
+        return weft__tok_json_refuse(v, "model", type);
     }
-    if (!status) status = weft__json_added_tokens(v, added);
+    if (!status) status = weft__tok_json_added_tokens(v, added);
     if (!status) status = v->unigram ? read_unigram_unk(v, model) : read_unk(v, model, v->word_piece ? "[UNK]" : NULL);
     if (!status) set_types(v);
     return status;
@@ -345,7 +345,7 @@ static weft_status read_model(weft__json_vocab *v, const weft__json *model, cons
 
 /* ---- tokenizer_config.json ---- */
 
-weft__slice weft__json_content(const weft__json *value)
+weft__slice weft__tok_json_content(const weft__json *value)
 {
     weft__slice s = {NULL, 0};
     if (!weft__json_string(value, &s.data, &s.len)) weft__json_string(weft__json_get(value, "content"), &s.data, &s.len);
@@ -356,16 +356,16 @@ weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec
 {
     const size_t n = weft__json_kind_of(value) == WEFT__JSON_ARRAY ? weft__json_size(value) : 0;
     if (!n) {
-        spec->chat_template = weft__json_content(value);
+        spec->chat_template = weft__tok_json_content(value);
         return WEFT_OK;
     }
     *list = weft__alloc_array(n, sizeof **list);
     if (!*list) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chat templates", n);
     for (size_t i = 0; i < n; i++) {
         const weft__json *entry = weft__json_at(value, i);
-        const weft__named_template t = {weft__json_content(weft__json_get(entry, "name")),
-                                        weft__json_content(weft__json_get(entry, "template"))};
-        if (weft__slice_is(t.name, "default")) spec->chat_template = t.text;
+        const weft__named_template t = {weft__tok_json_content(weft__json_get(entry, "name")),
+                                        weft__tok_json_content(weft__json_get(entry, "template"))};
+        if (weft__tok_slice_is(t.name, "default")) spec->chat_template = t.text;
         else if (t.name.len && t.text.data) (*list)[spec->n_templates++] = t;
     }
     spec->templates = *list;
@@ -377,11 +377,11 @@ weft_status weft__json_templates(const weft__json *value, weft__vocab_spec *spec
 static int class_has_flags(const weft__json *config)
 {
     static const char *const classes[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"};
-    const weft__slice name = weft__json_content(weft__json_get(config, "tokenizer_class"));
+    const weft__slice name = weft__tok_json_content(weft__json_get(config, "tokenizer_class"));
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         const size_t n = strlen(classes[i]);
         if (name.len < n || memcmp(name.data, classes[i], n) != 0) continue;
-        if (name.len == n || weft__slice_is((weft__slice){name.data + n, name.len - n}, "Fast")) return 1;
+        if (name.len == n || weft__tok_slice_is((weft__slice){name.data + n, name.len - n}, "Fast")) return 1;
     }
     return 0;
 }
@@ -402,7 +402,7 @@ static weft_status read_config(weft__json_vocab *v, const weft__json *config)
     } roles[] = {{"bos_token", &v->spec.bos}, {"eos_token", &v->spec.eos}, {"pad_token", &v->spec.pad},
                  {"sep_token", &v->spec.sep}, {"cls_token", &v->spec.cls}, {"mask_token", &v->spec.mask}};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        *roles[i].id = weft__json_find(v, weft__json_content(weft__json_special(v, roles[i].key)));
+        *roles[i].id = weft__tok_json_find(v, weft__tok_json_content(weft__tok_json_special(v, roles[i].key)));
     }
     const weft__json *add_bos = weft__json_get(config, "add_bos_token");
     int add = 0;
@@ -422,12 +422,12 @@ static weft_status read_all(weft__json_vocab *v, const weft__json *root, const w
     if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: it is no object");
     const weft__json *model = weft__json_get(root, "model");
     weft_status status = read_model(v, model, weft__json_get(root, "added_tokens"));
-    if (!status) status = weft__json_normalizer(v, weft__json_get(root, "normalizer"), 0);
-    if (!status) status = weft__json_pre_tokenizer(v, weft__json_get(root, "pre_tokenizer"), 0);
-    if (!status) status = weft__json_post_processor(v, weft__json_get(root, "post_processor"), 0);
-    if (!status) status = weft__json_decoder(v, weft__json_get(root, "decoder"), 0);
+    if (!status) status = weft__tok_json_normalizer(v, weft__json_get(root, "normalizer"), 0);
+    if (!status) status = weft__tok_json_pre_tokenizer(v, weft__json_get(root, "pre_tokenizer"), 0);
+    if (!status) status = weft__tok_json_post_processor(v, weft__json_get(root, "post_processor"), 0);
+    if (!status) status = weft__tok_json_decoder(v, weft__json_get(root, "decoder"), 0);
     if (status) return status;
-    status = weft__json_added_beside(v);
+    status = weft__tok_json_added_beside(v);
     if (!status && (config || v->map)) status = read_config(v, config);
     if (!status && v->word_piece) status = respell_word_piece(v, model);
     v->spec.explicit_steps = 1;
@@ -499,8 +499,8 @@ weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_voca
     return status;
 }
 
-weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
-                                        weft_error *err)
+weft_status weft__tok_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
+                                  weft_error *err)
 {
     const weft__json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
     weft__json_vocab *v;

@@ -11,8 +11,8 @@
 /* json[0..n) is tokenizer.json; config[0..n_config) is tokenizer_config.json, or NULL: from it come the roles of tokens (BOS,
  * EOS ...), tokens beyond those of tokenizer.json, and the chat template. Fails with WEFT_FORMAT (naming the field),
  * WEFT_UNSUPPORTED (naming the thing), and as weft__tokenizer_create does. */
-weft_status weft__tokenizer_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
-                                        weft_error *err);
+weft_status weft__tok_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
+                                  weft_error *err);
 
 /* The same in two steps, for those who need what the files say itself, or change some of it. */
 typedef struct weft__json_vocab weft__json_vocab;
@@ -23,7 +23,7 @@ typedef struct weft__json_files {
     weft__slice added;     /* added_tokens.json, and special_tokens_map.json: read where the configuration has no */
     weft__slice map;       /* added_tokens_decoder */
 } weft__json_files;
-/* Reads the files; fails as weft__tokenizer_json_create does, but for what only weft__tokenizer_create checks. */
+/* Reads the files; fails as weft__tok_json_create does, but for what only weft__tokenizer_create checks. */
 weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_vocab **out, weft_error *err);
 /* For weft__tokenizer_create. What it points to lives until weft__json_vocab_free. */
 const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v);

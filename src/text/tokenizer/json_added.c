@@ -26,11 +26,11 @@ static weft_status read_bits(weft__json_vocab *v, const weft__json *entry, unsig
     } flags[] = {{"lstrip", WEFT__STRIP_LEFT},
                  {"rstrip", WEFT__STRIP_RIGHT},
                  {"single_word", WEFT__ADDED_WORD},
-                 {"normalized", WEFT__ADDED_NORMALIZED}};
+                 {"normalized", WEFT__TOK_ADDED_NORMALIZED}};
     *bits = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         int on;
-        weft_status status = weft__json_flag(v, entry, flags[i].key, 0, &on);
+        weft_status status = weft__tok_json_flag(v, entry, flags[i].key, 0, &on);
         if (status) return status;
         if (on) *bits |= flags[i].bit;
     }
@@ -40,11 +40,11 @@ static weft_status read_bits(weft__json_vocab *v, const weft__json *entry, unsig
 /* Makes the token at id, which is free or spelled so, an added one. What once was special stays so. */
 static weft_status set_token(weft__json_vocab *v, int64_t id, const added_token *t)
 {
-    weft_status status = weft__json_reach(v, id);
+    weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
     const int special = t->special || v->types[id] == WEFT__TOKEN_CONTROL;
     const unsigned outside = v->tokens[id].data ? v->strips[id] & WEFT__ADDED_OUTSIDE : WEFT__ADDED_OUTSIDE;
-    if (!v->tokens[id].data && v->index.n && (status = weft__json_index_add(v, t->text, id))) return status;
+    if (!v->tokens[id].data && v->index.n && (status = weft__tok_json_index_add(v, t->text, id))) return status;
     v->tokens[id] = t->text;
     v->types[id] = special ? WEFT__TOKEN_CONTROL : WEFT__TOKEN_USER_DEFINED;
     v->strips[id] = (uint8_t)(t->bits | outside);
@@ -53,10 +53,10 @@ static weft_status set_token(weft__json_vocab *v, int64_t id, const added_token 
 
 static weft_status taken(weft__json_vocab *v, const char *file, int64_t id, weft__slice text)
 {
-    char quote[WEFT__QUOTE], other[WEFT__QUOTE];
+    char quote[WEFT__TOK_QUOTE], other[WEFT__TOK_QUOTE];
     weft__slice there = v->tokens[id];
     return weft_fail(v->err, WEFT_FORMAT, "%s: id %lld is '%s' in added_tokens and '%s' in model.vocab", file, (long long)id,
-                     weft__quote(quote, text.data, text.len), weft__quote(other, there.data, there.len));
+                     weft__tok_quote(quote, text.data, text.len), weft__tok_quote(other, there.data, there.len));
 }
 
 /* ---- tokenizer.json ---- */
@@ -68,16 +68,16 @@ static weft_status read_added_token(weft__json_vocab *v, const weft__json *entry
     if (!weft__json_int(weft__json_get(entry, "id"), &id)) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: entry %zu of added_tokens has no id", i);
     }
-    weft_status status = weft__json_text(v, weft__json_get(entry, "content"), "the content of an added token", &t.text);
-    if (!status) status = weft__json_flag(v, entry, "special", 0, &t.special);
+    weft_status status = weft__tok_json_text(v, weft__json_get(entry, "content"), "the content of an added token", &t.text);
+    if (!status) status = weft__tok_json_flag(v, entry, "special", 0, &t.special);
     if (!status) status = read_bits(v, entry, &t.bits);
-    if (!status) status = weft__json_reach(v, id);
+    if (!status) status = weft__tok_json_reach(v, id);
     if (status) return status;
     if (v->tokens[id].data && !same(v->tokens[id], t.text)) return taken(v, "tokenizer.json", id, t.text);
     return set_token(v, id, &t);
 }
 
-weft_status weft__json_added_tokens(weft__json_vocab *v, const weft__json *added)
+weft_status weft__tok_json_added_tokens(weft__json_vocab *v, const weft__json *added)
 {
     if (!added || weft__json_is_null(added)) return WEFT_OK;
     if (weft__json_kind_of(added) != WEFT__JSON_ARRAY) {
@@ -98,7 +98,7 @@ static const char *const roles[] = {"bos_token", "eos_token", "unk_token", "sep_
 /* And more of them without a role: lists, or objects of them by name. */
 static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"};
 
-const weft__json *weft__json_special(const weft__json_vocab *v, const char *key)
+const weft__json *weft__tok_json_special(const weft__json_vocab *v, const char *key)
 {
     const weft__json *said = weft__json_get(v->map, key);
     return said && !weft__json_is_null(said) ? said : weft__json_get(v->beside, key);
@@ -108,9 +108,9 @@ const weft__json *weft__json_special(const weft__json_vocab *v, const char *key)
 static weft_status each_special(weft__json_vocab *v, weft_status (*take)(weft__json_vocab *, const weft__json *))
 {
     weft_status status = WEFT_OK;
-    for (size_t r = 0; !status && r < sizeof roles / sizeof *roles; r++) status = take(v, weft__json_special(v, roles[r]));
+    for (size_t r = 0; !status && r < sizeof roles / sizeof *roles; r++) status = take(v, weft__tok_json_special(v, roles[r]));
     for (size_t l = 0; !status && l < sizeof lists / sizeof *lists; l++) {
-        const weft__json *list = weft__json_special(v, lists[l]);
+        const weft__json *list = weft__tok_json_special(v, lists[l]);
         weft__json_member m = {0};
         if (weft__json_kind_of(list) == WEFT__JSON_ARRAY)
             for (size_t i = 0; !status && i < weft__json_size(list); i++) status = take(v, weft__json_at(list, i));
@@ -122,7 +122,7 @@ static weft_status each_special(weft__json_vocab *v, weft_status (*take)(weft__j
 
 static weft_status note_name(weft__json_vocab *v, const weft__json *value)
 {
-    const weft__slice s = weft__json_content(value);
+    const weft__slice s = weft__tok_json_content(value);
     if (!s.len || weft__strings_add(&v->named, s.data, s.len, 1)) return WEFT_OK;
     return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
@@ -132,9 +132,9 @@ static weft_status add_at(weft__json_vocab *v, int64_t id, const added_token *t,
 {
     if (!t->text.len) return WEFT_OK;
     const int here = id >= 0 && (uint64_t)id < v->n_tokens && v->tokens[id].data && same(v->tokens[id], t->text);
-    const int32_t own = here ? (int32_t)id : weft__json_find(v, t->text);
+    const int32_t own = here ? (int32_t)id : weft__tok_json_find(v, t->text);
     if (own >= 0) return set_token(v, own, t);
-    weft_status status = weft__json_reach(v, id);
+    weft_status status = weft__tok_json_reach(v, id);
     if (status) return status;
     return v->tokens[id].data ? taken(v, file, id, t->text) : set_token(v, id, t);
 }
@@ -145,7 +145,7 @@ static weft_status read_decoder_list(weft__json_vocab *v, const weft__json *list
     static const char file[] = "tokenizer_config.json";
     weft__json_member m = {0};
     while (weft__json_next(list, &m)) {
-        added_token t = {.text = weft__json_content(m.value)};
+        added_token t = {.text = weft__tok_json_content(m.value)};
         int64_t id = 0;
         size_t digits = 0;
         while (digits < m.key_len && digits < 9 && m.key[digits] >= '0' && m.key[digits] <= '9')
@@ -154,7 +154,7 @@ static weft_status read_decoder_list(weft__json_vocab *v, const weft__json *list
             return weft_fail(v->err, WEFT_FORMAT, "%s: an entry of added_tokens_decoder has no id", file);
         if (!t.text.data)
             return weft_fail(v->err, WEFT_FORMAT, "%s: entry %lld of added_tokens_decoder has no content", file, (long long)id);
-        weft_status status = weft__json_flag(v, m.value, "special", 0, &t.special);
+        weft_status status = weft__tok_json_flag(v, m.value, "special", 0, &t.special);
         if (!status) status = read_bits(v, m.value, &t.bits);
         if (!status) status = add_at(v, id, &t, file);
         if (status) return status;
@@ -171,10 +171,10 @@ static weft_status read_added_file(weft__json_vocab *v)
     while (!status && weft__json_next(v->added, &m)) {
         const weft__slice text = {m.key, m.key_len};
         const int special = weft__strings_find(&v->named, text.data, text.len) >= 0;
-        const added_token t = {text, special, special ? 0 : WEFT__ADDED_NORMALIZED};
+        const added_token t = {text, special, special ? 0 : WEFT__TOK_ADDED_NORMALIZED};
         int64_t id;
         if (!weft__json_int(m.value, &id)) return weft_fail(v->err, WEFT_FORMAT, "%s: an entry has no id", file);
-        const int32_t own = weft__json_find(v, text);
+        const int32_t own = weft__tok_json_find(v, text);
         /* What tokenizer.json adds itself says more than this file. */
         if (own >= 0 && (v->types[own] == WEFT__TOKEN_CONTROL || v->types[own] == WEFT__TOKEN_USER_DEFINED)) continue;
         status = add_at(v, id, &t, file);
@@ -185,19 +185,19 @@ static weft_status read_added_file(weft__json_vocab *v)
 /* A token that is named as special is one, and the next that there is where the vocabulary lacks it. */
 static weft_status add_named(weft__json_vocab *v, const weft__json *value)
 {
-    added_token t = {.text = weft__json_content(value), .special = 1};
+    added_token t = {.text = weft__tok_json_content(value), .special = 1};
     if (!t.text.len) return WEFT_OK;
-    const int32_t own = weft__json_find(v, t.text);
+    const int32_t own = weft__tok_json_find(v, t.text);
     if (own >= 0 && v->types[own] != WEFT__TOKEN_NORMAL) return WEFT_OK;
     weft_status status = WEFT_OK;
     if (weft__json_kind_of(value) == WEFT__JSON_OBJECT) status = read_bits(v, value, &t.bits);
     return status ? status : set_token(v, own >= 0 ? own : (int64_t)v->n_tokens, &t);
 }
 
-weft_status weft__json_added_beside(weft__json_vocab *v)
+weft_status weft__tok_json_added_beside(weft__json_vocab *v)
 {
     if (!v->beside && !v->added && !v->map) return WEFT_OK;
-    weft_status status = weft__json_index(v);
+    weft_status status = weft__tok_json_index(v);
     if (!status) status = read_decoder_list(v, weft__json_get(v->beside, "added_tokens_decoder"));
     if (!status) status = read_added_file(v);
     return status ? status : each_special(v, add_named);

@@ -10,7 +10,7 @@
 
 static weft_status too_deep(weft__json_vocab *v)
 {
-    return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: sequences nest more than %d deep", WEFT__JSON_NESTED);
+    return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: sequences nest more than %d deep", WEFT__TOK_JSON_NESTED);
 }
 
 /* Runs `read` on each element of object[key]. */
@@ -18,7 +18,7 @@ static weft_status each(weft__json_vocab *v, const weft__json *object, const cha
                         weft_status (*read)(weft__json_vocab *, const weft__json *, int))
 {
     const weft__json *list = weft__json_get(object, key);
-    if (depth >= WEFT__JSON_NESTED) return too_deep(v);
+    if (depth >= WEFT__TOK_JSON_NESTED) return too_deep(v);
     if (weft__json_kind_of(list) != WEFT__JSON_ARRAY) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: a Sequence has no %s", key);
     }
@@ -44,8 +44,8 @@ static weft_status read_pattern(weft__json_vocab *v, const weft__json *object, c
 
 static weft_status add_norm(weft__json_vocab *v, weft__norm_step step)
 {
-    if (v->spec.n_norms == WEFT__JSON_STEPS) {
-        return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d normalizers", WEFT__JSON_STEPS);
+    if (v->spec.n_norms == WEFT__TOK_JSON_STEPS) {
+        return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d normalizers", WEFT__TOK_JSON_STEPS);
     }
     v->norms[v->spec.n_norms++] = step;
     return WEFT_OK;
@@ -61,23 +61,23 @@ static weft_status read_replace(weft__json_vocab *v, const weft__json *object)
     weft__norm_step step = {.kind = WEFT__NORM_REPLACE};
     int regex;
     weft_status status = read_pattern(v, object, "a Replace normalizer", &step.a, &regex);
-    if (!status) status = weft__json_text(v, weft__json_get(object, "content"), "a Replace normalizer's content", &step.b);
-    if (regex) step.kind = WEFT__NORM_REPLACE_REGEX;
+    if (!status) status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace normalizer's content", &step.b);
+    if (regex) step.kind = WEFT__TOK_NORM_REPLACE_REGEX;
     return status ? status : add_norm(v, step);
 }
 
 static weft_status read_bert_normalizer(weft__json_vocab *v, const weft__json *object)
 {
     int clean, chinese, lower, accents;
-    weft_status status = weft__json_flag(v, object, "clean_text", 1, &clean);
-    if (!status) status = weft__json_flag(v, object, "handle_chinese_chars", 1, &chinese);
-    if (!status) status = weft__json_flag(v, object, "lowercase", 1, &lower);
-    if (!status) status = weft__json_flag(v, object, "strip_accents", lower, &accents);
-    if (!status && clean) status = add_norm_kind(v, WEFT__NORM_CLEAN);
-    if (!status && chinese) status = add_norm_kind(v, WEFT__NORM_SPACE_CJK);
-    if (!status && accents) status = add_norm_kind(v, WEFT__NORM_NFD);
-    if (!status && accents) status = add_norm_kind(v, WEFT__NORM_STRIP_ACCENTS);
-    if (!status && lower) status = add_norm_kind(v, WEFT__NORM_LOWERCASE);
+    weft_status status = weft__tok_json_flag(v, object, "clean_text", 1, &clean);
+    if (!status) status = weft__tok_json_flag(v, object, "handle_chinese_chars", 1, &chinese);
+    if (!status) status = weft__tok_json_flag(v, object, "lowercase", 1, &lower);
+    if (!status) status = weft__tok_json_flag(v, object, "strip_accents", lower, &accents);
+    if (!status && clean) status = add_norm_kind(v, WEFT__TOK_NORM_CLEAN);
+    if (!status && chinese) status = add_norm_kind(v, WEFT__TOK_NORM_SPACE_CJK);
+    if (!status && accents) status = add_norm_kind(v, WEFT__TOK_NORM_NFD);
+    if (!status && accents) status = add_norm_kind(v, WEFT__TOK_NORM_STRIP_ACCENTS);
+    if (!status && lower) status = add_norm_kind(v, WEFT__TOK_NORM_LOWERCASE);
     return status;
 }
 
@@ -92,7 +92,7 @@ static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
 {
     weft__slice text;
     weft__text bytes = {0};
-    weft_status status = weft__json_text(v, weft__json_get(object, "precompiled_charsmap"), "precompiled_charsmap", &text);
+    weft_status status = weft__tok_json_text(v, weft__json_get(object, "precompiled_charsmap"), "precompiled_charsmap", &text);
     if (status) return status;
     uint32_t bits = 0;
     while (text.len && text.data[text.len - 1] == '=') text.len--;
@@ -105,7 +105,7 @@ static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
         bits = bits << 6 | (uint32_t)value;
         if (i % 4) weft__text_putc(&bytes, (char)(bits >> (6 - 2 * (i % 4))));
     }
-    weft__slice kept = bytes.failed ? (weft__slice){NULL, 0} : weft__json_keep(v, bytes.data ? bytes.data : "", bytes.len);
+    weft__slice kept = bytes.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, bytes.data ? bytes.data : "", bytes.len);
     weft__text_free(&bytes);
     if (!kept.data) return weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
     if (!kept.len) return WEFT_OK; /* an empty map changes nothing */
@@ -115,38 +115,38 @@ static weft_status read_charsmap(weft__json_vocab *v, const weft__json *object)
 static weft_status read_strip(weft__json_vocab *v, const weft__json *object)
 {
     int left = 0, right = 0;
-    weft_status status = weft__json_flag(v, object, "strip_left", 1, &left);
-    if (!status) status = weft__json_flag(v, object, "strip_right", 1, &right);
+    weft_status status = weft__tok_json_flag(v, object, "strip_left", 1, &left);
+    if (!status) status = weft__tok_json_flag(v, object, "strip_right", 1, &right);
     unsigned flags = (left ? WEFT__STRIP_LEFT : 0u) | (right ? WEFT__STRIP_RIGHT : 0u);
-    return status ? status : add_norm(v, (weft__norm_step){.kind = WEFT__NORM_STRIP, .flags = flags});
+    return status ? status : add_norm(v, (weft__norm_step){.kind = WEFT__TOK_NORM_STRIP, .flags = flags});
 }
 
-weft_status weft__json_normalizer(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_normalizer(weft__json_vocab *v, const weft__json *object, int depth)
 {
     static const struct {
         const char *type;
         weft__norm_kind kind;
-    } plain[] = {{"NFC", WEFT__NORM_NFC},
-                 {"NFD", WEFT__NORM_NFD},
-                 {"NFKC", WEFT__NORM_NFKC},
-                 {"NFKD", WEFT__NORM_NFKD},
-                 {"Lowercase", WEFT__NORM_LOWERCASE},
-                 {"StripAccents", WEFT__NORM_STRIP_ACCENTS}};
+    } plain[] = {{"NFC", WEFT__TOK_NORM_NFC},
+                 {"NFD", WEFT__TOK_NORM_NFD},
+                 {"NFKC", WEFT__TOK_NORM_NFKC},
+                 {"NFKD", WEFT__TOK_NORM_NFKD},
+                 {"Lowercase", WEFT__TOK_NORM_LOWERCASE},
+                 {"StripAccents", WEFT__TOK_NORM_STRIP_ACCENTS}};
     weft__slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
-    weft_status status = weft__json_type(v, object, "a normalizer", &type);
+    weft_status status = weft__tok_json_type(v, object, "a normalizer", &type);
     if (status) return status;
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        if (weft__slice_is(type, plain[i].type)) return add_norm_kind(v, plain[i].kind);
+        if (weft__tok_slice_is(type, plain[i].type)) return add_norm_kind(v, plain[i].kind);
     }
-    if (weft__slice_is(type, "Sequence")) return each(v, object, "normalizers", depth, weft__json_normalizer);
-    if (weft__slice_is(type, "Replace")) return read_replace(v, object);
-    if (weft__slice_is(type, "BertNormalizer")) return read_bert_normalizer(v, object);
-    if (weft__slice_is(type, "Precompiled")) return read_charsmap(v, object);
-    if (weft__slice_is(type, "Strip")) return read_strip(v, object);
-    if (!weft__slice_is(type, "Prepend")) return weft__json_refuse(v, "the normalizer", type);
+    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "normalizers", depth, weft__tok_json_normalizer);
+    if (weft__tok_slice_is(type, "Replace")) return read_replace(v, object);
+    if (weft__tok_slice_is(type, "BertNormalizer")) return read_bert_normalizer(v, object);
+    if (weft__tok_slice_is(type, "Precompiled")) return read_charsmap(v, object);
+    if (weft__tok_slice_is(type, "Strip")) return read_strip(v, object);
+    if (!weft__tok_slice_is(type, "Prepend")) return weft__tok_json_refuse(v, "the normalizer", type);
     weft__norm_step step = {.kind = WEFT__NORM_PREPEND};
-    status = weft__json_text(v, weft__json_get(object, "prepend"), "a Prepend normalizer's prepend", &step.a);
+    status = weft__tok_json_text(v, weft__json_get(object, "prepend"), "a Prepend normalizer's prepend", &step.a);
     return status ? status : add_norm(v, step);
 }
 
@@ -154,8 +154,8 @@ weft_status weft__json_normalizer(weft__json_vocab *v, const weft__json *object,
 
 static weft_status add_split(weft__json_vocab *v, weft__split_step step)
 {
-    if (v->spec.n_splits == WEFT__JSON_STEPS) {
-        return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d pre-tokenizers", WEFT__JSON_STEPS);
+    if (v->spec.n_splits == WEFT__TOK_JSON_STEPS) {
+        return weft_fail(v->err, WEFT_LIMIT, "tokenizer.json: more than %d pre-tokenizers", WEFT__TOK_JSON_STEPS);
     }
     v->splits[v->spec.n_splits++] = step;
     return WEFT_OK;
@@ -171,23 +171,23 @@ static weft_status read_behavior(weft__json_vocab *v, const weft__json *object, 
     static const struct {
         const char *name;
         weft__split_kind kind;
-    } behaviors[] = {{"Isolated", WEFT__SPLIT_ISOLATE},
-                     {"Removed", WEFT__SPLIT_REMOVE},
-                     {"MergedWithPrevious", WEFT__SPLIT_MERGE_PREV},
-                     {"MergedWithNext", WEFT__SPLIT_MERGE_NEXT},
-                     {"Contiguous", WEFT__SPLIT_CONTIGUOUS}};
+    } behaviors[] = {{"Isolated", WEFT__TOK_SPLIT_ISOLATE},
+                     {"Removed", WEFT__TOK_SPLIT_REMOVE},
+                     {"MergedWithPrevious", WEFT__TOK_SPLIT_MERGE_PREV},
+                     {"MergedWithNext", WEFT__TOK_SPLIT_MERGE_NEXT},
+                     {"Contiguous", WEFT__TOK_SPLIT_CONTIGUOUS}};
     weft__slice name = {missing, missing ? strlen(missing) : 0};
     const weft__json *value = weft__json_get(object, "behavior");
     if (value || !missing) {
-        weft_status status = weft__json_text(v, value, "a pre-tokenizer's behavior", &name);
+        weft_status status = weft__tok_json_text(v, value, "a pre-tokenizer's behavior", &name);
         if (status) return status;
     }
     for (size_t i = 0; i < sizeof behaviors / sizeof *behaviors; i++) {
-        if (!weft__slice_is(name, behaviors[i].name)) continue;
+        if (!weft__tok_slice_is(name, behaviors[i].name)) continue;
         *kind = behaviors[i].kind;
         return WEFT_OK;
     }
-    return weft__json_refuse(v, "the behavior", name);
+    return weft__tok_json_refuse(v, "the behavior", name);
 }
 
 /* A pattern that matches the text literally. */
@@ -198,7 +198,7 @@ static weft_status quote_pattern(weft__json_vocab *v, weft__slice *text)
         if (text->data[i] > ' ' && strchr("\\^$.|?*+()[]{}#-&", text->data[i])) weft__text_putc(&quoted, '\\');
         weft__text_putc(&quoted, text->data[i]);
     }
-    *text = quoted.failed ? (weft__slice){NULL, 0} : weft__json_keep(v, quoted.data ? quoted.data : "", quoted.len);
+    *text = quoted.failed ? (weft__slice){NULL, 0} : weft__tok_json_keep(v, quoted.data ? quoted.data : "", quoted.len);
     weft__text_free(&quoted);
     return text->data ? WEFT_OK : weft_fail(v->err, WEFT_NO_MEMORY, "tokenizer.json: out of memory");
 }
@@ -210,7 +210,7 @@ static weft_status read_split(weft__json_vocab *v, const weft__json *object)
     int regex, invert;
     weft_status status = read_pattern(v, object, "a Split pre-tokenizer", &pattern, &regex);
     if (!status) status = read_behavior(v, object, NULL, &kind);
-    if (!status) status = weft__json_flag(v, object, "invert", 0, &invert);
+    if (!status) status = weft__tok_json_flag(v, object, "invert", 0, &invert);
     if (!status && !regex) status = quote_pattern(v, &pattern);
     return status ? status : add_split_kind(v, kind, pattern, invert);
 }
@@ -218,13 +218,13 @@ static weft_status read_split(weft__json_vocab *v, const weft__json *object)
 static weft_status read_byte_level(weft__json_vocab *v, const weft__json *object)
 {
     int prefix, use_regex;
-    weft_status status = weft__json_flag(v, object, "add_prefix_space", 1, &prefix);
-    if (!status) status = weft__json_flag(v, object, "use_regex", 1, &use_regex);
+    weft_status status = weft__tok_json_flag(v, object, "add_prefix_space", 1, &prefix);
+    if (!status) status = weft__tok_json_flag(v, object, "use_regex", 1, &use_regex);
     if (!status && prefix) {
         v->spec.strip_leading = 0; /* its decoder keeps the space */
         status = add_split(v, (weft__split_step){WEFT__SPLIT_REWRITE, {NULL, 0}, 0, WEFT__SLICE(" "), 0});
     }
-    if (!status && use_regex) status = add_split_kind(v, WEFT__SPLIT_ISOLATE, WEFT__SLICE(GPT2), 0);
+    if (!status && use_regex) status = add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(GPT2), 0);
     v->spec.byte_level = 1;
     return status;
 }
@@ -234,91 +234,93 @@ static weft_status read_scheme(weft__json_vocab *v, const weft__json *object, we
 {
     const weft__json *value = weft__json_get(object, "prepend_scheme");
     int add;
-    weft_status status = weft__json_flag(v, object, "add_prefix_space", 1, &add);
+    weft_status status = weft__tok_json_flag(v, object, "add_prefix_space", 1, &add);
     *scheme = add ? WEFT__SLICE("always") : WEFT__SLICE("never");
-    if (!status && value) status = weft__json_text(v, value, "Metaspace's prepend_scheme", scheme);
+    if (!status && value) status = weft__tok_json_text(v, value, "Metaspace's prepend_scheme", scheme);
     if (status) return status;
-    if (weft__slice_is(*scheme, "always") || weft__slice_is(*scheme, "first") || weft__slice_is(*scheme, "never")) return WEFT_OK;
-    return weft__json_refuse(v, "the prepend_scheme", *scheme);
+    if (weft__tok_slice_is(*scheme, "always") || weft__tok_slice_is(*scheme, "first") || weft__tok_slice_is(*scheme, "never"))
+        return WEFT_OK;
+    return weft__tok_json_refuse(v, "the prepend_scheme", *scheme);
 }
 
 static weft_status check_replacement(weft__json_vocab *v, const weft__json *object)
 {
     weft__slice mark;
-    weft_status status = weft__json_text(v, weft__json_get(object, "replacement"), "Metaspace's replacement", &mark);
-    if (status || weft__slice_is(mark, WEFT__LOWER_BLOCK)) return status;
-    return weft__json_refuse(v, "Metaspace's replacement", mark);
+    weft_status status = weft__tok_json_text(v, weft__json_get(object, "replacement"), "Metaspace's replacement", &mark);
+    if (status || weft__tok_slice_is(mark, WEFT__TOK_LOWER_BLOCK)) return status;
+    return weft__tok_json_refuse(v, "Metaspace's replacement", mark);
 }
 
 static weft_status read_metaspace(weft__json_vocab *v, const weft__json *object)
 {
-    weft__slice mark = WEFT__SLICE(WEFT__LOWER_BLOCK), scheme;
+    weft__slice mark = WEFT__SLICE(WEFT__TOK_LOWER_BLOCK), scheme;
     int split;
     weft_status status = check_replacement(v, object);
     if (!status) status = read_scheme(v, object, &scheme);
-    if (!status) status = weft__json_flag(v, object, "split", 1, &split);
+    if (!status) status = weft__tok_json_flag(v, object, "split", 1, &split);
     if (status) return status;
-    weft__slice prefix = weft__slice_is(scheme, "never") ? (weft__slice){NULL, 0} : mark;
-    status = add_split(v, (weft__split_step){WEFT__SPLIT_REWRITE, mark, 0, prefix, weft__slice_is(scheme, "first")});
-    if (!status && split) status = add_split_kind(v, WEFT__SPLIT_MERGE_NEXT, mark, 0);
+    weft__slice prefix = weft__tok_slice_is(scheme, "never") ? (weft__slice){NULL, 0} : mark;
+    status = add_split(v, (weft__split_step){WEFT__SPLIT_REWRITE, mark, 0, prefix, weft__tok_slice_is(scheme, "first")});
+    if (!status && split) status = add_split_kind(v, WEFT__TOK_SPLIT_MERGE_NEXT, mark, 0);
     return status;
 }
 
 static weft_status read_digits(weft__json_vocab *v, const weft__json *object)
 {
     int individual;
-    weft_status status = weft__json_flag(v, object, "individual_digits", 0, &individual);
+    weft_status status = weft__tok_json_flag(v, object, "individual_digits", 0, &individual);
     if (status) return status;
-    return add_split_kind(v, individual ? WEFT__SPLIT_ISOLATE : WEFT__SPLIT_CONTIGUOUS, WEFT__SLICE("\\p{N}"), 0);
+    return add_split_kind(v, individual ? WEFT__TOK_SPLIT_ISOLATE : WEFT__TOK_SPLIT_CONTIGUOUS, WEFT__SLICE("\\p{N}"), 0);
 }
 
 static weft_status read_punctuation(weft__json_vocab *v, const weft__json *object)
 {
     weft__split_kind kind;
     weft_status status = read_behavior(v, object, "Isolated", &kind);
-    return status ? status : add_split_kind(v, kind, WEFT__SLICE(WEFT__PUNCTUATION), 0);
+    return status ? status : add_split_kind(v, kind, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0);
 }
 
 static weft_status read_delimiter(weft__json_vocab *v, const weft__json *object)
 {
     weft__slice delimiter;
     weft_status status =
-        weft__json_text(v, weft__json_get(object, "delimiter"), "the delimiter of CharDelimiterSplit", &delimiter);
+        weft__tok_json_text(v, weft__json_get(object, "delimiter"), "the delimiter of CharDelimiterSplit", &delimiter);
     if (!status) status = quote_pattern(v, &delimiter);
-    return status ? status : add_split_kind(v, WEFT__SPLIT_REMOVE, delimiter, 0);
+    return status ? status : add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, delimiter, 0);
 }
 
 static weft_status read_bert_pre_tokenizer(weft__json_vocab *v)
 {
-    weft_status status = add_split_kind(v, WEFT__SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
-    return status ? status : add_split_kind(v, WEFT__SPLIT_ISOLATE, WEFT__SLICE(WEFT__PUNCTUATION), 0);
+    weft_status status = add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
+    return status ? status : add_split_kind(v, WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0);
 }
 
-weft_status weft__json_pre_tokenizer(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_pre_tokenizer(weft__json_vocab *v, const weft__json *object, int depth)
 {
     weft__slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
-    weft_status status = weft__json_type(v, object, "a pre-tokenizer", &type);
+    weft_status status = weft__tok_json_type(v, object, "a pre-tokenizer", &type);
     if (status) return status;
-    if (weft__slice_is(type, "Sequence")) return each(v, object, "pretokenizers", depth, weft__json_pre_tokenizer);
-    if (weft__slice_is(type, "ByteLevel") && v->spec.byte_level) return weft__json_refuse(v, "a second pre-tokenizer", type);
+    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "pretokenizers", depth, weft__tok_json_pre_tokenizer);
+    if (weft__tok_slice_is(type, "ByteLevel") && v->spec.byte_level)
+        return weft__tok_json_refuse(v, "a second pre-tokenizer", type);
     if (v->spec.byte_level && !v->spec.spelled) { /* what stands behind ByteLevel sees its alphabet */
         v->spec.spelled = 1;
-        status = add_split_kind(v, WEFT__SPLIT_ALPHABET, (weft__slice){NULL, 0}, 0);
+        status = add_split_kind(v, WEFT__TOK_SPLIT_ALPHABET, (weft__slice){NULL, 0}, 0);
         if (status) return status;
     }
-    if (weft__slice_is(type, "ByteLevel")) return read_byte_level(v, object);
-    if (weft__slice_is(type, "Split")) return read_split(v, object);
-    if (weft__slice_is(type, "Metaspace")) return read_metaspace(v, object);
-    if (weft__slice_is(type, "Digits")) return read_digits(v, object);
-    if (weft__slice_is(type, "Punctuation")) return read_punctuation(v, object);
-    if (weft__slice_is(type, "BertPreTokenizer")) return read_bert_pre_tokenizer(v);
-    if (weft__slice_is(type, "CharDelimiterSplit")) return read_delimiter(v, object);
-    if (weft__slice_is(type, "WhitespaceSplit")) return add_split_kind(v, WEFT__SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
-    if (weft__slice_is(type, "Whitespace")) {
-        return add_split_kind(v, WEFT__SPLIT_REMOVE, WEFT__SLICE("\\w+|[^\\w\\s]+"), 1);
+    if (weft__tok_slice_is(type, "ByteLevel")) return read_byte_level(v, object);
+    if (weft__tok_slice_is(type, "Split")) return read_split(v, object);
+    if (weft__tok_slice_is(type, "Metaspace")) return read_metaspace(v, object);
+    if (weft__tok_slice_is(type, "Digits")) return read_digits(v, object);
+    if (weft__tok_slice_is(type, "Punctuation")) return read_punctuation(v, object);
+    if (weft__tok_slice_is(type, "BertPreTokenizer")) return read_bert_pre_tokenizer(v);
+    if (weft__tok_slice_is(type, "CharDelimiterSplit")) return read_delimiter(v, object);
+    if (weft__tok_slice_is(type, "WhitespaceSplit")) return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0);
+    if (weft__tok_slice_is(type, "Whitespace")) {
+        return add_split_kind(v, WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\w+|[^\\w\\s]+"), 1);
     }
-    return weft__json_refuse(v, "the pre-tokenizer", type);
+    return weft__tok_json_refuse(v, "the pre-tokenizer", type);
 }
 
 /* ---- post-processors ---- */
@@ -385,17 +387,18 @@ static weft_status read_cls_sep(weft__json_vocab *v, const weft__json *object)
     return status ? status : add_around(v, 1, sep);
 }
 
-weft_status weft__json_post_processor(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_post_processor(weft__json_vocab *v, const weft__json *object, int depth)
 {
     weft__slice type;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
-    weft_status status = weft__json_type(v, object, "a post-processor", &type);
+    weft_status status = weft__tok_json_type(v, object, "a post-processor", &type);
     if (status) return status;
-    if (weft__slice_is(type, "ByteLevel")) return WEFT_OK; /* it only moves offsets */
-    if (weft__slice_is(type, "TemplateProcessing")) return read_template(v, object);
-    if (weft__slice_is(type, "BertProcessing") || weft__slice_is(type, "RobertaProcessing")) return read_cls_sep(v, object);
-    if (weft__slice_is(type, "Sequence")) return each(v, object, "processors", depth, weft__json_post_processor);
-    return weft__json_refuse(v, "the post-processor", type);
+    if (weft__tok_slice_is(type, "ByteLevel")) return WEFT_OK; /* it only moves offsets */
+    if (weft__tok_slice_is(type, "TemplateProcessing")) return read_template(v, object);
+    if (weft__tok_slice_is(type, "BertProcessing") || weft__tok_slice_is(type, "RobertaProcessing"))
+        return read_cls_sep(v, object);
+    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "processors", depth, weft__tok_json_post_processor);
+    return weft__tok_json_refuse(v, "the post-processor", type);
 }
 
 /* ---- decoders: what they say beyond the model is whether a leading space goes ---- */
@@ -405,44 +408,45 @@ static weft_status read_replace_decoder(weft__json_vocab *v, const weft__json *o
     weft__slice from, to;
     int regex;
     weft_status status = read_pattern(v, object, "a Replace decoder", &from, &regex);
-    if (!status) status = weft__json_text(v, weft__json_get(object, "content"), "a Replace decoder's content", &to);
+    if (!status) status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Replace decoder's content", &to);
     if (status) return status;
-    if (!regex && weft__slice_is(from, WEFT__LOWER_BLOCK) && weft__slice_is(to, " ")) return WEFT_OK;
-    return weft__json_refuse(v, "the decoder that replaces", from);
+    if (!regex && weft__tok_slice_is(from, WEFT__TOK_LOWER_BLOCK) && weft__tok_slice_is(to, " ")) return WEFT_OK;
+    return weft__tok_json_refuse(v, "the decoder that replaces", from);
 }
 
 static weft_status read_strip_decoder(weft__json_vocab *v, const weft__json *object)
 {
     weft__slice content;
     int64_t start, stop;
-    weft_status status = weft__json_text(v, weft__json_get(object, "content"), "a Strip decoder's content", &content);
+    weft_status status = weft__tok_json_text(v, weft__json_get(object, "content"), "a Strip decoder's content", &content);
     if (status) return status;
     if (!weft__json_int(weft__json_get(object, "start"), &start) || !weft__json_int(weft__json_get(object, "stop"), &stop)) {
         return weft_fail(v->err, WEFT_FORMAT, "tokenizer.json: a Strip decoder has no start and stop");
     }
-    if (!weft__slice_is(content, " ") || start > 1 || stop != 0) return weft__json_refuse(v, "the decoder that strips", content);
+    if (!weft__tok_slice_is(content, " ") || start > 1 || stop != 0)
+        return weft__tok_json_refuse(v, "the decoder that strips", content);
     if (start == 1) v->spec.strip_leading = 1;
     return WEFT_OK;
 }
 
-weft_status weft__json_decoder(weft__json_vocab *v, const weft__json *object, int depth)
+weft_status weft__tok_json_decoder(weft__json_vocab *v, const weft__json *object, int depth)
 {
     weft__slice type, scheme;
     if (!object || weft__json_is_null(object)) return WEFT_OK;
-    weft_status status = weft__json_type(v, object, "a decoder", &type);
+    weft_status status = weft__tok_json_type(v, object, "a decoder", &type);
     if (status) return status;
-    if (weft__slice_is(type, "Sequence")) return each(v, object, "decoders", depth, weft__json_decoder);
-    if (weft__slice_is(type, "Replace")) return read_replace_decoder(v, object);
-    if (weft__slice_is(type, "Strip")) return read_strip_decoder(v, object);
-    if (weft__slice_is(type, "Metaspace")) {
+    if (weft__tok_slice_is(type, "Sequence")) return each(v, object, "decoders", depth, weft__tok_json_decoder);
+    if (weft__tok_slice_is(type, "Replace")) return read_replace_decoder(v, object);
+    if (weft__tok_slice_is(type, "Strip")) return read_strip_decoder(v, object);
+    if (weft__tok_slice_is(type, "Metaspace")) {
         status = check_replacement(v, object);
         if (!status) status = read_scheme(v, object, &scheme);
-        if (!status) v->spec.strip_leading = !weft__slice_is(scheme, "never");
+        if (!status) v->spec.strip_leading = !weft__tok_slice_is(scheme, "never");
         return status;
     }
-    if (weft__slice_is(type, "ByteLevel") || weft__slice_is(type, "ByteFallback") || weft__slice_is(type, "Fuse") ||
-        (weft__slice_is(type, "WordPiece") && v->word_piece)) {
+    if (weft__tok_slice_is(type, "ByteLevel") || weft__tok_slice_is(type, "ByteFallback") || weft__tok_slice_is(type, "Fuse") ||
+        (weft__tok_slice_is(type, "WordPiece") && v->word_piece)) {
         return WEFT_OK;
     }
-    return weft__json_refuse(v, "the decoder", type);
+    return weft__tok_json_refuse(v, "the decoder", type);
 }

@@ -10,12 +10,12 @@
 /* What an unknown character costs Unigram beyond the worst token (SentencePiece's constant). */
 #define UNK_PENALTY 10.0
 
-weft_status weft__lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     size_t n = 0;
-    int unigram = tok->model == WEFT__MODEL_UNIGRAM;
+    int unigram = tok->model == WEFT__TOK_MODEL_UNIGRAM;
     if (unigram && !spec->n_scores) return weft_fail(err, WEFT_FORMAT, "tokenizer: a Unigram vocabulary needs scores");
-    if (tok->role[WEFT__ROLE_UNK] < 0 && !(unigram && tok->byte_fallback)) {
+    if (tok->role[WEFT__TOK_ROLE_UNK] < 0 && !(unigram && tok->byte_fallback)) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: the vocabulary needs an unknown token");
     }
     int32_t *ids = weft__alloc_array(tok->n_tokens, sizeof *ids);
@@ -25,7 +25,7 @@ weft_status weft__lexicon_build(weft__tokenizer *tok, const weft__vocab_spec *sp
         if (tok->strips && tok->strips[i] & WEFT__ADDED_OUTSIDE) continue;
         if (type == WEFT__TOKEN_NORMAL || type == WEFT__TOKEN_USER_DEFINED || type == WEFT__TOKEN_UNUSED) ids[n++] = (int32_t)i;
     }
-    weft__prefix_build(&tok->lexicon, &tok->texts, ids, n);
+    weft__tok_prefix_build(&tok->lexicon, &tok->texts, ids, n);
     if (!unigram) return WEFT_OK;
     tok->scores = weft__alloc_array(tok->n_tokens, sizeof *tok->scores);
     if (!tok->scores) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
@@ -48,44 +48,44 @@ static size_t count_chars(const char *s, size_t n)
 }
 
 /* A word is spelled with U+2581 before it; when some part of it is in no token, all of it is unknown. */
-int weft__wpm_encode(weft__encoding *e, const char *s, size_t n)
+int weft__tok_wpm_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
     size_t before = e->out->n, len = 0;
     if (tok->max_word_chars > 0 && count_chars(s, n) > (size_t)tok->max_word_chars) {
-        return weft__encoding_put(e, tok->role[WEFT__ROLE_UNK]);
+        return weft__tok_encoding_put(e, tok->role[WEFT__TOK_ROLE_UNK]);
     }
     e->scratch.len = 0;
-    weft__text_puts(&e->scratch, WEFT__LOWER_BLOCK);
+    weft__text_puts(&e->scratch, WEFT__TOK_LOWER_BLOCK);
     weft__text_put(&e->scratch, s, n);
-    if (e->scratch.failed) return weft__encoding_no_memory(e);
+    if (e->scratch.failed) return weft__tok_encoding_no_memory(e);
     for (size_t i = 0; i < e->scratch.len; i += len) {
-        int32_t id = weft__prefix_longest(&tok->lexicon, e->scratch.data + i, e->scratch.len - i, &len);
+        int32_t id = weft__tok_prefix_longest(&tok->lexicon, e->scratch.data + i, e->scratch.len - i, &len);
         int no_start = i == 0 && len == 3; /* U+2581 alone continues a word and begins none */
         if (id < 0 || no_start) {
             e->out->n = before;
-            return weft__encoding_put(e, tok->role[WEFT__ROLE_UNK]);
+            return weft__tok_encoding_put(e, tok->role[WEFT__TOK_ROLE_UNK]);
         }
-        if (!weft__encoding_put(e, id)) return 0;
+        if (!weft__tok_encoding_put(e, id)) return 0;
     }
     return 1;
 }
 
 /* best[i]: the score of the best way to spell s[0..i); path[i]: its last token, or -1 - length for an unknown character. */
-static int search(weft__encoding *e, const char *s, size_t n)
+static int search(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
-    if (!weft__grow(&e->best, &e->best_capacity, n + 1, sizeof *e->best)) return weft__encoding_no_memory(e);
-    if (!weft__grow(&e->path, &e->path_capacity, n + 1, sizeof *e->path)) return weft__encoding_no_memory(e);
+    if (!weft__grow(&e->best, &e->best_capacity, n + 1, sizeof *e->best)) return weft__tok_encoding_no_memory(e);
+    if (!weft__grow(&e->path, &e->path_capacity, n + 1, sizeof *e->path)) return weft__tok_encoding_no_memory(e);
     for (size_t i = 0; i <= n; i++) e->best[i] = -DBL_MAX;
     e->best[0] = 0;
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         size_t char_len = weft__utf8_decode(s + i, n - i, &cp, NULL);
-        weft__prefix_walk walk = weft__prefix_start(&tok->lexicon);
+        weft__tok_prefix_walk walk = weft__tok_prefix_start(&tok->lexicon);
         int known = 0;
         int32_t id;
-        for (size_t k = i; k < n && weft__prefix_step(&tok->lexicon, &walk, (unsigned char)s[k], &id); k++) {
+        for (size_t k = i; k < n && weft__tok_prefix_step(&tok->lexicon, &walk, (unsigned char)s[k], &id); k++) {
             if (id < 0) continue;
             if (k + 1 - i == char_len) known = 1;
             double score = e->best[i] + tok->scores[id];
@@ -103,7 +103,7 @@ static int search(weft__encoding *e, const char *s, size_t n)
     return 1;
 }
 
-int weft__unigram_encode(weft__encoding *e, const char *s, size_t n)
+int weft__tok_unigram_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
     size_t since = e->out->n;
@@ -121,7 +121,7 @@ int weft__unigram_encode(weft__encoding *e, const char *s, size_t n)
     for (size_t i = 0; i < n;) {
         int32_t id = e->path[i];
         size_t len = id < 0 ? (size_t)(-1 - id) : weft__strings_len(&tok->texts, (size_t)id);
-        int ok = id >= 0 ? weft__encoding_put(e, id) : weft__encoding_put_unknown(e, s + i, len, since);
+        int ok = id >= 0 ? weft__tok_encoding_put(e, id) : weft__tok_encoding_put_unknown(e, s + i, len, since);
         if (!ok) return 0;
         i += len;
     }

@@ -5,33 +5,33 @@
 
 #include "base/alloc.h"
 
-int weft__merger_add(weft__merger *m, uint32_t start, uint32_t len, int32_t id)
+int weft__tok_merger_add(weft__tok_merger *m, uint32_t start, uint32_t len, int32_t id)
 {
     if (!weft__grow(&m->symbols, &m->symbols_capacity, m->n_symbols + 1, sizeof *m->symbols)) return 0;
     int32_t i = (int32_t)m->n_symbols++;
-    m->symbols[i] = (weft__symbol){start, len, i - 1, -1, id};
+    m->symbols[i] = (weft__tok_symbol){start, len, i - 1, -1, id};
     if (i > 0) m->symbols[i - 1].next = i;
     return 1;
 }
 
-void weft__merger_clear(weft__merger *m)
+void weft__tok_merger_clear(weft__tok_merger *m)
 {
     m->n_symbols = m->n_heap = 0;
 }
 
-void weft__merger_free(weft__merger *m)
+void weft__tok_merger_free(weft__tok_merger *m)
 {
     weft__free(m->symbols);
     weft__free(m->heap);
     memset(m, 0, sizeof *m);
 }
 
-static int heap_push(weft__merger *m, weft__candidate entry)
+static int heap_push(weft__tok_merger *m, weft__tok_candidate entry)
 {
     if (!weft__grow(&m->heap, &m->heap_capacity, m->n_heap + 1, sizeof *m->heap)) return 0;
     size_t i = m->n_heap++;
     for (; i > 0; i = (i - 1) / 2) {
-        weft__candidate *parent = &m->heap[(i - 1) / 2];
+        weft__tok_candidate *parent = &m->heap[(i - 1) / 2];
         if (parent->order <= entry.order) break;
         m->heap[i] = *parent;
     }
@@ -39,9 +39,9 @@ static int heap_push(weft__merger *m, weft__candidate entry)
     return 1;
 }
 
-static weft__candidate heap_pop(weft__merger *m)
+static weft__tok_candidate heap_pop(weft__tok_merger *m)
 {
-    weft__candidate top = m->heap[0], moved = m->heap[--m->n_heap];
+    weft__tok_candidate top = m->heap[0], moved = m->heap[--m->n_heap];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < m->n_heap; i = child) {
         if (child + 1 < m->n_heap && m->heap[child + 1].order < m->heap[child].order) child++;
@@ -52,25 +52,25 @@ static weft__candidate heap_pop(weft__merger *m)
     return top;
 }
 
-static int consider(weft__merger *m, int32_t left, int32_t right, weft__pair_fn pair, const void *arg)
+static int consider(weft__tok_merger *m, int32_t left, int32_t right, weft__tok_pair_fn pair, const void *arg)
 {
     if (left < 0 || right < 0) return 1;
     uint32_t rank;
     int32_t id;
-    const weft__symbol *l = &m->symbols[left], *r = &m->symbols[right];
+    const weft__tok_symbol *l = &m->symbols[left], *r = &m->symbols[right];
     if (!pair(arg, l, r, &rank, &id)) return 1;
-    return heap_push(m, (weft__candidate){(uint64_t)rank << 32 | (uint32_t)left, right, id, l->len + r->len});
+    return heap_push(m, (weft__tok_candidate){(uint64_t)rank << 32 | (uint32_t)left, right, id, l->len + r->len});
 }
 
-int weft__merger_run(weft__merger *m, weft__pair_fn pair, const void *arg)
+int weft__tok_merger_run(weft__tok_merger *m, weft__tok_pair_fn pair, const void *arg)
 {
     for (size_t i = 1; i < m->n_symbols; i++) {
         if (!consider(m, (int32_t)i - 1, (int32_t)i, pair, arg)) return 0;
     }
     while (m->n_heap) {
-        weft__candidate top = heap_pop(m);
+        weft__tok_candidate top = heap_pop(m);
         int32_t left = (int32_t)(uint32_t)top.order;
-        weft__symbol *l = &m->symbols[left], *r = &m->symbols[top.right];
+        weft__tok_symbol *l = &m->symbols[left], *r = &m->symbols[top.right];
         if (!l->len || !r->len || l->len + r->len != top.len) continue;
         l->len = top.len;
         l->id = top.id;

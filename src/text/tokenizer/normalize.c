@@ -1,4 +1,4 @@
-/* normalize.c: rewriting a fragment before it is split (the weft__norm steps). Reads e->work, writes e->other, exchanges them. */
+/* normalize.c: rewriting a fragment before it is split (the weft__tok_norm steps). Reads e->work, writes e->other, exchanges them. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -48,7 +48,7 @@ static int64_t map_prefix(const charsmap *map, const char *s, size_t n, uint32_t
     return longest;
 }
 
-static int apply_charsmap(weft__encoding *e, weft__slice blob)
+static int apply_charsmap(weft__tok_encoding *e, weft__slice blob)
 {
     charsmap map = open_charsmap(blob);
     const char *s = e->work.data;
@@ -56,7 +56,7 @@ static int apply_charsmap(weft__encoding *e, weft__slice blob)
     for (size_t i = 0; i < n;) {
         uint32_t text = 0, cp;
         int64_t len = map_prefix(&map, s + i, n - i, &text);
-        if (len < 0) return weft__encoding_fail(e, WEFT_FORMAT, "tokenizer: the precompiled charsmap is damaged");
+        if (len < 0) return weft__tok_encoding_fail(e, WEFT_FORMAT, "tokenizer: the precompiled charsmap is damaged");
         if (len > 0) {
             weft__text_puts(&e->other, map.texts + text);
             i += (size_t)len;
@@ -95,7 +95,7 @@ static void replace(weft__text *out, const weft__text *in, weft__slice from, wef
     }
 }
 
-static void exchange(weft__encoding *e)
+static void exchange(weft__tok_encoding *e)
 {
     weft__text t = e->work;
     e->work = e->other;
@@ -104,7 +104,7 @@ static void exchange(weft__encoding *e)
 }
 
 /* Replaces malformed UTF-8 by U+FFFD where a step cannot take it. */
-static void sanitize(weft__encoding *e)
+static void sanitize(weft__tok_encoding *e)
 {
     for (size_t i = 0; i < e->work.len;) {
         uint32_t cp;
@@ -114,10 +114,10 @@ static void sanitize(weft__encoding *e)
     exchange(e);
 }
 
-static int replace_regex(weft__encoding *e, const weft__norm *norm)
+static int replace_regex(weft__tok_encoding *e, const weft__tok_norm *norm)
 {
     if (!weft__utf8_valid(e->work.data, e->work.len)) sanitize(e); /* of a map's texts */
-    if (e->work.failed) return weft__encoding_no_memory(e);
+    if (e->work.failed) return weft__tok_encoding_no_memory(e);
     const char *s = e->work.data;
     size_t n = e->work.len, at = 0, from = 0, start, end;
     int found = 1;
@@ -145,17 +145,17 @@ static void rewrite_chars(weft__text *out, const weft__text *in, weft__norm_kind
                   (cp >= 0x2A700 && cp <= 0x2B81F) || (cp >= 0x2B920 && cp <= 0x2CEAF) || (cp >= 0xF900 && cp <= 0xFAFF) ||
                   (cp >= 0x2F800 && cp <= 0x2FA1F);
         int line = cp == '\t' || cp == '\n' || cp == '\r';
-        if (kind == WEFT__NORM_LOWERCASE) {
+        if (kind == WEFT__TOK_NORM_LOWERCASE) {
             weft__unicode_put_lower(out, cp);
-        } else if (kind == WEFT__NORM_SPACE_CJK && cjk) {
+        } else if (kind == WEFT__TOK_NORM_SPACE_CJK && cjk) {
             weft__text_putc(out, ' ');
             weft__text_put(out, in->data + i, len);
             weft__text_putc(out, ' ');
-        } else if (kind == WEFT__NORM_CLEAN && (cp == 0xFFFD || (!line && weft__unicode_is_other(cp)))) {
+        } else if (kind == WEFT__TOK_NORM_CLEAN && (cp == 0xFFFD || (!line && weft__unicode_is_other(cp)))) {
             /* dropped */
-        } else if (kind == WEFT__NORM_CLEAN && weft__unicode_is_space(cp)) {
+        } else if (kind == WEFT__TOK_NORM_CLEAN && weft__unicode_is_space(cp)) {
             weft__text_putc(out, ' ');
-        } else if (kind != WEFT__NORM_STRIP_ACCENTS || !weft__unicode_is_mark(cp)) {
+        } else if (kind != WEFT__TOK_NORM_STRIP_ACCENTS || !weft__unicode_is_mark(cp)) {
             weft__text_put(out, in->data + i, len);
         }
         i += len;
@@ -193,7 +193,7 @@ static void squeeze(weft__text *out, const weft__text *in)
     }
 }
 
-static int apply(weft__encoding *e, const weft__norm *norm)
+static int apply(weft__tok_encoding *e, const weft__tok_norm *norm)
 {
     const weft__norm_step *step = &norm->step;
     weft__text *in = &e->work, *out = &e->other;
@@ -203,17 +203,17 @@ static int apply(weft__encoding *e, const weft__norm *norm)
         if (step->kind == WEFT__NORM_PREPEND || !starts_with(in, step->a)) weft__text_put(out, step->a.data, step->a.len);
         weft__text_put(out, in->data, in->len);
         return 1;
-    case WEFT__NORM_APPEND:
+    case WEFT__TOK_NORM_APPEND:
         weft__text_put(out, in->data, in->len);
         weft__text_put(out, step->a.data, step->a.len);
         return 1;
     case WEFT__NORM_REPLACE: replace(out, in, step->a, step->b, e->room); return 1;
-    case WEFT__NORM_REPLACE_REGEX: return replace_regex(e, norm);
-    case WEFT__NORM_NFC: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFC); return 1;
-    case WEFT__NORM_NFD: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFD); return 1;
-    case WEFT__NORM_NFKC: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFKC); return 1;
-    case WEFT__NORM_NFKD: weft__unicode_normalize(out, in->data, in->len, WEFT__FORM_NFKD); return 1;
-    case WEFT__NORM_STRIP: strip(out, in, step->flags); return 1;
+    case WEFT__TOK_NORM_REPLACE_REGEX: return replace_regex(e, norm);
+    case WEFT__TOK_NORM_NFC: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFC); return 1;
+    case WEFT__TOK_NORM_NFD: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFD); return 1;
+    case WEFT__TOK_NORM_NFKC: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFKC); return 1;
+    case WEFT__TOK_NORM_NFKD: weft__unicode_normalize(out, in->data, in->len, WEFT__UNICODE_NFKD); return 1;
+    case WEFT__TOK_NORM_STRIP: strip(out, in, step->flags); return 1;
     case WEFT__NORM_CHARSMAP: return apply_charsmap(e, step->a);
     case WEFT__NORM_SQUEEZE: squeeze(out, in); return 1;
     default: rewrite_chars(out, in, step->kind); return 1;
@@ -223,30 +223,31 @@ static int apply(weft__encoding *e, const weft__norm *norm)
 /* 1 when the step takes bytes as they come. */
 static int takes_any_bytes(weft__norm_kind kind)
 {
-    return kind == WEFT__NORM_PREPEND || kind == WEFT__NORM_PREPEND_ONCE || kind == WEFT__NORM_APPEND ||
+    return kind == WEFT__NORM_PREPEND || kind == WEFT__NORM_PREPEND_ONCE || kind == WEFT__TOK_NORM_APPEND ||
            kind == WEFT__NORM_REPLACE || kind == WEFT__NORM_SQUEEZE || kind == WEFT__NORM_CHARSMAP;
 }
 
-int weft__encoding_fits(weft__encoding *e, size_t n)
+int weft__tok_encoding_fits(weft__tok_encoding *e, size_t n)
 {
-    if (n > INT32_MAX) return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
+    if (n > INT32_MAX) return weft__tok_encoding_fail(e, WEFT_LIMIT, "tokenizer: the normalized text is larger than 2 GiB");
     if (n <= e->room) return 1;
-    return weft__encoding_fail(e, WEFT_LIMIT, "tokenizer: its steps make the text more than %d times as long", WEFT__GROWTH);
+    return weft__tok_encoding_fail(e, WEFT_LIMIT, "tokenizer: its steps make the text more than %d times as long",
+                                   WEFT__TOK_GROWTH);
 }
 
-int weft__normalize(weft__encoding *e)
+int weft__tok_normalize(weft__tok_encoding *e)
 {
     const weft__tokenizer *tok = e->tok;
     int any_bytes = 1;
     e->other.len = 0;
-    e->room = e->work.len * WEFT__GROWTH + WEFT__GROWTH_ROOM;
+    e->room = e->work.len * WEFT__TOK_GROWTH + WEFT__TOK_GROWTH_ROOM;
     for (size_t i = 0; i < tok->n_norms; i++) any_bytes &= takes_any_bytes(tok->norms[i].step.kind);
     if (!any_bytes && !weft__utf8_valid(e->work.data, e->work.len)) sanitize(e);
     for (size_t i = 0; i < tok->n_norms && !e->other.failed && !e->work.failed && e->work.len; i++) {
         if (tok->norms[i].step.first_only && !e->at_start) continue;
         if (!apply(e, &tok->norms[i])) return 0;
         exchange(e);
-        if (!weft__encoding_fits(e, e->work.len)) return 0;
+        if (!weft__tok_encoding_fits(e, e->work.len)) return 0;
     }
-    return e->work.failed || e->other.failed ? weft__encoding_no_memory(e) : 1;
+    return e->work.failed || e->other.failed ? weft__tok_encoding_no_memory(e) : 1;
 }

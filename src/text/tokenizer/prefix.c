@@ -44,7 +44,7 @@ static int equal(const weft__strings *st, int32_t a, int32_t b)
            !memcmp(weft__strings_data(st, (size_t)a), weft__strings_data(st, (size_t)b), n);
 }
 
-void weft__prefix_build(weft__prefix_index *index, const weft__strings *st, int32_t *ids, size_t n)
+void weft__tok_prefix_build(weft__tok_prefix_index *index, const weft__strings *st, int32_t *ids, size_t n)
 {
     sort(st, ids, n);
     size_t kept = 0;
@@ -64,7 +64,7 @@ void weft__prefix_build(weft__prefix_index *index, const weft__strings *st, int3
     index->root[256] = (uint32_t)kept;
 }
 
-void weft__prefix_free(weft__prefix_index *index)
+void weft__tok_prefix_free(weft__tok_prefix_index *index)
 {
     weft__free(index->ids);
     memset(index, 0, sizeof *index);
@@ -72,7 +72,7 @@ void weft__prefix_free(weft__prefix_index *index)
 
 /* The first of ids[lo..hi), all longer than depth or ending there, whose byte at depth is at least c; one that ends there comes
  * before all others. */
-static size_t lower(const weft__prefix_index *index, size_t lo, size_t hi, size_t depth, int c)
+static size_t lower(const weft__tok_prefix_index *index, size_t lo, size_t hi, size_t depth, int c)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2, id = (size_t)index->ids[mid];
@@ -87,7 +87,7 @@ static size_t lower(const weft__prefix_index *index, size_t lo, size_t hi, size_
     return lo;
 }
 
-int weft__prefix_step(const weft__prefix_index *index, weft__prefix_walk *walk, unsigned char c, int32_t *id)
+int weft__tok_prefix_step(const weft__tok_prefix_index *index, weft__tok_prefix_walk *walk, unsigned char c, int32_t *id)
 {
     *id = -1;
     if (walk->depth == 0) {
@@ -103,12 +103,12 @@ int weft__prefix_step(const weft__prefix_index *index, weft__prefix_walk *walk, 
     return 1;
 }
 
-int32_t weft__prefix_longest(const weft__prefix_index *index, const char *s, size_t n, size_t *len)
+int32_t weft__tok_prefix_longest(const weft__tok_prefix_index *index, const char *s, size_t n, size_t *len)
 {
     int32_t best = -1, id;
     if (!index->n) return -1;
-    weft__prefix_walk walk = weft__prefix_start(index);
-    for (size_t i = 0; i < n && weft__prefix_step(index, &walk, (unsigned char)s[i], &id); i++) {
+    weft__tok_prefix_walk walk = weft__tok_prefix_start(index);
+    for (size_t i = 0; i < n && weft__tok_prefix_step(index, &walk, (unsigned char)s[i], &id); i++) {
         if (id >= 0) {
             best = id;
             *len = i + 1;

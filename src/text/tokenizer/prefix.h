@@ -11,32 +11,32 @@
 
 #include "text/strings.h"
 
-typedef struct weft__prefix_index {
+typedef struct weft__tok_prefix_index {
     const weft__strings *strings;
     int32_t *ids; /* [n] sorted by text */
     size_t n;
     uint32_t root[257]; /* root[c] .. root[c + 1]: the range of strings that begin with byte c */
-} weft__prefix_index;
+} weft__tok_prefix_index;
 
 /* Indexes the strings `ids[0..n)`, whose array is taken over in any case. Of equal strings the lowest id is kept; empty ones are
  * dropped. */
-void weft__prefix_build(weft__prefix_index *index, const weft__strings *strings, int32_t *ids, size_t n);
-void weft__prefix_free(weft__prefix_index *index);
+void weft__tok_prefix_build(weft__tok_prefix_index *index, const weft__strings *strings, int32_t *ids, size_t n);
+void weft__tok_prefix_free(weft__tok_prefix_index *index);
 
 /* A walk: all strings of ids[lo..hi) begin with the `depth` bytes walked so far. */
-typedef struct weft__prefix_walk {
+typedef struct weft__tok_prefix_walk {
     size_t lo, hi, depth;
-} weft__prefix_walk;
+} weft__tok_prefix_walk;
 
-static inline weft__prefix_walk weft__prefix_start(const weft__prefix_index *index)
+static inline weft__tok_prefix_walk weft__tok_prefix_start(const weft__tok_prefix_index *index)
 {
-    return (weft__prefix_walk){0, index->n, 0};
+    return (weft__tok_prefix_walk){0, index->n, 0};
 }
 
 /* Walks on by byte c. Returns 1 while some string goes that way; *id is then the string that ends here, or -1. */
-int weft__prefix_step(const weft__prefix_index *index, weft__prefix_walk *walk, unsigned char c, int32_t *id);
+int weft__tok_prefix_step(const weft__tok_prefix_index *index, weft__tok_prefix_walk *walk, unsigned char c, int32_t *id);
 
 /* The longest string that s[0..n) begins with, and its length; -1 when there is none. */
-int32_t weft__prefix_longest(const weft__prefix_index *index, const char *s, size_t n, size_t *len);
+int32_t weft__tok_prefix_longest(const weft__tok_prefix_index *index, const char *s, size_t n, size_t *len);
 
 #endif

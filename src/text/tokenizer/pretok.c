@@ -174,7 +174,7 @@ static int splits_as(const recipe *r, const weft__vocab_spec *spec)
     if (spec->n_splits != n || ((r->flags & WHOLE_FIRST) != 0) != (spec->ignore_merges == 1)) return 0;
     for (size_t i = 0; i < n; i++) {
         const weft__split_step *step = &spec->splits[i];
-        if (step->kind != WEFT__SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern)) return 0;
+        if (step->kind != WEFT__TOK_SPLIT_ISOLATE || step->invert || !same_pattern(r->patterns[i], step->pattern)) return 0;
     }
     return 1;
 }
@@ -182,7 +182,7 @@ static int splits_as(const recipe *r, const weft__vocab_spec *spec)
 weft__slice weft__pretok_name(const weft__vocab_spec *spec)
 {
     for (size_t i = 0; i < spec->n_norms; i++) {
-        if (spec->norms[i].kind != WEFT__NORM_NFC) return (weft__slice){NULL, 0};
+        if (spec->norms[i].kind != WEFT__TOK_NORM_NFC) return (weft__slice){NULL, 0};
     }
     for (size_t i = 0; spec->byte_level && i < sizeof recipes / sizeof *recipes; i++) {
         if (splits_as(recipes[i].recipe, spec)) return (weft__slice){recipes[i].names, strcspn(recipes[i].names, " ")};
@@ -197,11 +197,11 @@ int weft__pretok_known(weft__slice pre)
 
 static weft_status unknown_pre(weft__slice pre, weft_error *err)
 {
-    char quote[WEFT__QUOTE];
+    char quote[WEFT__TOK_QUOTE];
     return weft_fail(err, WEFT_UNSUPPORTED,
                      "tokenizer: unknown pre-tokenizer '%s' (tokenizer.ggml.pre); known are, among others, "
                      "default, gpt-2, llama-bpe, qwen2, tekken, gpt-4o, deepseek-v3, smollm, command-r",
-                     weft__quote(quote, pre.data, pre.len));
+                     weft__tok_quote(quote, pre.data, pre.len));
 }
 
 /* ---- putting steps into the tokenizer ---- */
@@ -239,7 +239,7 @@ static weft_status add_norm(weft__tokenizer *tok, const weft__norm_step *step, w
     const weft__slice map = {NULL, 0};
     weft_status status = check_utf8(step->kind == WEFT__NORM_CHARSMAP ? map : step->a, step->b, err);
     if (status) return status;
-    weft__norm *norm = &tok->norms[tok->n_norms++];
+    weft__tok_norm *norm = &tok->norms[tok->n_norms++];
     norm->step = *step;
     norm->step.b = (weft__slice){NULL, 0};
     if (!copy_slice(&norm->step.a)) return no_memory(err);
@@ -249,7 +249,7 @@ static weft_status add_norm(weft__tokenizer *tok, const weft__norm_step *step, w
     if (step->kind == WEFT__NORM_REPLACE && !step->a.len) {
         return weft_fail(err, WEFT_FORMAT, "tokenizer: a normalizer replaces the empty string");
     }
-    if (step->kind != WEFT__NORM_REPLACE_REGEX) return WEFT_OK;
+    if (step->kind != WEFT__TOK_NORM_REPLACE_REGEX) return WEFT_OK;
     return weft__regex_compile(step->a.data, step->a.len, &norm->regex, err);
 }
 
@@ -257,13 +257,13 @@ static weft_status add_split(weft__tokenizer *tok, const weft__split_step *step,
 {
     weft_status status = check_utf8(step->pattern, step->prefix, err);
     if (status) return status;
-    weft__split *split = &tok->splits[tok->n_splits++];
+    weft__tok_split *split = &tok->splits[tok->n_splits++];
     split->step = *step;
     split->step.pattern = (weft__slice){NULL, 0};
     if (!copy_slice(&split->step.prefix)) return no_memory(err);
     split->step.pattern = step->pattern;
     if (!copy_slice(&split->step.pattern)) return no_memory(err);
-    if (step->kind == WEFT__SPLIT_ALPHABET || step->kind == WEFT__SPLIT_REWRITE) return WEFT_OK;
+    if (step->kind == WEFT__TOK_SPLIT_ALPHABET || step->kind == WEFT__SPLIT_REWRITE) return WEFT_OK;
     return weft__regex_compile(step->pattern.data, step->pattern.len, &split->regex, err);
 }
 
@@ -284,7 +284,7 @@ static weft_status add_all(weft__tokenizer *tok, const weft__norm_step *norms, s
     return WEFT_OK;
 }
 
-void weft__steps_free(weft__tokenizer *tok)
+void weft__tok_steps_free(weft__tokenizer *tok)
 {
     for (size_t i = 0; i < tok->n_norms; i++) {
         weft__regex_free(&tok->norms[i].regex);
@@ -310,7 +310,7 @@ static int choose(int given, int usual)
     return given < 0 ? usual : given != 0;
 }
 
-static const weft__norm_step escape_spaces = {WEFT__NORM_REPLACE, {" ", 1}, {WEFT__LOWER_BLOCK, 3}, 0, 0};
+static const weft__norm_step escape_spaces = {WEFT__NORM_REPLACE, {" ", 1}, {WEFT__TOK_LOWER_BLOCK, 3}, 0, 0};
 static const weft__norm_step prepend_space = {WEFT__NORM_PREPEND, {" ", 1}, {NULL, 0}, 0, 0};
 
 static weft_status spm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
@@ -339,7 +339,7 @@ static weft_status bpe_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
     weft__split_step splits[MAX_PATTERNS];
     size_t n = 0;
     for (; n < MAX_PATTERNS && r->patterns[n]; n++) {
-        splits[n] = (weft__split_step){WEFT__SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
+        splits[n] = (weft__split_step){WEFT__TOK_SPLIT_ISOLATE, {r->patterns[n], strlen(r->patterns[n])}, 0, {NULL, 0}, 0};
     }
     tok->add_bos = choose(spec->add_bos, (r->flags & ADD_BOS) != 0 && tok->role[WEFT__ROLE_BOS] >= 0);
     tok->add_eos = choose(spec->add_eos, 0);
@@ -350,10 +350,13 @@ static weft_status bpe_steps(weft__tokenizer *tok, const weft__vocab_spec *spec,
 
 static weft_status wpm_steps(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
-    static const weft__norm_step norms[] = {
-        {WEFT__NORM_CLEAN}, {WEFT__NORM_SPACE_CJK}, {WEFT__NORM_NFD}, {WEFT__NORM_STRIP_ACCENTS}, {WEFT__NORM_LOWERCASE}};
-    const weft__split_step splits[] = {{WEFT__SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0, {NULL, 0}, 0},
-                                       {WEFT__SPLIT_ISOLATE, WEFT__SLICE(WEFT__PUNCTUATION), 0, {NULL, 0}, 0}};
+    static const weft__norm_step norms[] = {{WEFT__TOK_NORM_CLEAN},
+                                            {WEFT__TOK_NORM_SPACE_CJK},
+                                            {WEFT__TOK_NORM_NFD},
+                                            {WEFT__TOK_NORM_STRIP_ACCENTS},
+                                            {WEFT__TOK_NORM_LOWERCASE}};
+    const weft__split_step splits[] = {{WEFT__TOK_SPLIT_REMOVE, WEFT__SLICE("\\s+"), 0, {NULL, 0}, 0},
+                                       {WEFT__TOK_SPLIT_ISOLATE, WEFT__SLICE(WEFT__TOK_PUNCTUATION), 0, {NULL, 0}, 0}};
     int cased = spec->lowercase == 0;
     tok->add_bos = choose(spec->add_bos, 1);
     tok->add_eos = choose(spec->add_eos, 1);
@@ -376,7 +379,7 @@ static weft_status unigram_steps(weft__tokenizer *tok, const weft__vocab_spec *s
     return add_all(tok, norms, n, NULL, 0, err);
 }
 
-weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     tok->max_word_chars = spec->max_word_chars;
     if (spec->explicit_steps) {
@@ -391,9 +394,9 @@ weft_status weft__steps_build(weft__tokenizer *tok, const weft__vocab_spec *spec
         return add_all(tok, spec->norms, spec->n_norms, spec->splits, spec->n_splits, err);
     }
     switch (tok->model) {
-    case WEFT__MODEL_SPM: return spm_steps(tok, spec, err);
-    case WEFT__MODEL_BPE: return bpe_steps(tok, spec, err);
-    case WEFT__MODEL_WPM: return wpm_steps(tok, spec, err);
+    case WEFT__TOK_MODEL_SPM: return spm_steps(tok, spec, err);
+    case WEFT__TOK_MODEL_BPE: return bpe_steps(tok, spec, err);
+    case WEFT__TOK_MODEL_WPM: return wpm_steps(tok, spec, err);
     default: return unigram_steps(tok, spec, err);
     }
 }

@@ -15,7 +15,7 @@ static int same_model(const weft__tokenizer *a, const weft__tokenizer *b)
     if (a->model != b->model || n != b->n_tokens || a->n_pairs != b->n_pairs) return 0;
     if (!a->ranks != !b->ranks || !a->scores != !b->scores || !a->pairs != !b->pairs) return 0;
     for (size_t i = 0; i < a->n_pairs; i++) {
-        const weft__bpe_pair *x = &a->pairs[i], *y = &b->pairs[i];
+        const weft__tok_bpe_pair *x = &a->pairs[i], *y = &b->pairs[i];
         if (x->key != y->key || (x->key != UINT64_MAX && (x->rank != y->rank || x->id != y->id))) return 0;
     }
     if (a->scores && (memcmp(a->scores, b->scores, n * sizeof *a->scores) != 0 || a->unk_score != b->unk_score)) return 0;
@@ -64,8 +64,8 @@ static int same_added(const weft__tokenizer *a, const weft__tokenizer *b)
 
 static int same_roles(const weft__tokenizer *a, const weft__tokenizer *b)
 {
-    for (int r = 0; r < WEFT__ROLE_COUNT; r++)
-        if (r != WEFT__ROLE_EOT && r != WEFT__ROLE_EOM && a->role[r] != b->role[r]) return 0;
+    for (int r = 0; r < WEFT__TOK_ROLE_COUNT; r++)
+        if (r != WEFT__ROLE_EOT && r != WEFT__TOK_ROLE_EOM && a->role[r] != b->role[r]) return 0;
     return 1;
 }
 
@@ -78,7 +78,7 @@ static int same_surroundings(const weft__tokenizer *a, const weft__tokenizer *b)
 static int same_ends(const weft__tokenizer *a, const weft__tokenizer *b)
 {
     return a->n_tokens == b->n_tokens && !memcmp(a->ends, b->ends, a->n_tokens) &&
-           a->role[WEFT__ROLE_EOT] == b->role[WEFT__ROLE_EOT] && a->role[WEFT__ROLE_EOM] == b->role[WEFT__ROLE_EOM];
+           a->role[WEFT__ROLE_EOT] == b->role[WEFT__ROLE_EOT] && a->role[WEFT__TOK_ROLE_EOM] == b->role[WEFT__TOK_ROLE_EOM];
 }
 
 unsigned weft__tokenizer_compare(const weft__tokenizer *a, const weft__tokenizer *b)
@@ -88,12 +88,12 @@ unsigned weft__tokenizer_compare(const weft__tokenizer *a, const weft__tokenizer
     if (!same_steps(a, b)) bits |= WEFT__DIFFERS_STEPS;
     if (!same_options(a, b)) bits |= WEFT__DIFFERS_OPTIONS;
     if (!same_texts(a, b)) bits |= WEFT__DIFFERS_TEXTS;
-    if (a->n_tokens != b->n_tokens || memcmp(a->types, b->types, a->n_tokens) != 0) bits |= WEFT__DIFFERS_TYPES;
-    if (!same_added(a, b)) bits |= WEFT__DIFFERS_ADDED;
+    if (a->n_tokens != b->n_tokens || memcmp(a->types, b->types, a->n_tokens) != 0) bits |= WEFT__TOK_DIFFERS_TYPES;
+    if (!same_added(a, b)) bits |= WEFT__TOK_DIFFERS_ADDED;
     if (!same_roles(a, b)) bits |= WEFT__DIFFERS_ROLES;
     if (!same_surroundings(a, b)) bits |= WEFT__DIFFERS_AROUND;
     if (!same_ends(a, b)) bits |= WEFT__DIFFERS_ENDS;
-    if (!same_slice(weft__tokenizer_chat_template(a), weft__tokenizer_chat_template(b))) bits |= WEFT__DIFFERS_TEMPLATE;
+    if (!same_slice(weft__tokenizer_chat_template(a), weft__tokenizer_chat_template(b))) bits |= WEFT__TOK_DIFFERS_TEMPLATE;
     return bits;
 }
 
@@ -106,12 +106,12 @@ const char *weft__difference_name(unsigned bits)
                  {WEFT__DIFFERS_STEPS, "its normalizer or pre-tokenizer"},
                  {WEFT__DIFFERS_OPTIONS, "how it falls back to bytes, or what its decoder drops"},
                  {WEFT__DIFFERS_TEXTS, "how its tokens are spelled"},
-                 {WEFT__DIFFERS_TYPES, "which of its tokens are special"},
-                 {WEFT__DIFFERS_ADDED, "how its added tokens are looked for"},
+                 {WEFT__TOK_DIFFERS_TYPES, "which of its tokens are special"},
+                 {WEFT__TOK_DIFFERS_ADDED, "how its added tokens are looked for"},
                  {WEFT__DIFFERS_ROLES, "its BOS, EOS, unknown, padding or separating token"},
                  {WEFT__DIFFERS_AROUND, "what it puts around a text"},
                  {WEFT__DIFFERS_ENDS, "its tokens that end generation"},
-                 {WEFT__DIFFERS_TEMPLATE, "its chat template"}};
+                 {WEFT__TOK_DIFFERS_TEMPLATE, "its chat template"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (bits & (unsigned)names[i].bit) return names[i].name;
     return "nothing";

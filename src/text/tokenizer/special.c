@@ -1,5 +1,5 @@
 /* special.c: special tokens are cut out of a text, and what lies between them is normalized. Most are looked for in the text as it comes;
- * late ones (WEFT__ADDED_NORMALIZED) in what the normalizer made of the fragments that the others left. An encoding belongs to the
+ * late ones (WEFT__TOK_ADDED_NORMALIZED) in what the normalizer made of the fragments that the others left. An encoding belongs to the
  * calling thread. */
 #include <string.h>
 
@@ -9,11 +9,11 @@
 
 /* What is cut out of a text, and who takes what lies between. */
 typedef struct cutting {
-    const weft__prefix_index *user, *control;
+    const weft__tok_prefix_index *user, *control;
     const int32_t *ids; /* of the strings of both; NULL: a string's number is its token */
-    const weft__parse_span *spans;
+    const weft__tok_span *spans;
     size_t n_spans; /* where control tokens are looked for */
-    int (*between)(weft__encoding *e, const char *s, size_t n);
+    int (*between)(weft__tok_encoding *e, const char *s, size_t n);
 } cutting;
 
 static size_t last_char(const char *s, size_t n, uint32_t *cp)
@@ -67,8 +67,8 @@ static size_t spaces_behind(const char *s, size_t at, size_t n)
 static int32_t special_at(const cutting *c, const char *s, size_t n, size_t parse, size_t *len)
 {
     size_t user_len = 0, control_len = 0;
-    int32_t user = weft__prefix_longest(c->user, s, n, &user_len);
-    int32_t control = parse ? weft__prefix_longest(c->control, s, parse, &control_len) : -1;
+    int32_t user = weft__tok_prefix_longest(c->user, s, n, &user_len);
+    int32_t control = parse ? weft__tok_prefix_longest(c->control, s, parse, &control_len) : -1;
     int32_t found = control >= 0 && control_len >= user_len ? control : user;
     *len = control >= 0 && control_len >= user_len ? control_len : user_len;
     return found >= 0 && c->ids ? c->ids[found] : found;
@@ -80,7 +80,7 @@ static int begins_special(const cutting *c, unsigned char byte)
 }
 
 /* Cuts text[0..n) at special tokens. e->at_start says whether the whole begins at the start of what was asked for. */
-static int cut_out(weft__encoding *e, const cutting *c, const char *text, size_t n)
+static int cut_out(weft__tok_encoding *e, const cutting *c, const char *text, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
     const int at_start = e->at_start;
@@ -105,7 +105,7 @@ static int cut_out(weft__encoding *e, const cutting *c, const char *text, size_t
         size_t end = bits & WEFT__STRIP_LEFT ? spaces_before(text, begin, i) : i;
         e->at_start = at_start && begin == 0;
         if (end > begin && !c->between(e, text + begin, end - begin)) return 0;
-        if (!weft__encoding_put(e, id)) return 0;
+        if (!weft__tok_encoding_put(e, id)) return 0;
         i += len;
         if (bits & WEFT__STRIP_RIGHT) i = spaces_behind(text, i, n);
         begin = i;
@@ -114,30 +114,30 @@ static int cut_out(weft__encoding *e, const cutting *c, const char *text, size_t
     return begin == n || c->between(e, text + begin, n - begin);
 }
 
-static int encode_normalized(weft__encoding *e, const char *s, size_t n)
+static int encode_normalized(weft__tok_encoding *e, const char *s, size_t n)
 {
     e->work.len = 0;
     weft__text_put(&e->work, s, n);
-    return e->work.failed ? weft__encoding_no_memory(e) : weft__encoding_work(e);
+    return e->work.failed ? weft__tok_encoding_no_memory(e) : weft__tok_encoding_work(e);
 }
 
-static int encode_fragment(weft__encoding *e, const char *s, size_t n)
+static int encode_fragment(weft__tok_encoding *e, const char *s, size_t n)
 {
-    const weft__late *late = &e->tok->late;
+    const weft__tok_late *late = &e->tok->late;
     e->work.len = 0;
     weft__text_put(&e->work, s, n);
-    if (e->work.failed) return weft__encoding_no_memory(e);
-    if (!weft__normalize(e)) return 0;
-    if (!late->n) return weft__encoding_work(e);
+    if (e->work.failed) return weft__tok_encoding_no_memory(e);
+    if (!weft__tok_normalize(e)) return 0;
+    if (!late->n) return weft__tok_encoding_work(e);
     weft__text work = e->work;
     e->work = e->whole;
     e->whole = work;
-    const weft__parse_span all = {0, work.len};
+    const weft__tok_span all = {0, work.len};
     const cutting c = {&late->user, &late->control, late->ids, &all, e->parse ? 1 : 0, encode_normalized};
     return cut_out(e, &c, work.data, work.len);
 }
 
-int weft__encode_text(weft__encoding *e, const char *text, size_t n, const weft__parse_span *spans, size_t n_spans)
+int weft__tok_encode_text(weft__tok_encoding *e, const char *text, size_t n, const weft__tok_span *spans, size_t n_spans)
 {
     const weft__tokenizer *tok = e->tok;
     /* Where only parts are parsed, nothing tells whose part a place in the normalized text was: control tokens are looked for as they
@@ -150,27 +150,27 @@ int weft__encode_text(weft__encoding *e, const char *text, size_t n, const weft_
 
 /* ---- late tokens ---- */
 
-static weft_status spell_late(weft__tokenizer *tok, weft__encoding *e, int32_t id, weft_error *err)
+static weft_status spell_late(weft__tokenizer *tok, weft__tok_encoding *e, int32_t id, weft_error *err)
 {
     e->work.len = 0;
     weft__text_put(&e->work, weft__strings_data(&tok->texts, (size_t)id), weft__strings_len(&tok->texts, (size_t)id));
     if (e->work.failed) return weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
-    if (!weft__normalize(e)) return e->status;
-    if (e->work.len > WEFT__SPECIAL_MAX_BYTES)
+    if (!weft__tok_normalize(e)) return e->status;
+    if (e->work.len > WEFT__TOK_SPECIAL_MAX_BYTES)
         return weft_fail(err, WEFT_LIMIT, "tokenizer: special token %d is longer than %d bytes once normalized", id,
-                         WEFT__SPECIAL_MAX_BYTES);
+                         WEFT__TOK_SPECIAL_MAX_BYTES);
     return weft__strings_add(&tok->late.texts, e->work.data, e->work.len, 0)
                ? WEFT_OK
                : weft_fail(err, WEFT_NO_MEMORY, "tokenizer: out of memory");
 }
 
-weft_status weft__late_build(weft__tokenizer *tok, weft_error *err)
+weft_status weft__tok_late_build(weft__tokenizer *tok, weft_error *err)
 {
-    weft__late *late = &tok->late;
-    weft__encoding e = {.tok = tok, .err = err};
+    weft__tok_late *late = &tok->late;
+    weft__tok_encoding e = {.tok = tok, .err = err};
     weft_status status = WEFT_OK;
     size_t n = 0, n_control = 0, n_user = 0;
-    for (size_t i = 0; tok->strips && i < tok->n_tokens; i++) n += (tok->strips[i] & WEFT__ADDED_NORMALIZED) != 0;
+    for (size_t i = 0; tok->strips && i < tok->n_tokens; i++) n += (tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED) != 0;
     if (!n) return WEFT_OK;
     late->ids = weft__alloc_array(n, sizeof *late->ids);
     int32_t *control = weft__alloc_array(n, sizeof *control), *user = weft__alloc_array(n, sizeof *user);
@@ -178,28 +178,28 @@ weft_status weft__late_build(weft__tokenizer *tok, weft_error *err)
     for (size_t i = 0; !status && i < tok->n_tokens; i++) {
         int type = tok->types[i];
         int is_user = type == WEFT__TOKEN_USER_DEFINED, is_control = type == WEFT__TOKEN_CONTROL || type == WEFT__TOKEN_UNKNOWN;
-        if (!(tok->strips[i] & WEFT__ADDED_NORMALIZED) || !(is_user || is_control)) continue;
+        if (!(tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED) || !(is_user || is_control)) continue;
         if ((status = spell_late(tok, &e, (int32_t)i, err))) break;
         if (is_user) user[n_user++] = (int32_t)late->n;
         else control[n_control++] = (int32_t)late->n;
         late->ids[late->n++] = (int32_t)i;
     }
-    weft__encoding_release(&e);
+    weft__tok_encoding_release(&e);
     if (status) {
         weft__free(control);
         weft__free(user);
         return status;
     }
-    weft__prefix_build(&late->control, &late->texts, control, n_control);
-    weft__prefix_build(&late->user, &late->texts, user, n_user);
+    weft__tok_prefix_build(&late->control, &late->texts, control, n_control);
+    weft__tok_prefix_build(&late->user, &late->texts, user, n_user);
     return WEFT_OK;
 }
 
-void weft__late_free(weft__tokenizer *tok)
+void weft__tok_late_free(weft__tokenizer *tok)
 {
-    weft__prefix_free(&tok->late.control_early);
-    weft__prefix_free(&tok->late.user);
-    weft__prefix_free(&tok->late.control);
+    weft__tok_prefix_free(&tok->late.control_early);
+    weft__tok_prefix_free(&tok->late.user);
+    weft__tok_prefix_free(&tok->late.control);
     weft__strings_free(&tok->late.texts);
     weft__free(tok->late.ids);
     tok->late.ids = NULL;

@@ -19,7 +19,7 @@ static int by_score(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-weft_status weft__spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
+weft_status weft__tok_spm_build(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     if (!spec->n_scores) return weft_fail(err, WEFT_FORMAT, "tokenizer: a SentencePiece vocabulary needs scores");
     scored *order = weft__alloc_array(tok->n_tokens, sizeof *order);
@@ -45,7 +45,7 @@ typedef struct word {
     const char *s;
 } word;
 
-static int find_pair(const void *arg, const weft__symbol *left, const weft__symbol *right, uint32_t *rank, int32_t *id)
+static int find_pair(const void *arg, const weft__tok_symbol *left, const weft__tok_symbol *right, uint32_t *rank, int32_t *id)
 {
     const word *w = arg;
     size_t n = (size_t)left->len + right->len;
@@ -56,26 +56,26 @@ static int find_pair(const void *arg, const weft__symbol *left, const weft__symb
     return 1;
 }
 
-int weft__spm_encode(weft__encoding *e, const char *s, size_t n)
+int weft__tok_spm_encode(weft__tok_encoding *e, const char *s, size_t n)
 {
     const weft__tokenizer *tok = e->tok;
-    weft__merger *m = &e->merger;
+    weft__tok_merger *m = &e->merger;
     word w = {tok, s};
-    weft__merger_clear(m);
+    weft__tok_merger_clear(m);
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         size_t len = weft__utf8_decode(s + i, n - i, &cp, NULL);
-        if (!weft__merger_add(m, (uint32_t)i, (uint32_t)len, weft__strings_find(&tok->texts, s + i, len))) {
-            return weft__encoding_no_memory(e);
+        if (!weft__tok_merger_add(m, (uint32_t)i, (uint32_t)len, weft__strings_find(&tok->texts, s + i, len))) {
+            return weft__tok_encoding_no_memory(e);
         }
         i += len;
     }
-    if (!weft__merger_run(m, find_pair, &w)) return weft__encoding_no_memory(e);
+    if (!weft__tok_merger_run(m, find_pair, &w)) return weft__tok_encoding_no_memory(e);
     size_t since = e->out->n;
     for (int32_t i = 0; i >= 0; i = m->symbols[i].next) {
-        const weft__symbol *symbol = &m->symbols[i];
-        int ok = symbol->id >= 0 ? weft__encoding_put(e, symbol->id)
-                                 : weft__encoding_put_unknown(e, s + symbol->start, symbol->len, since);
+        const weft__tok_symbol *symbol = &m->symbols[i];
+        int ok = symbol->id >= 0 ? weft__tok_encoding_put(e, symbol->id)
+                                 : weft__tok_encoding_put_unknown(e, s + symbol->start, symbol->len, since);
         if (!ok) return 0;
     }
     return 1;

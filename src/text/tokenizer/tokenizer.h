@@ -37,10 +37,10 @@ typedef enum weft__token_type {
 enum {
     WEFT__STRIP_LEFT = 1, /* it swallows the whitespace before it */
     WEFT__STRIP_RIGHT = 2,
-    WEFT__ADDED_WORD = 4,       /* only where no character of a word stands beside it */
-    WEFT__ADDED_NORMALIZED = 8, /* it is looked for in the normalized text, as the normalizer spells it */
-    WEFT__ADDED_OUTSIDE = 16,   /* the model itself does not know it: it comes of being cut out alone */
-    WEFT__ADDED_BITS = 31
+    WEFT__ADDED_WORD = 4,           /* only where no character of a word stands beside it */
+    WEFT__TOK_ADDED_NORMALIZED = 8, /* it is looked for in the normalized text, as the normalizer spells it */
+    WEFT__ADDED_OUTSIDE = 16,       /* the model itself does not know it: it comes of being cut out alone */
+    WEFT__TOK_ADDED_BITS = 31
 };
 
 typedef struct weft__merge_pair {
@@ -54,22 +54,22 @@ typedef struct weft__named_template {
 
 /* One rewriting of a fragment of text before it is split. X(name, what a and b are) */
 typedef enum weft__norm_kind {
-    WEFT__NORM_PREPEND,       /* a: what is put before every fragment that is not empty */
-    WEFT__NORM_PREPEND_ONCE,  /* a: the same, unless the fragment begins with it */
-    WEFT__NORM_APPEND,        /* a: what is put behind it */
-    WEFT__NORM_REPLACE,       /* a: literal text, b: what replaces each occurrence */
-    WEFT__NORM_REPLACE_REGEX, /* a: pattern, b: literal replacement */
-    WEFT__NORM_NFC,
-    WEFT__NORM_NFD,
-    WEFT__NORM_NFKC,
-    WEFT__NORM_NFKD,
-    WEFT__NORM_LOWERCASE,
-    WEFT__NORM_STRIP_ACCENTS, /* removes nonspacing marks (Mn) */
-    WEFT__NORM_STRIP,         /* removes whitespace at the ends; flags WEFT__STRIP_LEFT, WEFT__STRIP_RIGHT */
-    WEFT__NORM_CLEAN,         /* BERT: control characters, NUL and U+FFFD go, whitespace becomes a space */
-    WEFT__NORM_SPACE_CJK,     /* BERT: spaces around every Chinese character */
-    WEFT__NORM_CHARSMAP,      /* a: SentencePiece's precompiled map */
-    WEFT__NORM_SQUEEZE        /* SentencePiece's remove_extra_whitespaces: no spaces at the ends, one elsewhere */
+    WEFT__NORM_PREPEND,           /* a: what is put before every fragment that is not empty */
+    WEFT__NORM_PREPEND_ONCE,      /* a: the same, unless the fragment begins with it */
+    WEFT__TOK_NORM_APPEND,        /* a: what is put behind it */
+    WEFT__NORM_REPLACE,           /* a: literal text, b: what replaces each occurrence */
+    WEFT__TOK_NORM_REPLACE_REGEX, /* a: pattern, b: literal replacement */
+    WEFT__TOK_NORM_NFC,
+    WEFT__TOK_NORM_NFD,
+    WEFT__TOK_NORM_NFKC,
+    WEFT__TOK_NORM_NFKD,
+    WEFT__TOK_NORM_LOWERCASE,
+    WEFT__TOK_NORM_STRIP_ACCENTS, /* removes nonspacing marks (Mn) */
+    WEFT__TOK_NORM_STRIP,         /* removes whitespace at the ends; flags WEFT__STRIP_LEFT, WEFT__STRIP_RIGHT */
+    WEFT__TOK_NORM_CLEAN,         /* BERT: control characters, NUL and U+FFFD go, whitespace becomes a space */
+    WEFT__TOK_NORM_SPACE_CJK,     /* BERT: spaces around every Chinese character */
+    WEFT__NORM_CHARSMAP,          /* a: SentencePiece's precompiled map */
+    WEFT__NORM_SQUEEZE            /* SentencePiece's remove_extra_whitespaces: no spaces at the ends, one elsewhere */
 } weft__norm_kind;
 
 typedef struct weft__norm_step {
@@ -81,13 +81,13 @@ typedef struct weft__norm_step {
 
 /* One step of cutting a fragment into pieces, which are then tokenized each on its own. */
 typedef enum weft__split_kind {
-    WEFT__SPLIT_ISOLATE,    /* matches and what lies between them are pieces */
-    WEFT__SPLIT_REMOVE,     /* matches vanish */
-    WEFT__SPLIT_MERGE_PREV, /* a match belongs to the piece before it */
-    WEFT__SPLIT_MERGE_NEXT,
-    WEFT__SPLIT_CONTIGUOUS, /* as isolate, but adjacent matches are one piece */
-    WEFT__SPLIT_ALPHABET,   /* no pattern: spells the bytes of each piece in GPT-2's alphabet (then set `spelled`) */
-    WEFT__SPLIT_REWRITE     /* no regex: spaces become `pattern` (unless empty); `prefix` goes before pieces that lack it */
+    WEFT__TOK_SPLIT_ISOLATE,    /* matches and what lies between them are pieces */
+    WEFT__TOK_SPLIT_REMOVE,     /* matches vanish */
+    WEFT__TOK_SPLIT_MERGE_PREV, /* a match belongs to the piece before it */
+    WEFT__TOK_SPLIT_MERGE_NEXT,
+    WEFT__TOK_SPLIT_CONTIGUOUS, /* as isolate, but adjacent matches are one piece */
+    WEFT__TOK_SPLIT_ALPHABET,   /* no pattern: spells the bytes of each piece in GPT-2's alphabet (then set `spelled`) */
+    WEFT__SPLIT_REWRITE         /* no regex: spaces become `pattern` (unless empty); `prefix` goes before pieces that lack it */
 } weft__split_kind;
 
 typedef struct weft__split_step {
@@ -152,8 +152,8 @@ int weft__pretok_known(weft__slice pre);
 
 typedef struct weft__tokenizer weft__tokenizer;
 
-#define WEFT__TOKEN_MAX_BYTES 65535  /* of one token's text */
-#define WEFT__SPECIAL_MAX_BYTES 1024 /* of the text of a token that is cut out of texts */
+#define WEFT__TOK_MAX_BYTES 65535        /* of one token's text */
+#define WEFT__TOK_SPECIAL_MAX_BYTES 1024 /* of the text of a token that is cut out of texts */
 
 /* Checks the vocabulary and copies what it needs. Fails with WEFT_FORMAT (a message naming the array, token or merge at fault),
  * WEFT_UNSUPPORTED (an unknown model or pre-tokenizer, by name), WEFT_LIMIT or WEFT_NO_MEMORY; *out is NULL then. */
@@ -165,14 +165,14 @@ int32_t weft__tokenizer_n(const weft__tokenizer *tok);
 typedef enum weft__token_role {
     WEFT__ROLE_BOS,
     WEFT__ROLE_EOS,
-    WEFT__ROLE_UNK,
-    WEFT__ROLE_SEP,
-    WEFT__ROLE_PAD,
-    WEFT__ROLE_CLS,
-    WEFT__ROLE_MASK,
-    WEFT__ROLE_EOT, /* end of turn */
-    WEFT__ROLE_EOM, /* end of message, before a tool answers */
-    WEFT__ROLE_COUNT
+    WEFT__TOK_ROLE_UNK,
+    WEFT__TOK_ROLE_SEP,
+    WEFT__TOK_ROLE_PAD,
+    WEFT__TOK_ROLE_CLS,
+    WEFT__TOK_ROLE_MASK,
+    WEFT__ROLE_EOT,     /* end of turn */
+    WEFT__TOK_ROLE_EOM, /* end of message, before a tool answers */
+    WEFT__TOK_ROLE_COUNT
 } weft__token_role;
 int32_t weft__tokenizer_role(const weft__tokenizer *tok, weft__token_role role);
 int weft__tokenizer_adds_bos(const weft__tokenizer *tok);
@@ -187,22 +187,22 @@ weft__slice weft__tokenizer_text(const weft__tokenizer *tok, int32_t id);
 /* The bytes that it stands for (" Hello", "\n"), which may be part of a character; none of what has no name; {NULL, 0} when id is out of range. */
 weft__slice weft__tokenizer_piece(const weft__tokenizer *tok, int32_t id);
 /* The id of the token spelled so in the vocabulary, or -1. */
-int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_t n);
+int32_t weft__tok_find(const weft__tokenizer *tok, const char *text, size_t n);
 /* {NULL, 0} when the vocabulary has none. Owned by the tokenizer. */
 weft__slice weft__tokenizer_chat_template(const weft__tokenizer *tok);
 
 /* How one tokenizer differs from another, as bits. */
 typedef enum weft__difference {
-    WEFT__DIFFERS_MODEL = 1,    /* the algorithm, its merges and scores */
-    WEFT__DIFFERS_STEPS = 2,    /* normalization and splitting */
-    WEFT__DIFFERS_OPTIONS = 4,  /* fallbacks, and what decoding drops */
-    WEFT__DIFFERS_TEXTS = 8,    /* how tokens are spelled */
-    WEFT__DIFFERS_TYPES = 16,   /* which tokens are control tokens, user-defined, ... */
-    WEFT__DIFFERS_ADDED = 32,   /* what special tokens do to the text beside them, and where they are looked for */
-    WEFT__DIFFERS_ROLES = 64,   /* BOS, EOS, padding ... but for the ends of turns and messages */
-    WEFT__DIFFERS_AROUND = 128, /* what goes around a text */
-    WEFT__DIFFERS_ENDS = 256,   /* the tokens that end generation, of turns and messages too */
-    WEFT__DIFFERS_TEMPLATE = 512
+    WEFT__DIFFERS_MODEL = 1,      /* the algorithm, its merges and scores */
+    WEFT__DIFFERS_STEPS = 2,      /* normalization and splitting */
+    WEFT__DIFFERS_OPTIONS = 4,    /* fallbacks, and what decoding drops */
+    WEFT__DIFFERS_TEXTS = 8,      /* how tokens are spelled */
+    WEFT__TOK_DIFFERS_TYPES = 16, /* which tokens are control tokens, user-defined, ... */
+    WEFT__TOK_DIFFERS_ADDED = 32, /* what special tokens do to the text beside them, and where they are looked for */
+    WEFT__DIFFERS_ROLES = 64,     /* BOS, EOS, padding ... but for the ends of turns and messages */
+    WEFT__DIFFERS_AROUND = 128,   /* what goes around a text */
+    WEFT__DIFFERS_ENDS = 256,     /* the tokens that end generation, of turns and messages too */
+    WEFT__TOK_DIFFERS_TEMPLATE = 512
 } weft__difference;
 /* The ways in which b is not a: 0 when the two give the same ids for every text and the same text for all ids. */
 unsigned weft__tokenizer_compare(const weft__tokenizer *a, const weft__tokenizer *b);
@@ -229,15 +229,15 @@ weft_status weft__tokenizer_encode(const weft__tokenizer *tok, const char *text,
                                    weft_error *err);
 
 /* A stretch of text in which control tokens are parsed. */
-typedef struct weft__parse_span {
+typedef struct weft__tok_span {
     size_t offset, len; /* bytes */
-} weft__parse_span;
+} weft__tok_span;
 
 /* The same, with control tokens parsed only where they lie wholly within one of the spans (in order, without overlaps, within
  * the text; else WEFT_ARGUMENT): so what a user wrote stays text, and is still tokenized together with its surroundings.
  * WEFT__ENCODE_PARSE is ignored. */
-weft_status weft__tokenizer_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__parse_span *spans,
-                                         size_t n_spans, unsigned flags, weft__ids *out, weft_error *err);
+weft_status weft__tok_encode_spans(const weft__tokenizer *tok, const char *text, size_t n, const weft__tok_span *spans,
+                                   size_t n_spans, unsigned flags, weft__ids *out, weft_error *err);
 
 enum {
     WEFT__DECODE_SPECIAL = 1, /* render control and unknown tokens as they are spelled; otherwise they give nothing */

@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 #include "text/tokenizer/parts.h"
 
-const char *weft__quote(char out[WEFT__QUOTE], const char *s, size_t n)
+const char *weft__tok_quote(char out[WEFT__TOK_QUOTE], const char *s, size_t n)
 {
-    return weft__utf8_show(out, WEFT__QUOTE, s, n);
+    return weft__utf8_show(out, WEFT__TOK_QUOTE, s, n);
 }
 
 void weft__vocab_spec_init(weft__vocab_spec *spec)
@@ -46,21 +46,24 @@ static weft_status check_id(const char *name, int32_t id, size_t n_tokens, weft_
     return WEFT_OK;
 }
 
-static weft_status find_model(const weft__vocab_spec *spec, weft__vocab_model *model, weft_error *err)
+static weft_status find_model(const weft__vocab_spec *spec, weft__tok_model *model, weft_error *err)
 {
     static const struct {
         const char *name;
-        weft__vocab_model model;
-    } models[] = {{"llama", WEFT__MODEL_SPM}, {"gpt2", WEFT__MODEL_BPE}, {"bert", WEFT__MODEL_WPM}, {"t5", WEFT__MODEL_UNIGRAM}};
+        weft__tok_model model;
+    } models[] = {{"llama", WEFT__TOK_MODEL_SPM},
+                  {"gpt2", WEFT__TOK_MODEL_BPE},
+                  {"bert", WEFT__TOK_MODEL_WPM},
+                  {"t5", WEFT__TOK_MODEL_UNIGRAM}};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         if (spec->model.len == strlen(models[i].name) && !memcmp(spec->model.data, models[i].name, spec->model.len)) {
             *model = models[i].model;
             return WEFT_OK;
         }
     }
-    char name[WEFT__QUOTE];
+    char name[WEFT__TOK_QUOTE];
     return weft_fail(err, WEFT_UNSUPPORTED, "tokenizer: unknown model '%s'; known are llama, gpt2, bert and t5",
-                     weft__quote(name, spec->model.data, spec->model.len));
+                     weft__tok_quote(name, spec->model.data, spec->model.len));
 }
 
 static weft_status check_tokens(const weft__vocab_spec *spec, weft_error *err)
@@ -70,9 +73,9 @@ static weft_status check_tokens(const weft__vocab_spec *spec, weft_error *err)
         return weft_fail(err, WEFT_FORMAT, "tokenizer: a vocabulary of %zu tokens is not possible", spec->n_tokens);
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
-        if (spec->tokens[i].len > WEFT__TOKEN_MAX_BYTES) {
+        if (spec->tokens[i].len > WEFT__TOK_MAX_BYTES) {
             return weft_fail(err, WEFT_LIMIT, "tokenizer: token %zu is %zu bytes long, more than %d", i, spec->tokens[i].len,
-                             WEFT__TOKEN_MAX_BYTES);
+                             WEFT__TOK_MAX_BYTES);
         }
     }
     for (size_t i = 0; i < spec->n_types; i++) {
@@ -133,7 +136,7 @@ static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spe
     if (spec->n_strips) {
         tok->strips = weft__alloc(spec->n_tokens);
         if (!tok->strips) return no_memory(err);
-        for (size_t i = 0; i < spec->n_tokens; i++) tok->strips[i] = spec->strips[i] & WEFT__ADDED_BITS;
+        for (size_t i = 0; i < spec->n_tokens; i++) tok->strips[i] = spec->strips[i] & WEFT__TOK_ADDED_BITS;
     }
     for (size_t i = 0; i < spec->n_tokens; i++) {
         int type = spec->n_types ? spec->types[i] : WEFT__TOKEN_NORMAL;
@@ -148,7 +151,7 @@ static weft_status copy_tokens(weft__tokenizer *tok, const weft__vocab_spec *spe
     return WEFT_OK;
 }
 
-int weft__byte_token(const char *s, size_t n)
+int weft__tok_byte_token(const char *s, size_t n)
 {
     static const char digits[] = "0123456789ABCDEF0123456789abcdef";
     if (n != 6 || memcmp(s, "<0x", 3) || s[5] != '>' || !s[3] || !s[4]) return -1;
@@ -163,11 +166,11 @@ static weft_status find_bytes(weft__tokenizer *tok, weft_error *err)
     for (size_t i = 0; i < tok->n_tokens; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
-        int byte = weft__byte_token(s, n);
+        int byte = weft__tok_byte_token(s, n);
         if (byte < 0 && tok->types[i] == WEFT__TOKEN_BYTE) {
-            char quote[WEFT__QUOTE];
+            char quote[WEFT__TOK_QUOTE];
             return weft_fail(err, WEFT_FORMAT, "tokenizer: token %zu is of type byte but spelled '%s' and not <0xHH>", i,
-                             weft__quote(quote, s, n));
+                             weft__tok_quote(quote, s, n));
         }
         if (byte >= 0 && (tok->types[i] == WEFT__TOKEN_BYTE || tok->byte_fallback) && tok->byte_id[byte] < 0) {
             tok->byte_id[byte] = (int32_t)i;
@@ -187,7 +190,7 @@ static void put_alphabet(weft__text *out, const char *s, size_t n)
     for (size_t i = 0; i < n;) {
         uint32_t cp;
         i += weft__utf8_decode(s + i, n - i, &cp, NULL);
-        int byte = weft__byte_of_alphabet(cp);
+        int byte = weft__tok_byte_of_alphabet(cp);
         if (byte < 0) {
             out->len = begin;
             weft__text_put(out, s, n);
@@ -200,7 +203,7 @@ static void put_alphabet(weft__text *out, const char *s, size_t n)
 static void put_spaces(weft__text *out, const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
-        if (n - i >= 3 && !memcmp(s + i, WEFT__LOWER_BLOCK, 3)) {
+        if (n - i >= 3 && !memcmp(s + i, WEFT__TOK_LOWER_BLOCK, 3)) {
             weft__text_putc(out, ' ');
             i += 3;
         } else {
@@ -220,13 +223,14 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
         if (is_free(tok->types[i], s, n, i)) {
             weft__text_put(&piece, "", 0);
         } else if (tok->types[i] == WEFT__TOKEN_BYTE) {
-            weft__text_putc(&piece, (char)weft__byte_token(s, n));
+            weft__text_putc(&piece, (char)weft__tok_byte_token(s, n));
         } else if (!findable(tok->types[i]) || (tok->byte_level && tok->types[i] == WEFT__TOKEN_USER_DEFINED)) {
             weft__text_put(&piece, s, n); /* spelled as text spells it; without an alphabet, merges may find a user's token too */
         } else if (tok->byte_level) {
             put_alphabet(&piece, s, n);
-        } else if (tok->byte_fallback && weft__byte_token(s, n) >= 0 && tok->byte_id[weft__byte_token(s, n)] == (int32_t)i) {
-            weft__text_putc(&piece, (char)weft__byte_token(s, n));
+        } else if (tok->byte_fallback && weft__tok_byte_token(s, n) >= 0 &&
+                   tok->byte_id[weft__tok_byte_token(s, n)] == (int32_t)i) {
+            weft__text_putc(&piece, (char)weft__tok_byte_token(s, n));
         } else {
             put_spaces(&piece, s, n);
         }
@@ -239,7 +243,7 @@ static weft_status build_pieces(weft__tokenizer *tok, weft_error *err)
 /* ---- special tokens ---- */
 
 /* Indexes the tokens of the types in the mask that are cut out of texts; early: without those that are looked for later. */
-static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, weft__prefix_index *index, weft_error *err)
+static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, weft__tok_prefix_index *index, weft_error *err)
 {
     size_t n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) n += types >> tok->types[i] & 1;
@@ -247,25 +251,26 @@ static weft_status index_types(weft__tokenizer *tok, unsigned types, int early, 
     if (!ids) return no_memory(err);
     n = 0;
     for (size_t i = 0; i < tok->n_tokens; i++) {
-        if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__ADDED_NORMALIZED)) continue;
-        if (weft__strings_len(&tok->texts, i) > WEFT__SPECIAL_MAX_BYTES) {
+        if (!(types >> tok->types[i] & 1) || (early && tok->strips && tok->strips[i] & WEFT__TOK_ADDED_NORMALIZED)) continue;
+        if (weft__strings_len(&tok->texts, i) > WEFT__TOK_SPECIAL_MAX_BYTES) {
             weft__free(ids);
-            return weft_fail(err, WEFT_LIMIT, "tokenizer: special token %zu is longer than %d bytes", i, WEFT__SPECIAL_MAX_BYTES);
+            return weft_fail(err, WEFT_LIMIT, "tokenizer: special token %zu is longer than %d bytes", i,
+                             WEFT__TOK_SPECIAL_MAX_BYTES);
         }
         ids[n++] = (int32_t)i;
     }
-    weft__prefix_build(index, &tok->texts, ids, n);
+    weft__tok_prefix_build(index, &tok->texts, ids, n);
     return WEFT_OK;
 }
 
-int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_t n)
+int32_t weft__tok_find(const weft__tokenizer *tok, const char *text, size_t n)
 {
     int32_t id = weft__strings_find(&tok->texts, text, n);
     if (id >= 0 && (size_t)id < tok->n_tokens) return id;
     size_t len = 0;
-    id = weft__prefix_longest(&tok->control, text, n, &len);
+    id = weft__tok_prefix_longest(&tok->control, text, n, &len);
     if (id >= 0 && len == n) return id;
-    id = weft__prefix_longest(&tok->user, text, n, &len);
+    id = weft__tok_prefix_longest(&tok->user, text, n, &len);
     if (id >= 0 && len == n) return id;
     for (size_t i = 0; i < tok->late.n; i++) {
         const weft__slice s = weft__tokenizer_text(tok, tok->late.ids[i]);
@@ -276,7 +281,7 @@ int32_t weft__tokenizer_find(const weft__tokenizer *tok, const char *text, size_
 
 static int32_t find_text(const weft__tokenizer *tok, const char *text)
 {
-    return weft__tokenizer_find(tok, text, strlen(text));
+    return weft__tok_find(tok, text, strlen(text));
 }
 
 /* Files often name only one token that ends generation, or none; these are the others in use. Some models use a name for
@@ -323,7 +328,7 @@ static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
             if (id >= 0 && tok->ends[id]) tok->role[WEFT__ROLE_EOT] = id;
         }
     }
-    static const weft__token_role roles[] = {WEFT__ROLE_EOS, WEFT__ROLE_EOT, WEFT__ROLE_EOM};
+    static const weft__token_role roles[] = {WEFT__ROLE_EOS, WEFT__ROLE_EOT, WEFT__TOK_ROLE_EOM};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
         if (tok->role[roles[i]] >= 0) tok->ends[tok->role[roles[i]]] = 1;
     }
@@ -333,23 +338,23 @@ static void mark_ends(weft__tokenizer *tok, const weft__vocab_spec *spec)
 /* The ids by role, with the defaults of the model's family where the file is silent and the vocabulary has them. */
 static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
 {
-    const int32_t ids[WEFT__ROLE_COUNT] = {spec->bos, spec->eos,  spec->unk, spec->sep, spec->pad,
-                                           spec->cls, spec->mask, spec->eot, spec->eom};
+    const int32_t ids[WEFT__TOK_ROLE_COUNT] = {spec->bos, spec->eos,  spec->unk, spec->sep, spec->pad,
+                                               spec->cls, spec->mask, spec->eot, spec->eom};
     memcpy(tok->role, ids, sizeof ids);
     static const struct {
-        weft__vocab_model model;
+        weft__tok_model model;
         weft__token_role role;
         int32_t id;
         int type;
     } defaults[] = {
-        {WEFT__MODEL_SPM, WEFT__ROLE_UNK, 0, WEFT__TOKEN_UNKNOWN},
-        {WEFT__MODEL_SPM, WEFT__ROLE_BOS, 1, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_SPM, WEFT__ROLE_EOS, 2, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_WPM, WEFT__ROLE_UNK, 100, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_WPM, WEFT__ROLE_CLS, 101, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_WPM, WEFT__ROLE_SEP, 102, WEFT__TOKEN_CONTROL},
-        {WEFT__MODEL_UNIGRAM, WEFT__ROLE_UNK, 2, WEFT__TOKEN_UNKNOWN},
-        {WEFT__MODEL_UNIGRAM, WEFT__ROLE_EOS, 1, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_SPM, WEFT__TOK_ROLE_UNK, 0, WEFT__TOKEN_UNKNOWN},
+        {WEFT__TOK_MODEL_SPM, WEFT__ROLE_BOS, 1, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_SPM, WEFT__ROLE_EOS, 2, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_UNK, 100, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_CLS, 101, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_WPM, WEFT__TOK_ROLE_SEP, 102, WEFT__TOKEN_CONTROL},
+        {WEFT__TOK_MODEL_UNIGRAM, WEFT__TOK_ROLE_UNK, 2, WEFT__TOKEN_UNKNOWN},
+        {WEFT__TOK_MODEL_UNIGRAM, WEFT__ROLE_EOS, 1, WEFT__TOKEN_CONTROL},
     };
     if (spec->explicit_steps) return;
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
@@ -361,11 +366,11 @@ static void set_roles(weft__tokenizer *tok, const weft__vocab_spec *spec)
 
 static weft_status set_surroundings(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
-    int wpm = tok->model == WEFT__MODEL_WPM;
+    int wpm = tok->model == WEFT__TOK_MODEL_WPM;
     tok->first = tok->role[WEFT__ROLE_BOS];
     tok->last = tok->role[WEFT__ROLE_EOS];
-    if (wpm && tok->role[WEFT__ROLE_CLS] >= 0) tok->first = tok->role[WEFT__ROLE_CLS];
-    if (wpm && tok->role[WEFT__ROLE_SEP] >= 0) tok->last = tok->role[WEFT__ROLE_SEP];
+    if (wpm && tok->role[WEFT__TOK_ROLE_CLS] >= 0) tok->first = tok->role[WEFT__TOK_ROLE_CLS];
+    if (wpm && tok->role[WEFT__TOK_ROLE_SEP] >= 0) tok->last = tok->role[WEFT__TOK_ROLE_SEP];
     if (spec->first >= 0) tok->first = spec->first;
     if (spec->last >= 0) tok->last = spec->last;
     if (tok->add_bos == 1 && tok->first < 0) return weft_fail(err, WEFT_FORMAT, "tokenizer: add_bos without a BOS token");
@@ -379,12 +384,12 @@ static weft_status set_surroundings(weft__tokenizer *tok, const weft__vocab_spec
  * word is tokenized (and remembered) on its own. */
 static int may_cut_at_spaces(const weft__tokenizer *tok)
 {
-    if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__LOWER_BLOCK, 3) < 0) return 0;
+    if (tok->byte_level || tok->ignore_merges || weft__strings_find(&tok->texts, WEFT__TOK_LOWER_BLOCK, 3) < 0) return 0;
     for (size_t i = 0; i < tok->texts.n; i++) {
         const char *s = weft__strings_data(&tok->texts, i);
         size_t n = weft__strings_len(&tok->texts, i);
         for (size_t k = 1; k + 3 <= n; k++) {
-            if (!memcmp(s + k, WEFT__LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__LOWER_BLOCK, 3))) return 0;
+            if (!memcmp(s + k, WEFT__TOK_LOWER_BLOCK, 3) && (k < 3 || memcmp(s + k - 3, WEFT__TOK_LOWER_BLOCK, 3))) return 0;
         }
     }
     return 1;
@@ -393,9 +398,9 @@ static int may_cut_at_spaces(const weft__tokenizer *tok)
 static weft_status build_model(weft__tokenizer *tok, const weft__vocab_spec *spec, weft_error *err)
 {
     switch (tok->model) {
-    case WEFT__MODEL_SPM: return weft__spm_build(tok, spec, err);
-    case WEFT__MODEL_BPE: return weft__bpe_build(tok, spec, err);
-    default: return weft__lexicon_build(tok, spec, err);
+    case WEFT__TOK_MODEL_SPM: return weft__tok_spm_build(tok, spec, err);
+    case WEFT__TOK_MODEL_BPE: return weft__tok_bpe_build(tok, spec, err);
+    default: return weft__tok_lexicon_build(tok, spec, err);
     }
 }
 
@@ -406,18 +411,18 @@ static weft_status build(weft__tokenizer *tok, const weft__vocab_spec *spec, wef
     if (!status) status = copy_tokens(tok, spec, err);
     if (status) return status;
     set_roles(tok, spec);
-    status = weft__steps_build(tok, spec, err);
+    status = weft__tok_steps_build(tok, spec, err);
     if (!status) status = set_surroundings(tok, spec, err);
     if (!status) status = find_bytes(tok, err);
     const unsigned control = 1u << WEFT__TOKEN_CONTROL | 1u << WEFT__TOKEN_UNKNOWN;
     if (!status) status = index_types(tok, control, 0, &tok->control, err);
     if (!status) status = index_types(tok, 1u << WEFT__TOKEN_USER_DEFINED, 1, &tok->user, err);
-    if (!status) status = weft__late_build(tok, err);
+    if (!status) status = weft__tok_late_build(tok, err);
     if (!status && tok->late.n) status = index_types(tok, control, 1, &tok->late.control_early, err);
     if (!status) status = build_pieces(tok, err);
     if (!status) status = build_model(tok, spec, err);
     if (status) return status;
-    int merges = tok->model == WEFT__MODEL_SPM || tok->model == WEFT__MODEL_BPE;
+    int merges = tok->model == WEFT__TOK_MODEL_SPM || tok->model == WEFT__TOK_MODEL_BPE;
     tok->cut_at_spaces = merges && may_cut_at_spaces(tok);
     mark_ends(tok, spec);
     if (spec->chat_template.len) {
@@ -448,13 +453,13 @@ void weft__tokenizer_destroy(weft__tokenizer **tok)
     if (!t) return;
     weft__free(t->chat_template);
     weft__free(t->scores);
-    weft__prefix_free(&t->lexicon);
+    weft__tok_prefix_free(&t->lexicon);
     weft__free(t->pairs);
     weft__free(t->ranks);
-    weft__steps_free(t);
-    weft__late_free(t);
-    weft__prefix_free(&t->user);
-    weft__prefix_free(&t->control);
+    weft__tok_steps_free(t);
+    weft__tok_late_free(t);
+    weft__tok_prefix_free(&t->user);
+    weft__tok_prefix_free(&t->control);
     weft__free(t->ends);
     weft__free(t->strips);
     weft__free(t->types);
@@ -478,7 +483,7 @@ int32_t weft__tokenizer_n(const weft__tokenizer *tok)
 
 int32_t weft__tokenizer_role(const weft__tokenizer *tok, weft__token_role role)
 {
-    return role < WEFT__ROLE_COUNT ? tok->role[role] : -1;
+    return role < WEFT__TOK_ROLE_COUNT ? tok->role[role] : -1;
 }
 
 int weft__tokenizer_adds_bos(const weft__tokenizer *tok)
