@@ -2,18 +2,15 @@
  * item as they are walked. Owned by the rendering. */
 #include <string.h>
 
+#include "text/jinja/builtins.h"
 #include "text/jinja/text.h"
-#include "text/jinja/value.h"
 
-#define PARAMS(...) static const char *const names[] = {__VA_ARGS__}
-#define N_PARAMS (sizeof names / sizeof *names)
-
-static int given_true(weft__jinja_val v)
+int weft__jinja_given_true(weft__jinja_val v)
 {
     return v.type != WEFT__JINJA_MISSING && weft__jinja_truthy(v);
 }
 
-static weft_status list_of(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_list **out)
+weft_status weft__jinja_list_of(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_list **out)
 {
     weft__jinja_val list;
     WEFT__JINJA_TRY(weft__jinja_to_list(c, v, WEFT__JINJA_LIST, &list));
@@ -22,7 +19,7 @@ static weft_status list_of(weft__jinja_ctx *c, weft__jinja_val v, weft__jinja_li
 }
 
 /* A generator over what is already in a list. */
-static weft_status generate(weft__jinja_ctx *c, weft__jinja_val list, weft__jinja_val *out)
+weft_status weft__jinja_generate(weft__jinja_ctx *c, weft__jinja_val list, weft__jinja_val *out)
 {
     weft__jinja_iter *it;
     WEFT__JINJA_TRY(weft__jinja_iterate(c, list, &it));
@@ -37,49 +34,6 @@ static weft_status filter_list(weft__jinja_ctx *c, weft__jinja_val v, const weft
     return weft__jinja_to_list(c, v, WEFT__JINJA_LIST, out);
 }
 
-static weft_status filter_first(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    weft__jinja_iter *it;
-    int got;
-    WEFT__JINJA_TRY(weft__jinja_no_args(c, "first", args));
-    WEFT__JINJA_TRY(weft__jinja_iterate(c, v, &it));
-    WEFT__JINJA_TRY(weft__jinja_next(c, it, out, &got));
-    if (!got) *out = weft__jinja_undefined(v, NULL);
-    return WEFT_OK;
-}
-
-static weft_status filter_last(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    weft__jinja_list *list;
-    WEFT__JINJA_TRY(weft__jinja_no_args(c, "last", args));
-    if (v.type == WEFT__JINJA_ITER) return weft__jinja_fail(c, WEFT_ARGUMENT, "last cannot reverse a generator; use list first");
-    WEFT__JINJA_TRY(list_of(c, v, &list));
-    *out = list->n ? list->items[list->n - 1] : weft__jinja_undefined(v, NULL);
-    return WEFT_OK;
-}
-
-static void reverse_items(weft__jinja_list *list)
-{
-    for (size_t i = 0; i < list->n / 2; i++) {
-        weft__jinja_val swap = list->items[i];
-        list->items[i] = list->items[list->n - 1 - i];
-        list->items[list->n - 1 - i] = swap;
-    }
-}
-
-static weft_status filter_reverse(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    weft__jinja_val list;
-    WEFT__JINJA_TRY(weft__jinja_no_args(c, "reverse", args));
-    if (v.type == WEFT__JINJA_STRING)
-        return weft__jinja_getslice(c, v, weft__jinja_none(), weft__jinja_none(), weft__jinja_int(-1), out);
-    WEFT__JINJA_TRY(weft__jinja_to_list(c, v, WEFT__JINJA_LIST, &list));
-    reverse_items(list.u.list);
-    if (v.type != WEFT__JINJA_ITER) return generate(c, list, out);
-    *out = list;
-    return WEFT_OK;
-}
-
 static weft_status filter_items(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_no_args(c, "items", args));
@@ -89,15 +43,15 @@ static weft_status filter_items(weft__jinja_ctx *c, weft__jinja_val v, const wef
     } else if (v.type != WEFT__JINJA_UNDEFINED) {
         return weft__jinja_fail(c, WEFT_ARGUMENT, "items needs a dict, not '%s'", weft__jinja_type_name(v));
     }
-    return generate(c, v, out);
+    return weft__jinja_generate(c, v, out);
 }
 
 static weft_status filter_join(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("d", "attribute");
-    weft__jinja_val bound[N_PARAMS];
+    WEFT__JINJA_PARAMS("d", "attribute");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
     const weft__jinja_str *separator;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "join", args, names, N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "join", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
     if (bound[0].type == WEFT__JINJA_MISSING) WEFT__JINJA_TRY(weft__jinja_literal(c, "", &bound[0]));
     WEFT__JINJA_TRY(weft__jinja_to_str(c, bound[0], &separator));
     if (bound[1].type != WEFT__JINJA_MISSING && bound[1].type != WEFT__JINJA_NONE) {
@@ -111,13 +65,13 @@ static weft_status filter_join(weft__jinja_ctx *c, weft__jinja_val v, const weft
 
 static weft_status filter_sum(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("attribute", "start");
-    weft__jinja_val bound[N_PARAMS], total, item;
+    WEFT__JINJA_PARAMS("attribute", "start");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS], total, item;
     weft__jinja_list *list;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "sum", args, names, N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "sum", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
     total = bound[1].type == WEFT__JINJA_MISSING ? weft__jinja_int(0) : bound[1];
     if (total.type == WEFT__JINJA_STRING) return weft__jinja_fail(c, WEFT_ARGUMENT, "sum does not add strings; use join");
-    WEFT__JINJA_TRY(list_of(c, v, &list));
+    WEFT__JINJA_TRY(weft__jinja_list_of(c, v, &list));
     for (size_t i = 0; i < list->n; i++) {
         WEFT__JINJA_TRY(weft__jinja_getpath(c, list->items[i], bound[0], &item));
         WEFT__JINJA_TRY(weft__jinja_arithmetic(c, WEFT__JINJA_ADD, total, item, &total));
@@ -126,62 +80,9 @@ static weft_status filter_sum(weft__jinja_ctx *c, weft__jinja_val v, const weft_
     return WEFT_OK;
 }
 
-/* ---- in pieces ---- */
-
-static weft_status filter_batch(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    PARAMS("linecount", "fill_with");
-    weft__jinja_val bound[N_PARAMS], rows, row = {0};
-    weft__jinja_list *list;
-    int64_t n;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "batch", args, names, N_PARAMS, 1, bound));
-    WEFT__JINJA_TRY(weft__jinja_want_int(c, "batch", bound[0], 0, &n));
-    WEFT__JINJA_TRY(list_of(c, v, &list));
-    WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &rows));
-    for (size_t i = 0; i < list->n; i++) {
-        if (row.type == WEFT__JINJA_MISSING || (int64_t)row.u.list->n == n) {
-            /* jinja2 begins with an empty row, and yields it when rows are to have no items */
-            if (row.type == WEFT__JINJA_MISSING && n == 0) {
-                WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &row));
-                WEFT__JINJA_TRY(weft__jinja_append(c, rows.u.list, row));
-            }
-            WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &row));
-            WEFT__JINJA_TRY(weft__jinja_append(c, rows.u.list, row));
-        }
-        WEFT__JINJA_TRY(weft__jinja_append(c, row.u.list, list->items[i]));
-    }
-    int fill = bound[1].type != WEFT__JINJA_MISSING && bound[1].type != WEFT__JINJA_NONE && row.type != WEFT__JINJA_MISSING;
-    while (fill && (int64_t)row.u.list->n < n) WEFT__JINJA_TRY(weft__jinja_append(c, row.u.list, bound[1]));
-    return generate(c, rows, out);
-}
-
-static weft_status filter_slice(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    PARAMS("slices", "fill_with");
-    weft__jinja_val bound[N_PARAMS], columns, column;
-    weft__jinja_list *list;
-    int64_t n;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "slice", args, names, N_PARAMS, 1, bound));
-    WEFT__JINJA_TRY(weft__jinja_want_int(c, "slice", bound[0], 0, &n));
-    WEFT__JINJA_TRY(list_of(c, v, &list));
-    if (!n) return weft__jinja_fail(c, WEFT_ARGUMENT, "division by zero");
-    WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &columns));
-    size_t at = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int more = k < (int64_t)list->n % n;
-        size_t end = at + (size_t)((int64_t)list->n / n) + (size_t)more;
-        WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &column));
-        for (; at < end; at++) WEFT__JINJA_TRY(weft__jinja_append(c, column.u.list, list->items[at]));
-        int fill = !more && bound[1].type != WEFT__JINJA_MISSING && bound[1].type != WEFT__JINJA_NONE;
-        if (fill) WEFT__JINJA_TRY(weft__jinja_append(c, column.u.list, bound[1]));
-        WEFT__JINJA_TRY(weft__jinja_append(c, columns.u.list, column));
-    }
-    return generate(c, columns, out);
-}
-
 /* ---- ordering ---- */
 
-static weft_status lowered(weft__jinja_ctx *c, weft__jinja_val v, int case_sensitive, weft__jinja_val *out)
+weft_status weft__jinja_lowered(weft__jinja_ctx *c, weft__jinja_val v, int case_sensitive, weft__jinja_val *out)
 {
     *out = v;
     return case_sensitive || v.type != WEFT__JINJA_STRING ? WEFT_OK : weft__jinja_to_case(c, v.u.s, WEFT__JINJA_LOWER, out);
@@ -193,7 +94,7 @@ static weft_status key_of(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja_
 {
     weft__jinja_val v;
     WEFT__JINJA_TRY(weft__jinja_getpath(c, item, attribute, &v));
-    return lowered(c, v, case_sensitive, out);
+    return weft__jinja_lowered(c, v, case_sensitive, out);
 }
 
 /* sort takes several attributes, separated by commas, and compares lists of them. */
@@ -219,16 +120,17 @@ static weft_status keys_of(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja
 
 static weft_status filter_sort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("reverse", "case_sensitive", "attribute");
-    weft__jinja_val bound[N_PARAMS], list;
+    WEFT__JINJA_PARAMS("reverse", "case_sensitive", "attribute");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS], list;
     int64_t reverse;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "sort", args, names, N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "sort", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
     WEFT__JINJA_TRY(weft__jinja_want_int(c, "sort's reverse", bound[0], 0, &reverse));
     WEFT__JINJA_TRY(weft__jinja_to_list(c, v, WEFT__JINJA_LIST, &list));
     weft__jinja_list *items = list.u.list;
     weft__jinja_val *keys = weft__jinja_alloc_array(c, items->n, sizeof *keys);
     if (!keys) return WEFT__JINJA_NO_ROOM(c);
-    for (size_t i = 0; i < items->n; i++) WEFT__JINJA_TRY(keys_of(c, items->items[i], bound[2], given_true(bound[1]), &keys[i]));
+    for (size_t i = 0; i < items->n; i++)
+        WEFT__JINJA_TRY(keys_of(c, items->items[i], bound[2], weft__jinja_given_true(bound[1]), &keys[i]));
     WEFT__JINJA_TRY(weft__jinja_sort(c, keys, items->items, items->n, reverse != 0));
     *out = list;
     return WEFT_OK;
@@ -236,10 +138,10 @@ static weft_status filter_sort(weft__jinja_ctx *c, weft__jinja_val v, const weft
 
 static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("case_sensitive", "by", "reverse");
-    weft__jinja_val bound[N_PARAMS], list;
+    WEFT__JINJA_PARAMS("case_sensitive", "by", "reverse");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS], list;
     int64_t reverse;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "dictsort", args, names, N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "dictsort", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
     WEFT__JINJA_TRY(weft__jinja_want_int(c, "dictsort's reverse", bound[2], 0, &reverse));
     if (v.type == WEFT__JINJA_UNDEFINED) return weft__jinja_fail_undefined(c, v);
     if (v.type != WEFT__JINJA_DICT)
@@ -256,7 +158,8 @@ static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const 
     weft__jinja_val *keys = weft__jinja_alloc_array(c, items->n, sizeof *keys);
     if (!keys) return WEFT__JINJA_NO_ROOM(c);
     for (size_t i = 0; i < items->n; i++) {
-        WEFT__JINJA_TRY(lowered(c, items->items[i].u.list->items[by_value], given_true(bound[0]), &keys[i]));
+        WEFT__JINJA_TRY(
+            weft__jinja_lowered(c, items->items[i].u.list->items[by_value], weft__jinja_given_true(bound[0]), &keys[i]));
     }
     WEFT__JINJA_TRY(weft__jinja_sort(c, keys, items->items, items->n, reverse != 0));
     *out = list;
@@ -265,36 +168,36 @@ static weft_status filter_dictsort(weft__jinja_ctx *c, weft__jinja_val v, const 
 
 static weft_status filter_unique(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("case_sensitive", "attribute");
-    weft__jinja_val bound[N_PARAMS], seen, kept, key;
+    WEFT__JINJA_PARAMS("case_sensitive", "attribute");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS], seen, kept, key;
     weft__jinja_list *list;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "unique", args, names, N_PARAMS, 0, bound));
-    WEFT__JINJA_TRY(list_of(c, v, &list));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "unique", args, names, WEFT__JINJA_N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_list_of(c, v, &list));
     WEFT__JINJA_TRY(weft__jinja_new_dict(c, &seen));
     WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &kept));
     for (size_t i = 0; i < list->n; i++) {
         weft__jinja_entry *e;
-        WEFT__JINJA_TRY(key_of(c, list->items[i], bound[1], given_true(bound[0]), &key));
+        WEFT__JINJA_TRY(key_of(c, list->items[i], bound[1], weft__jinja_given_true(bound[0]), &key));
         WEFT__JINJA_TRY(weft__jinja_dict_find(c, seen.u.dict, key, &e));
         if (e) continue;
         WEFT__JINJA_TRY(weft__jinja_dict_set(c, seen.u.dict, key, weft__jinja_none()));
         WEFT__JINJA_TRY(weft__jinja_append(c, kept.u.list, list->items[i]));
     }
-    return generate(c, kept, out);
+    return weft__jinja_generate(c, kept, out);
 }
 
-static weft_status extreme(weft__jinja_ctx *c, const char *what, weft__jinja_val v, const weft__jinja_args *args,
-                           weft__jinja_op better, weft__jinja_val *out)
+weft_status weft__jinja_extreme(weft__jinja_ctx *c, const char *what, weft__jinja_val v, const weft__jinja_args *args,
+                                weft__jinja_op better, weft__jinja_val *out)
 {
-    PARAMS("case_sensitive", "attribute");
-    weft__jinja_val bound[N_PARAMS], best = {0}, key;
+    WEFT__JINJA_PARAMS("case_sensitive", "attribute");
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS], best = {0}, key;
     weft__jinja_list *list;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, what, args, names, N_PARAMS, 0, bound));
-    WEFT__JINJA_TRY(list_of(c, v, &list));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, what, args, names, WEFT__JINJA_N_PARAMS, 0, bound));
+    WEFT__JINJA_TRY(weft__jinja_list_of(c, v, &list));
     *out = weft__jinja_undefined(v, NULL);
     for (size_t i = 0; i < list->n; i++) {
         int take = 1;
-        WEFT__JINJA_TRY(key_of(c, list->items[i], bound[1], given_true(bound[0]), &key));
+        WEFT__JINJA_TRY(key_of(c, list->items[i], bound[1], weft__jinja_given_true(bound[0]), &key));
         if (i) WEFT__JINJA_TRY(weft__jinja_compare(c, better, key, best, &take));
         if (!take) continue;
         best = key;
@@ -305,51 +208,15 @@ static weft_status extreme(weft__jinja_ctx *c, const char *what, weft__jinja_val
 
 static weft_status filter_min(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    return extreme(c, "min", v, args, WEFT__JINJA_LT, out);
+    return weft__jinja_extreme(c, "min", v, args, WEFT__JINJA_LT, out);
 }
 
-static weft_status filter_max(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    return extreme(c, "max", v, args, WEFT__JINJA_GT, out);
-}
-
-static weft_status path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja_val path, weft__jinja_val otherwise,
-                           weft__jinja_val *out)
+weft_status weft__jinja_path_or(weft__jinja_ctx *c, weft__jinja_val item, weft__jinja_val path, weft__jinja_val otherwise,
+                                weft__jinja_val *out)
 {
     WEFT__JINJA_TRY(weft__jinja_getpath(c, item, path, out));
     int use = out->type == WEFT__JINJA_UNDEFINED && otherwise.type != WEFT__JINJA_MISSING && otherwise.type != WEFT__JINJA_NONE;
     if (use) *out = otherwise;
-    return WEFT_OK;
-}
-
-static weft_status filter_groupby(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    PARAMS("attribute", "default", "case_sensitive");
-    weft__jinja_val bound[N_PARAMS], list, groups, group = {0}, members, real;
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "groupby", args, names, N_PARAMS, 1, bound));
-    WEFT__JINJA_TRY(weft__jinja_to_list(c, v, WEFT__JINJA_LIST, &list));
-    WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &groups));
-    weft__jinja_list *items = list.u.list;
-    weft__jinja_val *keys = weft__jinja_alloc_array(c, items->n, sizeof *keys);
-    if (!keys) return WEFT__JINJA_NO_ROOM(c);
-    for (size_t i = 0; i < items->n; i++) {
-        WEFT__JINJA_TRY(path_or(c, items->items[i], bound[0], bound[1], &real));
-        WEFT__JINJA_TRY(lowered(c, real, given_true(bound[2]), &keys[i]));
-    }
-    WEFT__JINJA_TRY(weft__jinja_sort(c, keys, items->items, items->n, 0));
-    for (size_t i = 0; i < items->n; i++) {
-        int same = 0;
-        if (i) WEFT__JINJA_TRY(weft__jinja_eq(c, keys[i], keys[i - 1], &same));
-        if (!same) {
-            WEFT__JINJA_TRY(path_or(c, items->items[i], bound[0], bound[1], &real));
-            WEFT__JINJA_TRY(weft__jinja_new_list(c, WEFT__JINJA_LIST, 0, &members));
-            WEFT__JINJA_TRY(weft__jinja_pair(c, real, members, &group));
-            group.aux = 1;
-            WEFT__JINJA_TRY(weft__jinja_append(c, groups.u.list, group));
-        }
-        WEFT__JINJA_TRY(weft__jinja_append(c, group.u.list->items[1].u.list, items->items[i]));
-    }
-    *out = groups;
     return WEFT_OK;
 }
 
@@ -370,7 +237,7 @@ static weft_status next_worked(weft__jinja_ctx *c, weft__jinja_iter *it, weft__j
         weft__jinja_val item, v;
         WEFT__JINJA_TRY(weft__jinja_next(c, it->inner, &item, got));
         if (!*got) return WEFT_OK;
-        WEFT__JINJA_TRY(path_or(c, item, w->path, w->otherwise, &v));
+        WEFT__JINJA_TRY(weft__jinja_path_or(c, item, w->path, w->otherwise, &v));
         if (w->function) WEFT__JINJA_TRY(weft__jinja_call_function(c, w->function, v, &w->args, &v));
         if (!w->select) {
             *out = v;
@@ -398,7 +265,7 @@ static weft_status start_work(weft__jinja_ctx *c, weft__jinja_val v, const work 
 /* Of nothing these filters make nothing, and never look at their arguments. */
 static weft_status yield_nothing(weft__jinja_ctx *c, weft__jinja_val *out)
 {
-    return generate(c, weft__jinja_undefined(weft__jinja_of(WEFT__JINJA_MISSING), NULL), out);
+    return weft__jinja_generate(c, weft__jinja_undefined(weft__jinja_of(WEFT__JINJA_MISSING), NULL), out);
 }
 
 /* The function that a positional argument names, with the arguments after it. */
@@ -417,22 +284,22 @@ static weft_status find_function(weft__jinja_ctx *c, const char *what, const wef
 
 static weft_status filter_map(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    PARAMS("attribute", "default");
+    WEFT__JINJA_PARAMS("attribute", "default");
     work w = {0};
-    weft__jinja_val bound[N_PARAMS];
+    weft__jinja_val bound[WEFT__JINJA_N_PARAMS];
     if (!weft__jinja_truthy(v)) return yield_nothing(c, out);
     if (args->n_pos) {
         WEFT__JINJA_TRY(find_function(c, "filter", args, 0, weft__jinja_filter, &w));
         return start_work(c, v, &w, out);
     }
-    WEFT__JINJA_TRY(weft__jinja_bind(c, "map", args, names, N_PARAMS, 1, bound));
+    WEFT__JINJA_TRY(weft__jinja_bind(c, "map", args, names, WEFT__JINJA_N_PARAMS, 1, bound));
     w.path = bound[0];
     w.otherwise = bound[1];
     return start_work(c, v, &w, out);
 }
 
-static weft_status choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int by_attribute, int negate,
-                          weft__jinja_val *out)
+weft_status weft__jinja_choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, int by_attribute, int negate,
+                               weft__jinja_val *out)
 {
     work w = {.select = 1, .negate = negate};
     size_t at = by_attribute != 0;
@@ -443,46 +310,33 @@ static weft_status choose(weft__jinja_ctx *c, weft__jinja_val v, const weft__jin
     return start_work(c, v, &w, out);
 }
 
-static weft_status filter_select(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
-{
-    return choose(c, v, args, 0, 0, out);
-}
-
 static weft_status filter_reject(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    return choose(c, v, args, 0, 1, out);
+    return weft__jinja_choose(c, v, args, 0, 1, out);
 }
 
 static weft_status filter_selectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    return choose(c, v, args, 1, 0, out);
+    return weft__jinja_choose(c, v, args, 1, 0, out);
 }
 
 static weft_status filter_rejectattr(weft__jinja_ctx *c, weft__jinja_val v, const weft__jinja_args *args, weft__jinja_val *out)
 {
-    return choose(c, v, args, 1, 1, out);
+    return weft__jinja_choose(c, v, args, 1, 1, out);
 }
 
 const weft__jinja_function *weft__jinja_seq_filter(const weft__jinja_str *name)
 {
     static const weft__jinja_function table[] = {
-        {"batch", filter_batch},
         {"dictsort", filter_dictsort},
-        {"first", filter_first},
-        {"groupby", filter_groupby},
         {"items", filter_items},
         {"join", filter_join},
-        {"last", filter_last},
         {"list", filter_list},
         {"map", filter_map},
-        {"max", filter_max},
         {"min", filter_min},
         {"reject", filter_reject},
         {"rejectattr", filter_rejectattr},
-        {"reverse", filter_reverse},
-        {"select", filter_select},
         {"selectattr", filter_selectattr},
-        {"slice", filter_slice},
         {"sort", filter_sort},
         {"sum", filter_sum},
         {"unique", filter_unique},
