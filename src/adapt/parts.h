@@ -5,7 +5,7 @@
 #include "adapt/adapt.h"
 #include "base/json.h"
 #include "format/tensors.h"
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 enum { WEFT__ADAPT_MODULE_MAX = 256 /* bytes of a module's name, with its NUL */ };
 

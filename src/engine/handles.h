@@ -14,8 +14,8 @@
 #include "model/build.h"
 #include "model/hf.h"
 #include "model/synthetic.h"
-#include "text/token_trie.h"
-#include "text/tokenizer.h"
+#include "text/grammar/token_trie.h"
+#include "text/tokenizer/tokenizer.h"
 #include "weft/weft.h"
 
 struct weft_file {

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "server/fields.h"
-#include "text/chat_messages.h"
+#include "text/chat/messages.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN

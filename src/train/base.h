@@ -4,7 +4,7 @@
 #define WEFT_TRAIN_BASE_H
 
 #include "model/hf.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/fresh.h"
 
 enum { WEFT__USUAL_CTX = 512 /* tokens of a text where nobody says */ };

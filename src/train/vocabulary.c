@@ -7,8 +7,8 @@
 #include "format/out_file.h"
 #include "mem/mem.h"
 #include "model/vocab.h"
-#include "text/bpe_train.h"
-#include "text/chat_template.h"
+#include "text/tokenizer/bpe_train.h"
+#include "text/chat/template.h"
 #include "train/text_file.h"
 #include "weft/train.h"
 

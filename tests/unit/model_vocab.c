@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "model/vocab.h"
-#include "text/tokenizer_json.h"
-#include "text/tokenizer_parts.h"
+#include "text/tokenizer/json.h"
+#include "text/tokenizer/parts.h"
 
 #define MARK "\\u2581"
 #define FILLED 3 /* rows of the embedding beyond the vocabulary */
@@ -18,7 +18,7 @@ static void put_bytes(weft__text *out, int alphabet, int *id)
 {
     for (int b = 0; b < 256; b++) {
         char spelled[8];
-        size_t n = alphabet ? weft__utf8_encode(weft__byte_alphabet((unsigned char)b), spelled)
+        size_t n = alphabet ? weft__utf8_encode(weft__tok_byte_alphabet((unsigned char)b), spelled)
                             : (size_t)snprintf(spelled, sizeof spelled, "<0x%02X>", (unsigned)b);
         weft__text_puts(out, *id ? "," : "");
         weft__json_write_string(out, spelled, n);
@@ -281,7 +281,8 @@ static void expect_same(const weft__tokenizer *folder, const weft__tokenizer *fi
 {
     char what[160] = "";
     if (weft__vocab_same(folder, file, what, sizeof what) != 1) fail_msg("%s differs", what);
-    for (int r = 0; r < WEFT__ROLE_COUNT; r++) assert_int_equal(weft__tokenizer_role(folder, r), weft__tokenizer_role(file, r));
+    for (int r = 0; r < WEFT__TOK_ROLE_COUNT; r++)
+        assert_int_equal(weft__tokenizer_role(folder, r), weft__tokenizer_role(file, r));
     assert_int_equal(weft__tokenizer_adds_bos(folder), weft__tokenizer_adds_bos(file));
     for (int32_t i = 0; i < weft__tokenizer_n(folder); i++) {
         weft__slice a = weft__tokenizer_piece(folder, i), b = weft__tokenizer_piece(file, i);
@@ -435,12 +436,12 @@ static void differences_are_seen(void **state)
         if (i == 2) s.n_splits = 0, kind = WEFT__DIFFERS_STEPS, shows = 0; /* the normalizer did it before */
         if (i == 3) s.strip_leading = 1, kind = WEFT__DIFFERS_OPTIONS;
         if (i == 4) s.tokens = texts, kind = WEFT__DIFFERS_TEXTS;
-        if (i == 5) s.types = types, kind = WEFT__DIFFERS_TYPES;
-        if (i == 6) s.strips = strips, kind = WEFT__DIFFERS_ADDED;
+        if (i == 5) s.types = types, kind = WEFT__TOK_DIFFERS_TYPES;
+        if (i == 6) s.strips = strips, kind = WEFT__TOK_DIFFERS_ADDED;
         if (i == 7) s.pad = 260, kind = WEFT__DIFFERS_ROLES, shows = 0;
         if (i == 8) s.add_bos = 1, kind = WEFT__DIFFERS_AROUND;
         if (i == 9) s.ends = &end, s.n_ends = 1, kind = WEFT__DIFFERS_ENDS;
-        if (i == 10) s.chat_template = WEFT__SLICE("x"), kind = WEFT__DIFFERS_TEMPLATE, shows = 0;
+        if (i == 10) s.chat_template = WEFT__SLICE("x"), kind = WEFT__TOK_DIFFERS_TEMPLATE, shows = 0;
         weft__tokenizer *other = changed(&s);
         if (!(weft__tokenizer_compare(own, other) & kind)) fail_msg("change %d is not seen", i);
         if (weft__vocab_same(own, other, what, sizeof what) == shows) fail_msg("change %d: the texts say '%s'", i, what);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "text/chat_template.h"
+#include "text/chat/template.h"
 
 static weft__json *json_of(const char *text)
 {

@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 
 #define SPACE "▁"
 
@@ -18,7 +18,7 @@ static weft__tokenizer *load(const char *json, const char *config)
 {
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_json_create(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
+    if (weft__tok_json_create(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
         fail_msg("%s\n%s", json, err.message);
     }
     return tok;
@@ -125,7 +125,7 @@ static void added_tokens_and_roles(void **state)
     assert_int_equal(weft__tokenizer_n(tok), 23);
     assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_BOS), 19);
     assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOS), 20);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_PAD), -1);
+    assert_int_equal(weft__tokenizer_role(tok, WEFT__TOK_ROLE_PAD), -1);
     assert_true(weft__tokenizer_is_end(tok, 20));
     assert_string_equal(weft__tokenizer_chat_template(tok).data, "{{ yes }}");
     EXPECT(tok, "ab", WEFT__ENCODE_SPECIAL, 19, 3);
@@ -261,7 +261,7 @@ static void malformed_files(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__tokenizer *tok = NULL;
         weft_error err = {0};
-        weft_status status = weft__tokenizer_json_create(cases[i].json, strlen(cases[i].json), NULL, 0, &tok, &err);
+        weft_status status = weft__tok_json_create(cases[i].json, strlen(cases[i].json), NULL, 0, &tok, &err);
         if (status != cases[i].status || !strstr(err.message, cases[i].word)) {
             fail_msg("%s\n%d '%s', expected %d '%s'", cases[i].json, (int)status, err.message, (int)cases[i].status,
                      cases[i].word);
@@ -272,7 +272,7 @@ static void malformed_files(void **state)
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
     const char *json = FILE_OF(LETTERS, "");
-    assert_int_equal(weft__tokenizer_json_create(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
+    assert_int_equal(weft__tok_json_create(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
     assert_non_null(strstr(err.message, "tokenizer_config.json"));
 }
 
@@ -283,7 +283,7 @@ static int live_once(void *arg)
     weft__ids ids = {0};
     const char *json = arg;
     const char *config = "{\"bos_token\":\"a\",\"chat_template\":\"x\"}";
-    weft_status status = weft__tokenizer_json_create(json, strlen(json), config, strlen(config), &tok, &err);
+    weft_status status = weft__tok_json_create(json, strlen(json), config, strlen(config), &tok, &err);
     if (!status) status = weft__tokenizer_encode(tok, "É a-b\xFF", 7, WEFT__ENCODE_SPECIAL, &ids, &err);
     if (status) assert_int_equal(status, WEFT_NO_MEMORY);
     weft__ids_free(&ids);

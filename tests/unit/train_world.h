@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/bpe_train.h"
+#include "text/tokenizer/bpe_train.h"
 #include "train/data.h"
 
 static const char template[] =
