@@ -54,11 +54,11 @@ class Design(unittest.TestCase):
         shutil.copytree("docs", os.path.join(self.root, "docs"))
         with open("docs/design.md", encoding="utf-8") as f:
             text = f.read()
-        self.write("docs/design.md", text + "\n`graph/plan.c` `weft__plan_runs` and `no_such_file.c` `walk`.\n")
+        self.write("docs/design.md", text + "\n`graph/plan.c` `weft__plan_runs` and `no_such_file.c` `walk`, then `no_such_word`.\n")
         status, said = check(self.root)
         self.assertEqual(status, 1)
         self.assertEqual([re.search(r"`(\w+)`: (.*?)(;|$)", line).groups()[:2] for line in said.splitlines()],
-                         [("weft__plan_runs", "it defines no such thing"), ("walk", "there is no such file")])
+                         [("weft__plan_runs", "it defines no such thing"), ("walk", "there is no such file"), ("no_such_word", "no source has such a word")])
 
     def test_the_count_of_one_product(self):
         self.small_tree()
