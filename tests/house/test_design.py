@@ -51,14 +51,15 @@ class Design(unittest.TestCase):
     def test_a_function_that_is_gone(self):
         for folder in ("src", "cli", "include", "plugins"):
             os.symlink(os.path.abspath(folder), os.path.join(self.root, folder))
+        os.symlink(os.path.abspath("tests"), os.path.join(self.root, "tests"))
         shutil.copytree("docs", os.path.join(self.root, "docs"))
         with open("docs/design.md", encoding="utf-8") as f:
             text = f.read()
-        self.write("docs/design.md", text + "\n`graph/plan.c` `weft__plan_runs` and `no_such_file.c` `walk`, then `no_such_word`.\n")
+        self.write("docs/design.md", text + "\n`graph/plan.c` `weft__plan_runs` and `no_such_file.c` `walk`, then `no_such_word` and `gone.h`.\n")
         status, said = check(self.root)
         self.assertEqual(status, 1)
-        self.assertEqual([re.search(r"`(\w+)`: (.*?)(;|$)", line).groups()[:2] for line in said.splitlines()],
-                         [("weft__plan_runs", "it defines no such thing"), ("walk", "there is no such file"), ("no_such_word", "no source has such a word")])
+        self.assertEqual([re.search(r"(\w+)`: (.*?)(;|$)", line).groups()[:2] for line in said.splitlines()],
+                         [("weft__plan_runs", "it defines no such thing"), ("walk", "there is no such file"), ("no_such_word", "no source has such a word"), ("h", "there is no such file")])
 
     def test_the_count_of_one_product(self):
         self.small_tree()
@@ -74,9 +75,9 @@ class Design(unittest.TestCase):
         self.small_tree()
         os.rename(os.path.join(self.root, "src/backend/cpu/linear.c"), os.path.join(self.root, "src/backend/cpu/product.c"))
         status, said = check(self.root)
-        self.assertEqual((status, "it is in product.c" in said), (1, True), said)
+        self.assertEqual((status, "it is in cpu/product.c" in said), (1, True), said)
         self.assertEqual(check(self.root, "--fix")[0], 0)
-        self.assertEqual(self.design(), DESIGN.replace("linear.c", "product.c"))
+        self.assertEqual(self.design(), DESIGN.replace("linear.c", "cpu/product.c"))
 
     def test_a_way_that_is_lost(self):
         self.small_tree()
