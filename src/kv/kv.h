@@ -24,9 +24,9 @@ int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
 /* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at once, and
  * O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
-/* The system gives a page its memory when it is first written, and whoever does that waits: for 4 ms per 2 MB where a virtual machine has
- * to ask its host, and a step may begin many pages. Lets one page have it that was never taken, of a group in which fewer than
- * n_ahead such pages do. 0: there is none. */
+/* The system gives a page its memory when it is first written, and the writer waits for it: long where a virtual
+ * machine has to ask its host, and a step may begin many pages (docs/tuning.md). Lets one page have it that was never
+ * taken, of a group in which fewer than n_ahead such pages do. 0: there is none. */
 int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead);
 /* Pages copied so far because somebody else held them too. */
 uint64_t weft__kv_pool_copies(const weft__kv_pool *pool);
