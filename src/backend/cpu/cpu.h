@@ -6,8 +6,8 @@
  * the others (linear.c). No reduction is ever split between threads, so their number, and who computes what, changes
  * nothing but time.
  * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
- * from its beginning to the barrier at its end; the step that moves wanted rows together (wanted.c) writes what was made before it. An
- * output that only the next step reads may be there in the form that this multiplies (handing.c). Nothing is allocated after compile.
+ * from its beginning to the barrier at its end; the step that moves wanted rows together (compact.c) writes what was made before it. An
+ * output that only the next step reads may be there in the form that this multiplies (direct.c). Nothing is allocated after compile.
  * Owner: compile and run belong to one thread, the pool's thread 0. */
 #ifndef WEFT_BACKEND_CPU_H
 #define WEFT_BACKEND_CPU_H
@@ -161,7 +161,7 @@ typedef struct weft__cpu_delta weft__cpu_delta; /* adapter.h */
 
 /* ---- programs ---- */
 
-/* What a thread asks for while it multiplies (ahead.c): the rest of the A's that it will read, over how many products they are spread, and the
+/* What a thread asks for while it multiplies (prefetch.c): the rest of the A's that it will read, over how many products they are spread, and the
  * list that the product at hand is given. */
 typedef struct weft__cpu_ahead {
     weft__range a[WEFT__CPU_AHEAD];
@@ -212,11 +212,11 @@ struct weft__cpu_step {
     const weft_node *node;
     void *data;    /* the step's own: weft__cpu_linear ... */
     int64_t rows;  /* WEFT_ROWS, WEFT_WANTED or WEFT__CPU_NO_ROWS */
-    int if_wanted; /* `rows` is WEFT_WANTED in steps for which wanted.c chooses so */
+    int if_wanted; /* `rows` is WEFT_WANTED in steps for which compact.c chooses so */
     int barrier;   /* others read what this step wrote */
 };
 
-/* Rows of the tensor between two steps that go from one to the other prepared (handing.c). */
+/* Rows of the tensor between two steps that go from one to the other prepared (direct.c). */
 struct weft__cpu_handing {
     const weft__cpu_step *by, *at;
     const weft__cpu_linear *to; /* of step `at` */
@@ -304,7 +304,7 @@ void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
 /* No block is claimed; between steps, when p->n_threads changes. */
 void weft__cpu_forget_claims(weft_program *p);
 
-/* The program's end is what is there for wanted rows alone (wanted.c): the first of the segment's nodes that belongs to it; n_nodes when
+/* The program's end is what is there for wanted rows alone (compact.c): the first of the segment's nodes that belongs to it; n_nodes when
  * there is none, or when another segment would see it. */
 int32_t weft__cpu_end_begins(const weft_program *p);
 /* May the step of node i of the segment, where the end begins with node `first`, leave rows out that are not wanted? */
@@ -314,7 +314,7 @@ weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t f
 /* Which rows the end has in this step. */
 void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows);
 
-/* ---- rows that come prepared: handing.c ---- */
+/* ---- rows that come prepared: direct.c ---- */
 
 /* Finds out which steps do so, when all are built. WEFT_NO_MEMORY. */
 weft_status weft__cpu_find_handings(weft_program *p, weft_error *err);

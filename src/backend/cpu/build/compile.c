@@ -1,7 +1,7 @@
 /* compile.c: from a segment of the graph to a program: steps, scratch, packed weights. */
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/text.h"

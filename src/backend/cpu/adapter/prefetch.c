@@ -1,11 +1,11 @@
-/* ahead.c: what a thread asks for while it multiplies (adapter.h).
+/* prefetch.c: what a thread asks for while it multiplies (adapter.h).
  *
  * With few rows all of memory's time is taken, and A and B are best read in one go, before and behind a product: kernels of
  * VPDPBUSD ask, as their panels come to their end, for what is read next. With many rows A and B hardly count. In between,
  * multiplying takes most of the time and leaves memory half idle, while each row may have an adapter of its own. So the kernel asks,
  * a line at a time, for the B of the outputs at hand, and for a share of the A that the thread reads when it is done. Kernels of
  * pairs of panels do so, which full tiles of 16 rows or more have. */
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 
 /* The next product, or NULL. */
 static const weft__cpu_step *next_linear(const weft_program *p, const weft__cpu_step *s)

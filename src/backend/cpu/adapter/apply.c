@@ -1,8 +1,8 @@
-/* delta.c: what adapters add to the rows of a step (adapter.h). */
+/* apply.c: what adapters add to the rows of a step (adapter.h). */
 #include <sched.h>
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 #include "mem/mem.h"
 
 /* ---- rows by adapter ---- */

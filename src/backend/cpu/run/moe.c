@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 
 /* ---- routing ---- */
 

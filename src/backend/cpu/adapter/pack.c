@@ -1,10 +1,10 @@
-/* adapter.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the program's nodes,
+/* pack.c: an adapter as steps read it: A as panels of a matrix, B as panels of its own kernels, in the order of the program's nodes,
  * so that what one node needs is one stretch of memory. Invariant: immutable once made; nothing of the program is changed. Reentrant. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 #include "base/alloc.h"
 #include "base/background.h"
 #include "mem/mem.h"

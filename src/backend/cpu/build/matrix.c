@@ -1,7 +1,7 @@
 /* matrix.c: weights as kernels read them, the forms of their input, and the split of their outputs over threads. */
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 #include "base/check.h"
 
 enum { MIN_CHUNK = 32, MAX_CHUNK = 256 };

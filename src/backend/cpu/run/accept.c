@@ -1,5 +1,5 @@
 /* accept.c: may this step run? Every number of a step that a later index is made of is checked here, before anything runs. */
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 
 #define BAD(...) weft_fail(err, WEFT_ARGUMENT, __VA_ARGS__)
 

@@ -1,10 +1,10 @@
-/* handing.c: rows that a step hands to the product right behind it in the form that this reads: what attention makes, and the hidden values
+/* direct.c: rows that a step hands to the product right behind it in the form that this reads: what attention makes, and the hidden values
  * of a feed-forward network. As floats they would be written and read again by whoever prepares them, and with more rows than a tile a
  * barrier would stand behind that; so each part is prepared by the thread that has just made it, in the memory that the floats would have
  * had. The bytes are the same.
  * Invariant: nobody but that product reads the tensor, in this program or another. Every run of the program decides by itself whether it
- * does so (weft__cpu_choose_handings): an adapter may want another form, and wanted rows may be moved in between (wanted.c). */
-#include "backend/cpu/adapter.h"
+ * does so (weft__cpu_choose_handings): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
+#include "backend/cpu/adapter/adapter.h"
 
 /* ---- building ---- */
 

@@ -2,9 +2,9 @@
  *
  * Rows of at most one tile are prepared by every thread for itself: it costs one thread's time in either case, and saves a
  * barrier, which is what a decode step has most of; where adapters act on the product there is one, so that each A is read by one
- * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (handing.c) have
+ * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (direct.c) have
  * that barrier only where adapters act on the product. */
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 
 enum {
     BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */

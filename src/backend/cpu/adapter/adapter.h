@@ -1,5 +1,5 @@
-/* adapter.h: adapters inside the CPU provider: how they are kept (adapter.c), how a step applies them (delta.c), and what it asks for early
- * (ahead.c).
+/* adapter.h: adapters inside the CPU provider: how they are kept (pack.c), how a step applies them (apply.c), and what it asks for early
+ * (prefetch.c).
  *
  * A product with an adapter is  gain . (W x) + B h, h = A x  (weft_lora; its scale is part of B). A is a matrix like any other and
  * runs on the kernels of matrices, before the barrier behind which the outputs are computed; each thread then adds B h to the outputs
@@ -15,7 +15,7 @@ enum {
     WEFT__CPU_H_MATS = WEFT_LINEAR_MAX, /* matrices of a node that have an h: also an expert's gate, up and down */
     WEFT__CPU_H_BYTES = 64 + 4 * WEFT_ADAPTER_RANK_MAX, /* of one */
     WEFT__CPU_FEW = 16,                                 /* rows of a group that are taken together */
-    WEFT__CPU_ASK_ROWS = 64                             /* at most, for which kernels ask for what adapters need (ahead.c) */
+    WEFT__CPU_ASK_ROWS = 64                             /* at most, for which kernels ask for what adapters need (prefetch.c) */
 };
 
 /* What an adapter changes about one weight. */

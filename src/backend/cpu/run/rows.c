@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 
 enum { BLOCK = 256 }; /* elements: rows are split between threads at multiples of it */
 
