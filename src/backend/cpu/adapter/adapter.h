@@ -1,21 +1,21 @@
-/* adapter.h: adapters inside the CPU provider: how they are kept (pack.c), how a step applies them (apply.c), and what it asks for early
+/* adapter.h: adapters inside the CPU provider: how they are kept (pack.c), how a step applies them (apply.c), and what it prefetches
  * (prefetch.c).
  *
  * A product with an adapter is  gain . (W x) + B h, h = A x  (weft_lora; its scale is part of B). A is a matrix like any other and
  * runs on the kernels of matrices, before the barrier behind which the outputs are computed; each thread then adds B h to the outputs
  * that it has just computed, before their bias, gate or residual. Rows of a step are grouped by adapter, so A and B are read once for
  * a group. Invariant: what a row gets depends on that row and its adapter only.
- * Owner: a step's groups are thread 0's until the pool is entered, then nobody writes them; a packed adapter is immutable. */
+ * Owner: a step's groups are thread 0's until the pool is entered, then no thread writes them; a packed adapter is immutable. */
 #ifndef WEFT_BACKEND_CPU_ADAPTER_H
 #define WEFT_BACKEND_CPU_ADAPTER_H
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 
 enum {
     WEFT__CPU_H_MATS = WEFT_LINEAR_MAX, /* matrices of a node that have an h: also an expert's gate, up and down */
     WEFT__CPU_H_BYTES = 64 + 4 * WEFT_ADAPTER_RANK_MAX, /* of one */
     WEFT__CPU_FEW = 16,                                 /* rows of a group that are taken together */
-    WEFT__CPU_ASK_ROWS = 64                             /* at most, for which kernels ask for what adapters need (prefetch.c) */
+    WEFT__CPU_PREFETCH_ROWS = 64                        /* at most, for which kernels ask for what adapters need (prefetch.c) */
 };
 
 /* What an adapter changes about one weight. */
@@ -49,7 +49,7 @@ uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
 /* Room for what steps with adapters need, once all steps are built. WEFT_NO_MEMORY. */
 weft_status weft__cpu_adapter_memory(weft_program *p, weft_error *err);
 /* Rows of k inputs will be taken. */
-void weft__cpu_need_taken(weft_program *p, int64_t k);
+void weft__cpu_need_gathered(weft_program *p, int64_t k);
 /* Checks the step's adapters and groups its rows. p->wanted is known. */
 weft_status weft__cpu_group_rows(weft_program *p, const weft_rows *rows, weft_error *err);
 
@@ -91,7 +91,7 @@ typedef struct weft__cpu_prepared {
  * and groups, instead of all. then: what the thread reads behind the last A, or NULL. */
 void weft__cpu_shrink_linear(weft_program *p, const weft__cpu_step *s, int thread, weft__cpu_prepared at, int64_t first,
                              int64_t last, int split, const uint8_t *then);
-/* Where adapters act in the step, asks for what weft__cpu_shrink_linear will read first of its part, else what is read then. */
+/* Where adapters act in the step, prefetches what weft__cpu_shrink_linear will read first of its part, else what is read then. */
 void weft__cpu_fetch_linear(const weft_program *p, const weft__cpu_step *s, int thread, const uint8_t *then);
 /* h of one row x [k] that no group is made of: row `h_row`, matrix `mat` of `expert`. */
 void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, const weft__cpu_matrix *m, int32_t expert,
@@ -104,8 +104,8 @@ struct weft__cpu_delta {
     const int32_t *rows; /* of the groups; NULL: a group's rows are first, first + 1, ... */
     int64_t row, n;      /* the block has rows [row, row + n) */
     int32_t expert;
-    weft__cpu_ahead *ahead; /* the thread's, or NULL */
-    uint32_t after;         /* h is there when so many shares of it were made (weft__cpu_await) */
+    weft__cpu_prefetch *ahead; /* the thread's, or NULL */
+    uint32_t after;            /* h is there when so many shares of it were made (weft__cpu_await) */
 };
 
 /* This thread's share of h is made. Returns what to wait for: by then it most likely has happened. */
@@ -119,13 +119,13 @@ static inline const uint8_t *weft__cpu_b(const weft_adapter *a, const weft__cpu_
     return pair->b + (size_t)expert * pair->b_expert + (size_t)(first / WEFT__EXPAND_ROWS) * a->expand->panel_bytes(pair->rank);
 }
 
-/* What the thread asks for while it computes its outputs of step s, in so many products as the caller sets n_products to (0: no A is
- * asked for). NULL, for every thread, where that is of no use. */
-weft__cpu_ahead *weft__cpu_ahead_begin(weft_program *p, const weft__cpu_step *s, int thread);
+/* What the thread prefetches while it computes its outputs of step s, in so many products as the caller sets n_products to (0: no A
+ * is). NULL, for every thread, where that is of no use. */
+weft__cpu_prefetch *weft__cpu_prefetch_begin(weft_program *p, const weft__cpu_step *s, int thread);
 /* The list for one of them: outputs [first, last) of matrix m; valid until the next is asked for. next: what is read right behind
- * the matrix, or NULL. NULL: nothing, or the matrix's kernel asks for nothing. */
-weft__ahead *weft__cpu_ahead_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
-                                const uint8_t *next);
+ * the matrix, or NULL. NULL: nothing, or the matrix's kernel prefetches nothing. */
+weft__ahead *weft__cpu_prefetch_of(const weft__cpu_delta *d, const weft__cpu_matrix *m, int64_t first, int64_t last,
+                                   const uint8_t *next);
 /* The B that is read first, of groups [g, ...), for outputs of matrix m from `first` on; `then` where there is none. */
 const uint8_t *weft__cpu_first_b(const weft__cpu_delta *d, int32_t g, const weft__cpu_matrix *m, int64_t first,
                                  const uint8_t *then);

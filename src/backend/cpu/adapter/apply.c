@@ -65,11 +65,11 @@ int weft__cpu_has_delta(const weft_program *p, int64_t rows, weft_weight_id w)
 
 /* ---- memory ---- */
 
-void weft__cpu_need_taken(weft_program *p, int64_t k)
+void weft__cpu_need_gathered(weft_program *p, int64_t k)
 {
     static const uint32_t types[] = {WEFT_F32, WEFT_BF16, WEFT_Q8_0, WEFT_Q4_0};
     for (int i = 0; i < 4; i++)
-        weft__cpu_need(&p->needs.taken, weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
+        weft__cpu_need(&p->needs.gathered, weft__matmul_find(types[i], p->backend->tiers)->act->bytes(k, WEFT__CPU_FEW));
     weft__cpu_need(&p->needs.h, (size_t)WEFT__CPU_FEW * WEFT_ADAPTER_RANK_MAX * sizeof(float));
 }
 
@@ -138,9 +138,9 @@ static void multiply(weft__cpu_thread *th, const weft__cpu_pair *pair, int64_t k
     const uint8_t *panels = pair->a + (size_t)expert * pair->a_expert;
     const weft__range range = {next, 1};
     weft__ahead ahead = {.range = &range, .n = 1};
-    int asks = next && pair->mm->run_ahead;
-    if (!asks) fetch(next);
-    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, asks ? &ahead : NULL);
+    int prefetches = next && pair->mm->run_ahead;
+    if (!prefetches) fetch(next);
+    weft__matmul_run(pair->mm, panels, pair->a_stride, pair->rank, k, acts, n, th->h, pair->rank, prefetches ? &ahead : NULL);
 }
 
 /* The rows at `at` in the form that an A reads, where they are prepared so; else NULL. */
@@ -158,10 +158,10 @@ static const void *take_rows(weft_program *p, const weft__cpu_linear *l, weft__c
     const uint8_t *prepared = prepared_as(l, form, at);
     if (prepared && n == at->n) return prepared;
     for (int64_t i = 0; i < n; i++) {
-        if (prepared) form->take(prepared, l->input.k, rows[i] - at->row, at->n, th->taken, i, n);
-        else weft__act_put_row(form, weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->taken);
+        if (prepared) form->take(prepared, l->input.k, rows[i] - at->row, at->n, th->gathered, i, n);
+        else weft__act_put_row(form, weft__cpu_linear_row(p, l, th, rows[i]), l->input.k, i, n, th->gathered);
     }
-    return th->taken;
+    return th->gathered;
 }
 
 /* The items of a node (first_a) that a thread reads, and what it reads behind them. split: they are a part, for few rows, and read
@@ -245,8 +245,8 @@ void weft__cpu_shrink_row(weft_program *p, int thread, const weft_adapter *a, co
     const weft__cpu_pair *pair = &a->pair[m->id];
     int32_t row = (int32_t)h_row;
     if (pair->rank == 0) return;
-    weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->taken);
-    multiply(th, pair, m->k, expert, th->taken, 1, NULL);
+    weft__act_put_row(pair->mm->act, x, m->k, 0, 1, th->gathered);
+    multiply(th, pair, m->k, expert, th->gathered, 1, NULL);
     put_h(p, th, a, pair, 1, &row, mat);
 }
 
@@ -317,7 +317,7 @@ void weft__cpu_expand_embedding(weft_program *p, int thread, const weft_adapter 
     if (pair->gain) p->k->glu(WEFT_ACT_NONE, y, pair->gain, d, y);
     if (!pair->rows) return;
     p->k->decode_row(a->row_dtype, pair->rows + (size_t)token * pair->row_bytes, pair->rank, th->h);
-    a->expand->h_put(th->h, pair->rank, th->taken);
-    const void *h = th->taken;
+    a->expand->h_put(th->h, pair->rank, th->gathered);
+    const void *h = th->gathered;
     a->expand->run(pair->columns, d, pair->rank, &h, 1, &y, NULL);
 }

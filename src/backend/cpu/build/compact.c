@@ -3,7 +3,7 @@
  * attention before it passes over the others' queries (attention.c). */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 
 enum { SHARE = 16 /* floats: columns are split between threads at multiples of it */ };
 
@@ -63,7 +63,7 @@ int32_t weft__cpu_end_begins(const weft_program *p)
     for (int32_t i = first; i < n; i++) {
         const weft_node *node = node_at(p, i);
         any |= node->flags & WEFT_NODE_IF_WANTED;
-        /* What it reads is moved, and what it makes has moved: nobody else may see that. */
+        /* What it reads is moved, and what it makes has moved: no other node may see that. */
         for (int j = 0; j < node->n_in + node->n_out; j++)
             if (leaves(p, j < node->n_in ? node->in[j] : node->out[j - node->n_in])) return n;
     }

@@ -171,7 +171,7 @@ static weft_status build_steps(weft_program *p, weft_error *err)
         s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
         st = build_step(p, s, err);
     }
-    return st ? st : weft__cpu_find_handings(p, err);
+    return st ? st : weft__cpu_find_direct(p, err);
 }
 
 /* ---- scratch ---- */
@@ -190,7 +190,7 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
     size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->gate) +
                    weft__cpu_round(n->attn) + weft__cpu_round(n->state) + weft__cpu_round(n->range) +
                    2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) +
-                   weft__cpu_round(n->taken) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
+                   weft__cpu_round(n->gathered) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
     p->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->n_threads, sizeof *p->claims);
     weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
                                : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
@@ -208,7 +208,7 @@ static weft_status make_scratch(weft_program *p, weft_error *err)
         th->slot_of = carve(&at, n->slots);
         th->expert_n = carve(&at, n->experts);
         th->blocks = carve(&at, n->blocks);
-        th->taken = carve(&at, n->taken);
+        th->gathered = carve(&at, n->gathered);
         th->h = carve(&at, n->h);
         th->slot_groups = carve(&at, n->slot_groups);
         th->state = carve(&at, n->state); /* last: long contexts alone touch its end */
@@ -225,7 +225,7 @@ typedef struct pack_job {
     int n;
 } pack_job;
 
-/* Each thread packs its share, so that pages lie near who reads them: it, or another of its NUMA node. */
+/* Each thread packs its share, so that pages lie near the thread that reads them: it, or another of its NUMA node. */
 static void pack(void *arg, int thread, int n_threads)
 {
     const pack_job *j = arg;
@@ -359,7 +359,7 @@ static weft_status describe(weft_program *p, weft_error *err)
     weft__text t = {0};
     describe_matrices(p, &t);
     weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
-                      weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_handings);
+                      weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_direct);
     weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
                       (double)p->shared->n_bytes / 1e6);
     if (t.failed) {

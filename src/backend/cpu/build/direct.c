@@ -1,9 +1,9 @@
-/* direct.c: rows that a step hands to the product right behind it in the form that this reads: what attention makes, and the hidden values
+/* direct.c: rows that a step packs for the product right behind it, in the form that this reads: what attention makes, and the hidden values
  * of a feed-forward network. As floats they would be written and read again by whoever prepares them, and with more rows than a tile a
  * barrier would stand behind that; so each part is prepared by the thread that has just made it, in the memory that the floats would have
  * had. The bytes are the same.
- * Invariant: nobody but that product reads the tensor, in this program or another. Every run of the program decides by itself whether it
- * does so (weft__cpu_choose_handings): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
+ * Invariant: nothing but that product reads the tensor, in this program or another. Every run of the program decides by itself whether it
+ * does so (weft__cpu_choose_direct): an adapter may want another form, and wanted rows may be moved in between (compact.c). */
 #include "backend/cpu/adapter/adapter.h"
 
 /* ---- building ---- */
@@ -43,7 +43,7 @@ static int64_t largest_share(const weft_program *p, const weft__cpu_linear *l)
 
 /* Lets the outputs of l go to h: they are then split at whole parts. 0: not l, as its shares would be less even. What is saved is a
  * hundredth of the time, and everybody waits for the largest share. */
-static int hand_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_handing *h)
+static int pack_outputs(weft_program *p, weft__cpu_linear *l, const weft__cpu_direct *h)
 {
     enum { MUCH = 64 };
     const int64_t most = largest_share(p, l);
@@ -73,26 +73,26 @@ static int can_hand(const weft_program *p, const weft__cpu_step *by, const weft_
            n_readers(p, l->x) == 1 && !is_bound(p, l->x) && fits(p, l);
 }
 
-weft_status weft__cpu_find_handings(weft_program *p, weft_error *err)
+weft_status weft__cpu_find_direct(weft_program *p, weft_error *err)
 {
-    p->handings = weft__cpu_own(p, (size_t)p->n_steps, sizeof *p->handings);
-    if (!p->handings) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d steps", p->n_steps);
+    p->direct = weft__cpu_own(p, (size_t)p->n_steps, sizeof *p->direct);
+    if (!p->direct) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %d steps", p->n_steps);
     for (int32_t i = 0; i + 1 < p->n_steps; i++) {
         weft__cpu_step *by = &p->steps[i], *at = by + 1;
         const int moves = at == p->gather && i + 2 < p->n_steps;
         if (moves) at++;
         if (!can_hand(p, by, at)) continue;
         weft__cpu_linear *l = at->data;
-        weft__cpu_handing *h = &p->handings[p->n_handings];
-        *h = (weft__cpu_handing){.by = by, .at = at, .to = l, .moves = moves};
+        weft__cpu_direct *h = &p->direct[p->n_direct];
+        *h = (weft__cpu_direct){.by = by, .at = at, .to = l, .moves = moves};
         if (by->node->op == WEFT_OP_ATTENTION) {
             ((weft__cpu_attention *)by->data)->to = h;
         } else {
-            if (!hand_outputs(p, by->data, h)) continue;
+            if (!pack_outputs(p, by->data, h)) continue;
             weft__cpu_need(&p->needs.gate, WEFT__CPU_GLU_FLOATS * sizeof(float));
         }
         l->from = h;
-        p->n_handings++;
+        p->n_direct++;
     }
     return WEFT_OK;
 }
@@ -112,17 +112,17 @@ static int other_form(const weft_program *p, const weft__cpu_linear *l)
     return 0;
 }
 
-void weft__cpu_choose_handings(weft_program *p)
+void weft__cpu_choose_direct(weft_program *p)
 {
-    for (int32_t i = 0; i < p->n_handings; i++) {
-        weft__cpu_handing *h = &p->handings[i];
+    for (int32_t i = 0; i < p->n_direct; i++) {
+        weft__cpu_direct *h = &p->direct[i];
         const int not_now = (h->moves && p->moved) || h->by->rows != h->at->rows || other_form(p, h->to);
         h->n_rows = not_now ? 0 : weft__cpu_rows(p, h->at);
     }
 }
 
-void weft__cpu_hand(const weft_program *p, const weft__cpu_handing *h, const float *x, int64_t ldx, int64_t row, int64_t n,
-                    int64_t from, int64_t to)
+void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row, int64_t n,
+                           int64_t from, int64_t to)
 {
     weft__cpu_prepare(&h->to->input, x, ldx, (weft__act_part){h->to->input.k, h->n_rows, from, to, row, n},
                       (uint8_t *)p->data[h->to->x]);

@@ -2,10 +2,10 @@
  *
  * Invariant: an image is taken only where its layout, a text, is the one that this program would have given. The text names the
  * kernel of every format and, where the kernel packs, a checksum of what it makes of fixed bytes; so it changes with the tier and
- * with the order of bytes in a panel, and nobody has to remember to count a version up. Owner: the thread that compiles. */
+ * with the order of bytes in a panel, and no version has to be counted up. Owner: the thread that compiles. */
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/random.h"

@@ -186,22 +186,22 @@ void weft__cpu_split_outputs(const weft__cpu_matrix *const *m, int n_mat, int to
 
 void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
                      int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
-                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_handing *to, float *out, int64_t ldo)
+                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to, float *out, int64_t ldo)
 {
-    const int handed = weft__cpu_is_handed(to);
-    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), handed ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),
+    const int direct = weft__cpu_is_direct(to);
+    int64_t unit = lcm(lcm(gate->mm->panel_rows, up->mm->panel_rows), direct ? WEFT__ACT_PART : WEFT__EXPAND_ROWS),
             block = WEFT__CPU_GLU_FLOATS / n / unit * unit;
     if (block < unit) block = unit;
     for (int64_t o = first, end; o < last; o = end) {
         end = o + block < last ? o + block : last;
-        const int64_t width = end - o, ldg = handed ? width : ldo;
-        float *const g = handed ? th->gate : out + (o - first), *const u = th->glu;
+        const int64_t width = end - o, ldg = direct ? width : ldo;
+        float *const g = direct ? th->gate : out + (o - first), *const u = th->glu;
         const uint8_t *then = end < last ? weft__cpu_panels(gate, expert, end) : NULL,
                       *b_up = weft__cpu_first_b(delta, 0, up, o, then);
         weft__cpu_multiply(gate, expert, o, end, acts, offset, n, g, ldg,
-                           weft__cpu_ahead_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
+                           weft__cpu_prefetch_of(delta, gate, o, end, weft__cpu_panels(up, expert, o)));
         weft__cpu_multiply(up, expert, o, end, acts, offset, n, u, width,
-                           weft__cpu_ahead_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
+                           weft__cpu_prefetch_of(delta, up, o, end, weft__cpu_first_b(delta, 0, gate, o, b_up)));
         weft__cpu_expand(p, delta, gate, 0, o, end, g, ldg, b_up);
         weft__cpu_expand(p, delta, up, 1, o, end, u, width, then);
         for (int64_t i = 0; i < n; i++) {
@@ -210,6 +210,6 @@ void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matr
             if (up->bias) p->k->add(ui, up->bias + o, width, ui);
             p->k->glu(activation, gi, ui, width, gi);
         }
-        if (handed) weft__cpu_hand(p, to, g, ldg, delta->row, n, o, end);
+        if (direct) weft__cpu_direct_pack(p, to, g, ldg, delta->row, n, o, end);
     }
 }

@@ -137,6 +137,6 @@ weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_
     p->rows = rows;
     p->kv = b->kv;
     weft__cpu_choose_rows(p, rows);
-    weft__cpu_choose_handings(p);
+    weft__cpu_choose_direct(p);
     return WEFT_OK;
 }

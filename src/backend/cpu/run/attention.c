@@ -5,7 +5,7 @@
  * they are combined in order. Who computes a split never matters, so threads may divide tiles, heads and splits as they like:
  *  - normally a thread computes all splits of its (head, tile) units and combines them itself: no barrier;
  *  - when there are too few such units, splits are divided too, their states are shared, and combined behind a barrier. */
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 
 enum { TILE_QUERIES = 32 };
 
@@ -145,15 +145,15 @@ static void combine(weft_program *p, const weft__cpu_attention *a, const weft__c
 {
     int32_t heads = a->tiling->heads, n_q = tile->n * heads, dim = a->attr.head_dim_v;
     int64_t one = 2 + (int64_t)dim, stride = n_q * one, width = (int64_t)heads * dim, ldo = (int64_t)a->attr.n_heads * dim;
-    const int handed = weft__cpu_is_handed(a->to);
+    const int direct = weft__cpu_is_direct(a->to);
     for (int32_t i = 0; i < n_q; i++) {
         int32_t row = tile->row + i / heads, pos = p->rows->pos[row];
         int32_t first = begin_of(a->attr.window, pos) / WEFT__ATTN_SPLIT_TOKENS, last = pos / WEFT__ATTN_SPLIT_TOKENS;
-        float *y = handed ? th->row + i / heads * width : p->data[a->out] + row * ldo + head * width;
+        float *y = direct ? th->row + i / heads * width : p->data[a->out] + row * ldo + head * width;
         p->k->attn_combine(state + (first - tile->first_split) * stride + i * one, stride, last - first + 1, dim,
                            y + (int64_t)(i % heads) * dim);
     }
-    if (handed) weft__cpu_hand(p, a->to, th->row, width, tile->row, tile->n, head * width, (head + 1) * width);
+    if (direct) weft__cpu_direct_pack(p, a->to, th->row, width, tile->row, tile->n, head * width, (head + 1) * width);
 }
 
 /* ---- the step ---- */

@@ -5,18 +5,19 @@
  * thread. More rows are prepared together, then multiplied chunk by chunk. Rows that come prepared (direct.c) have
  * that barrier only where adapters act on the product. */
 #include "backend/cpu/adapter/adapter.h"
+#include "backend/cpu/run/steal.h"
 
 enum {
     BLOCK = 128,     /* outputs that are claimed together: a multiple of WEFT__CPU_UNIT and of every panel; */
     LARGE = 512,     /* with few rows up to so many, half of what is left of a column; */
-    BLOCK_ROWS = 64, /* where B's are asked for early, as many more as rows are fewer than this: B's are then read in long runs */
+    BLOCK_ROWS = 64, /* where B's are prefetched, as many more as rows are fewer than this: B's are then read in long runs */
     OWNERS = 8,      /* threads whose shares one works at, with few rows: looking at each takes time */
     AHEAD = 4,       /* rows for which residuals are fetched in advance */
-    ASKED = 256      /* rows at most whose residuals are asked for while their outputs are computed */
+    PREFETCHED = 256 /* rows at most whose residuals are prefetched while their outputs are computed */
 };
 
 _Static_assert(LARGE % BLOCK == 0, "sizes of blocks are multiples of the least");
-_Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_ASK_ROWS, "a block has outputs");
+_Static_assert((int)BLOCK_ROWS >= (int)WEFT__CPU_PREFETCH_ROWS, "a block has outputs");
 
 const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row)
 {
@@ -68,35 +69,29 @@ typedef struct rows_at {
     weft__cpu_delta delta;
 } rows_at;
 
-/* Outputs that are computed together: of matrix i, or of gate and up (i 0). */
-typedef struct outputs {
-    int i;
-    int64_t first, last;
-} outputs;
-
-/* What is asked for while outputs of rows are computed that are so many that memory has time to spare: their residuals, which others have
+/* What is prefetched while outputs of rows are computed that are so many that memory has time to spare: their residuals, which others have
  * driven out of the caches since. (Of a prompt of 512 on a Zen 5 0.5 %.) */
-typedef struct residual_asks {
-    weft__range row[ASKED];
+typedef struct residual_prefetch {
+    weft__range row[PREFETCHED];
     weft__ahead ahead;
-} residual_asks;
+} residual_prefetch;
 
-static weft__ahead *ask_residuals(const weft_program *p, const weft__cpu_linear *l, outputs o, const rows_at *r,
-                                  residual_asks *asks)
+static weft__ahead *prefetch_residuals(const weft_program *p, const weft__cpu_linear *l, weft__cpu_outputs o, const rows_at *r,
+                                       residual_prefetch *prefetch)
 {
     const weft__cpu_matrix *m = &l->m[o.i];
     const float *residual = residual_of(p, l, o.i);
-    const int n = r->n < ASKED ? (int)r->n : ASKED;
-    if (!residual || n <= WEFT__CPU_ASK_ROWS || !m->mm->run_ahead) return NULL;
+    const int n = r->n < PREFETCHED ? (int)r->n : PREFETCHED;
+    if (!residual || n <= WEFT__CPU_PREFETCH_ROWS || !m->mm->run_ahead) return NULL;
     for (int i = 0; i < n; i++)
-        asks->row[i] = (weft__range){(const uint8_t *)(residual + (r->row + i) * m->n + o.first),
-                                     (size_t)(o.last - o.first) * sizeof *residual};
-    asks->ahead = (weft__ahead){.range = asks->row, .n = n};
-    return &asks->ahead;
+        prefetch->row[i] = (weft__range){(const uint8_t *)(residual + (r->row + i) * m->n + o.first),
+                                         (size_t)(o.last - o.first) * sizeof *residual};
+    prefetch->ahead = (weft__ahead){.range = prefetch->row, .n = n};
+    return &prefetch->ahead;
 }
 
 /* next: what the thread reads then, or NULL. */
-static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, outputs o, rows_at r, const uint8_t *next)
+static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_outputs o, rows_at r, const uint8_t *next)
 {
     int64_t width = l->m[o.i].n;
     float *y = p->data[l->out[o.i]] + r.row * width + o.first;
@@ -106,9 +101,9 @@ static void multiply(weft_program *p, const weft__cpu_linear *l, int thread, out
         return;
     }
     const weft__cpu_matrix *m = &l->m[o.i];
-    residual_asks asks;
-    weft__ahead *ahead = weft__cpu_ahead_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
-    if (!ahead) ahead = ask_residuals(p, l, o, &r, &asks);
+    residual_prefetch prefetch;
+    weft__ahead *ahead = weft__cpu_prefetch_of(&r.delta, m, o.first, o.last, weft__cpu_first_b(&r.delta, 0, m, o.first, next));
+    if (!ahead) ahead = prefetch_residuals(p, l, o, &r, &prefetch);
     weft__cpu_multiply(m, 0, o.first, o.last, r.acts, r.offset, r.n, y, width, ahead);
     weft__cpu_expand(p, &r.delta, m, o.i, o.first, o.last, y, width, next);
     epilogue(p, l, o.i, o.first, o.last, r.row, r.n);
@@ -120,17 +115,16 @@ static int n_columns(const weft__cpu_linear *l)
     return l->activation == WEFT_ACT_NONE ? l->n_mat : 1;
 }
 
-static outputs share_of(const weft__cpu_linear *l, int thread, int i)
+static weft__cpu_shares shares_of(const weft__cpu_linear *l)
 {
-    const int64_t *split = l->split + thread * n_columns(l) + i;
-    return (outputs){i, split[0], split[n_columns(l)]};
+    return (weft__cpu_shares){l->split, n_columns(l)};
 }
 
 /* Where the weights of a thread's share begin, from column i on; NULL where there are none. */
 static const uint8_t *share_begins(const weft__cpu_linear *l, int thread, int i)
 {
     for (; i < n_columns(l); i++) {
-        outputs o = share_of(l, thread, i);
+        weft__cpu_outputs o = weft__cpu_share_of(shares_of(l), thread, i);
         if (o.first < o.last) return weft__cpu_panels(&l->m[i], 0, o.first);
     }
     return NULL;
@@ -139,96 +133,33 @@ static const uint8_t *share_begins(const weft__cpu_linear *l, int thread, int i)
 static void multiply_share(weft_program *p, const weft__cpu_linear *l, int thread, rows_at r)
 {
     for (int i = 0; i < n_columns(l); i++) {
-        outputs o = share_of(l, thread, i);
+        weft__cpu_outputs o = weft__cpu_share_of(shares_of(l), thread, i);
         if (o.first < o.last) multiply(p, l, thread, o, r, share_begins(l, thread, i + 1));
     }
-}
-
-/* ---- blocks: parts of a share, which others can take over ---- */
-
-/* Outputs of a block: half of what is left of a column, within these bounds. Each block costs some time of its own (of a step of Q4_0 on a
- * Zen 4 that reads 62 GB/s 3 %, by blocks of 128 instead of 512), and the last ones decide how long threads wait for each other. */
-typedef struct block_size {
-    int64_t least, most; /* multiples of BLOCK */
-} block_size;
-
-/* Block number b of a thread's share; 0 when it has fewer. */
-static int block_of(const weft__cpu_linear *l, int owner, int64_t b, block_size size, outputs *o)
-{
-    for (int i = 0; i < n_columns(l); i++) {
-        const outputs share = share_of(l, owner, i);
-        /* So many of the largest have as much again behind them; they are not gone through, as a vocabulary may have hundreds. */
-        const int64_t largest = (share.last - share.first) / size.most - 1;
-        const int64_t skipped = b < largest ? b : largest > 0 ? largest : 0;
-        b -= skipped;
-        for (int64_t first = share.first + skipped * size.most, n; first < share.last; first += n) {
-            n = (share.last - first) / 2 / size.least * size.least;
-            if (n < size.least) n = size.least;
-            if (n > size.most) n = size.most;
-            *o = (outputs){i, first, first + n < share.last ? first + n : share.last};
-            if (b-- == 0) return 1;
-        }
-    }
-    return 0;
-}
-
-/* How many blocks of every thread's share of each of n_chunks chunks were taken; none yet. Two products in a row use two lists: each
- * thread empties its part of the next one's, which all have left behind at the barrier before this. */
-static weft__cpu_claim *claims_of(weft_program *p, int thread, size_t n_chunks)
-{
-    const size_t half = p->needs.chunks * (size_t)p->n_threads;
-    weft__cpu_thread *th = &p->threads[thread];
-    const int now = th->claims;
-    weft__cpu_claim *next = p->claims + (now ? 0 : half);
-    for (size_t c = 0; c < th->n_claimed[!now]; c++)
-        atomic_store_explicit(&next[c * (size_t)p->n_threads + (size_t)thread].next, 0, memory_order_relaxed);
-    th->n_claimed[now] = n_chunks;
-    th->claims = !now;
-    return p->claims + (now ? half : 0);
-}
-
-void weft__cpu_forget_claims(weft_program *p)
-{
-    for (size_t c = 0; c < 2 * p->needs.chunks * (size_t)p->backend->n_threads; c++)
-        atomic_store_explicit(&p->claims[c].next, 0, memory_order_relaxed);
-    for (int t = 0; t < p->backend->n_threads; t++) {
-        p->threads[t].claims = 0;
-        p->threads[t].n_claimed[0] = p->threads[t].n_claimed[1] = 0;
-    }
-}
-
-/* The next block of an owner's share, if there is one. */
-static int take_block(const weft__cpu_linear *l, int owner, weft__cpu_claim *claim, block_size size, outputs *o)
-{
-    /* To look costs less than to count, where others look, too. */
-    return block_of(l, owner, atomic_load_explicit(&claim->next, memory_order_relaxed), size, o) &&
-           block_of(l, owner, atomic_fetch_add_explicit(&claim->next, 1, memory_order_relaxed), size, o);
 }
 
 /* This thread's blocks, then what others have not begun yet: a neighbour that was given this thread's core, a slower core, or memory that
  * serves one core better than another for a while, holds up one block instead of a share. (Two threads decoding Q4_K on a Zen 4 whose
  * memory others use, too, waited 1.4 to 4.0 ms of 20 for each other; with blocks 0.3 to 0.5.) With few rows reading takes the
  * time: only what lies in this thread's NUMA node is taken over. */
-static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims, block_size size,
-                            int few_rows, rows_at r)
+static void multiply_blocks(weft_program *p, const weft__cpu_linear *l, int thread, weft__cpu_claim *claims,
+                            weft__cpu_block_size size, int few_rows, rows_at r)
 {
     const int node = weft__pool_node(p->backend->pool, thread);
     int n_owners = few_rows ? OWNERS : p->n_threads;
-    outputs o;
+    weft__cpu_outputs o;
     for (int k = 0; k < p->n_threads && n_owners > 0; k++) {
         const int owner = (thread + k) % p->n_threads;
         if (few_rows && weft__pool_node(p->backend->pool, owner) != node) continue;
         n_owners--;
-        while (take_block(l, owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
+        while (weft__cpu_take_block(shares_of(l), owner, &claims[owner], size, &o)) multiply(p, l, thread, o, r, NULL);
     }
 }
 
 /* How many products a thread's own blocks are. */
-static int n_products(const weft__cpu_linear *l, int thread, block_size size)
+static int n_products(const weft__cpu_linear *l, int thread, weft__cpu_block_size size)
 {
-    int blocks = 0;
-    outputs o;
-    while (block_of(l, thread, blocks, size, &o)) blocks++;
+    const int blocks = weft__cpu_n_blocks(shares_of(l), thread, size);
     return l->activation == WEFT_ACT_NONE ? blocks : 2 * blocks;
 }
 
@@ -246,20 +177,20 @@ static void run_few(weft_program *p, const weft__cpu_step *s, int thread, int64_
     const weft__cpu_linear *l = s->data;
     weft__cpu_thread *th = &p->threads[thread];
     const size_t *offset = l->input.tile_offset;
-    const int handed = weft__cpu_is_handed(l->from), adapted = has_delta(p, s, l);
-    const uint8_t *share = share_begins(l, thread, 0), *acts = handed ? (uint8_t *)p->data[l->x] : th->act;
+    const int direct = weft__cpu_is_direct(l->from), adapted = has_delta(p, s, l);
+    const uint8_t *share = share_begins(l, thread, 0), *acts = direct ? (uint8_t *)p->data[l->x] : th->act;
     weft__cpu_fetch_linear(p, s, thread, share);
-    if (!handed) prepare_rows(p, l, th, 0, n, n, th->act);
+    if (!direct) prepare_rows(p, l, th, 0, n, n, th->act);
     weft__cpu_delta delta = weft__cpu_delta_of(p, s->rows, 0, n);
     if (adapted) {
         weft__cpu_shrink_linear(p, s, thread, (weft__cpu_prepared){acts, offset, 0, n}, 0, n, 1, share);
         delta.after = weft__cpu_arrive(p, thread);
-        delta.ahead = weft__cpu_ahead_begin(p, s, thread);
+        delta.ahead = weft__cpu_prefetch_begin(p, s, thread);
     }
     const rows_at r = {acts, offset, 0, n, delta};
-    /* With adapters each thread knows what it reads next; a single one has nobody to relieve. */
+    /* With adapters each thread knows what it reads next; a single one has no other to steal from. */
     if (adapted || p->n_threads == 1) multiply_share(p, l, thread, r);
-    else multiply_blocks(p, l, thread, claims_of(p, thread, 1), (block_size){BLOCK, LARGE}, 1, r);
+    else multiply_blocks(p, l, thread, weft__cpu_claims_of(p, thread, 1), (weft__cpu_block_size){BLOCK, LARGE}, 1, r);
 }
 
 static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
@@ -272,26 +203,26 @@ static void run_linear(weft_program *p, const weft__cpu_step *s, int thread)
         run_few(p, s, thread, n);
         return;
     }
-    const int handed = weft__cpu_is_handed(l->from), delta = has_delta(p, s, l);
-    uint8_t *acts = handed ? (uint8_t *)p->data[l->x] : p->shared->data;
+    const int direct = weft__cpu_is_direct(l->from), delta = has_delta(p, s, l);
+    uint8_t *acts = direct ? (uint8_t *)p->data[l->x] : p->shared->data;
     int64_t first, last;
     weft__cpu_prepares(p, l, n, thread, &first, &last);
-    for (int64_t r = first, end; r < last && (delta || !handed); r = end) { /* this thread's rows of one chunk */
+    for (int64_t r = first, end; r < last && (delta || !direct); r = end) { /* this thread's rows of one chunk */
         int64_t c = r / in->chunk, begin = c * in->chunk, rows = n - begin < in->chunk ? n - begin : in->chunk;
         end = begin + rows < last ? begin + rows : last;
-        if (!handed) prepare_rows(p, l, th, r, end, n, acts);
+        if (!direct) prepare_rows(p, l, th, r, end, n, acts);
         if (delta)
             weft__cpu_shrink_linear(p, s, thread,
                                     (weft__cpu_prepared){acts + (size_t)c * in->chunk_bytes, in->chunk_offset, begin, rows}, r,
                                     end, 0, NULL);
     }
     const int64_t n_chunks = (n + in->chunk - 1) / in->chunk;
-    weft__cpu_claim *claims = claims_of(p, thread, (size_t)n_chunks);
-    weft__cpu_ahead *ahead = weft__cpu_ahead_begin(p, s, thread);
+    weft__cpu_claim *claims = weft__cpu_claims_of(p, thread, (size_t)n_chunks);
+    weft__cpu_prefetch *ahead = weft__cpu_prefetch_begin(p, s, thread);
     const int64_t block = ahead ? BLOCK_ROWS / n * BLOCK : BLOCK; /* the same for every thread */
-    const block_size size = {block, block};
+    const weft__cpu_block_size size = {block, block};
     if (ahead) ahead->n_products = n_products(l, thread, size) * (int)n_chunks;
-    if (delta || !handed) weft__pool_barrier(p->backend->pool, thread);
+    if (delta || !direct) weft__pool_barrier(p->backend->pool, thread);
     for (int64_t begin = 0; begin < n; begin += in->chunk, acts += in->chunk_bytes, claims += p->n_threads) {
         int64_t rows = n - begin < in->chunk ? n - begin : in->chunk;
         weft__cpu_delta d = weft__cpu_delta_of(p, s->rows, begin, rows);
@@ -337,7 +268,7 @@ weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_erro
     if (!l->split || failed) goto no_memory;
     weft__cpu_split_linear(p, l);
     weft__cpu_need(&p->needs.act, l->input.tile_bytes);
-    weft__cpu_need_taken(p, l->input.k);
+    weft__cpu_need_gathered(p, l->input.k);
     weft__cpu_need(&p->needs.row, (size_t)l->input.tile * (size_t)l->input.k * sizeof(float));
     if (a->activation != WEFT_ACT_NONE) weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
     size_t n_chunks = (size_t)((max_rows + l->input.chunk - 1) / l->input.chunk);

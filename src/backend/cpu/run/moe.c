@@ -213,7 +213,7 @@ static void run_gates(weft_program *p, const weft__cpu_step *s, int64_t n_rows, 
     }
 }
 
-/* The hidden values to whoever asked for them: this thread's share of the rows, each row's in order of rank. */
+/* The hidden values, where they are an output: this thread's share of the rows, each row's in order of rank. */
 static void give_hidden(weft_program *p, const weft__cpu_moe *m, const weft__cpu_thread *th, const float *hidden, int64_t n_rows,
                         int thread)
 {
@@ -279,8 +279,8 @@ static weft_status plan_scratch(weft_program *p, weft__cpu_moe *m, int64_t max_r
     weft__cpu_need(&p->needs.act, m->in_x.tile_bytes);
     weft__cpu_need(&p->needs.glu, WEFT__CPU_GLU_FLOATS * sizeof(float));
     weft__cpu_need(&p->needs.slot_groups, slots * sizeof(weft__cpu_group));
-    weft__cpu_need_taken(p, m->in_x.k);
-    weft__cpu_need_taken(p, m->in_h.k);
+    weft__cpu_need_gathered(p, m->in_x.k);
+    weft__cpu_need_gathered(p, m->in_h.k);
     weft__cpu_need(&p->needs.slots, slots * sizeof(int32_t));
     weft__cpu_need(&p->needs.experts, (experts + 1) * sizeof(int32_t));
     weft__cpu_need(&p->needs.blocks, blocks * sizeof(weft__cpu_block));

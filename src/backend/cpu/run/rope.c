@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 #include "backend/rope.h"
 
 /* ---- configurations ---- */

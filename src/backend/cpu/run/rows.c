@@ -152,7 +152,7 @@ weft_status weft__cpu_build_rows(weft_program *p, weft__cpu_step *s, weft_error 
     case WEFT_OP_EMBED: {
         int64_t vocab = p->graph->weights[s->node->w[0]].shape.d[1];
         if (p->vocab == 0 || vocab < p->vocab) p->vocab = vocab;
-        weft__cpu_need_taken(p, WEFT_ADAPTER_RANK_MAX);
+        weft__cpu_need_gathered(p, WEFT_ADAPTER_RANK_MAX);
         s->run = run_embed;
         return WEFT_OK;
     }

@@ -1,5 +1,5 @@
-/* run.c: one step: every thread walks the program (cpu.h), and thread 0 keeps the time when somebody asked for it. */
-#include "backend/cpu/cpu.h"
+/* run.c: one step: every thread walks the program (program.h), and thread 0 keeps the time where a profile is made. */
+#include "backend/cpu/program.h"
 #include "base/clock.h"
 
 /* The event of step s, or NULL when there is no room for it. */
@@ -32,7 +32,7 @@ static void walk(void *arg, int thread, int n_threads)
     }
 }
 
-/* The steps that follow are done by n threads. Their number changes who computes an output, never how. */
+/* The steps that follow are done by n threads. Their number changes which computes an output, never how. */
 static void use_threads(weft_program *p, int n)
 {
     p->n_threads = n;

@@ -1,4 +1,4 @@
-/* backend_handing.c: rows that a step hands on prepared (src/backend/cpu/handing.c) come to the same bits as floats that are prepared
+/* backend_direct.c: rows that a step packs for the next product (src/backend/cpu/build/direct.c) come to the same bits as floats that are prepared
  * later: in every number of rows, with adapters of the same form and of another, of many rows and of one, and where rows that nobody wants
  * are left out. The same model with its inner tensors as outputs hands nothing on. Nor do gated rows where whole parts (64 outputs) would
  * be less even shares: F is as many as two and three threads share evenly. */
