@@ -139,13 +139,6 @@ static int evict_one(void *arg, int group)
     return 1;
 }
 
-int weft__prefix_evict(weft__prefix *p, int group, int32_t n_free)
-{
-    while (p->shape.pool->groups[group].n_free < n_free)
-        if (!evict_one(p, group)) return 0;
-    return 1;
-}
-
 void weft__prefix_forget(weft__prefix *p, const weft__kv_key *key)
 {
     if (!key) {

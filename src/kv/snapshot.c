@@ -193,15 +193,6 @@ weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_lay
     return WEFT_OK;
 }
 
-weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                weft_error *err)
-{
-    uint64_t at = 0;
-    int complete;
-    weft_status st = weft__snapshot_load_begin(s, layout, n, seq, err);
-    return st ? st : weft__snapshot_load_some(s, layout, n, seq, &at, UINT64_MAX, &complete, err);
-}
-
 int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
                              int32_t n)
 {

@@ -55,10 +55,8 @@ weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key roo
  * Between calls seq may change for another one that holds the same tokens. */
 int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget);
 /* Fills seq, empty, with the first n tokens (engine thread); n as weft__snapshot_match or _usable said. WEFT_LIMIT: no free page,
- * or its context is too small; seq is empty then. The snapshot was checked against `layout`, which is the pool's. */
-weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                weft_error *err);
-/* The same in pieces: begin, then load until *complete. Each copies at most `budget` bytes, from byte *at of those wanted on, which begins
+ * or its context is too small; seq is empty then. The snapshot was checked against `layout`, which is the pool's.
+ * In pieces: begin, then load until *complete. Each copies at most `budget` bytes, from byte *at of those wanted on, which begins
  * at 0 and moves on. Meanwhile seq holds the pages taken so far, and its length is 0; after an error of load_some it is empty. */
 weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
                                       weft_error *err);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "kv/snapshot.h"
+#include "../kv_load.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -87,7 +87,7 @@ static void load_all(const weft__snapshot *s)
     for (int32_t n = 1; n <= head->n_tokens && n <= 200; n++) {
         int32_t serves = weft__snapshot_match(s, &layout, head->root, tokens, n);
         if (serves != 0 && serves != n) abort();
-        weft_status st = weft__snapshot_load(s, &layout, n, seq, NULL);
+        weft_status st = kv_load(s, &layout, n, seq);
         if ((st == WEFT_OK) != (serves == n && n <= CTX)) abort();
         weft__kv_seq_trim(seq, 0);
     }

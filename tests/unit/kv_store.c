@@ -55,7 +55,7 @@ static void the_tree_is_fed_from_the_disk(void **state)
     assert_int_equal(fetch(e->store, e->t, CTX, NULL, &s), WEFT_OK);
     weft__kv_layout layout = layout_of(&e->w);
     begin(&e->w, &r, ROOT);
-    assert_int_equal(weft__snapshot_load(s, &layout, 50, r.seq, NULL), WEFT_OK);
+    assert_int_equal(kv_load(s, &layout, 50, r.seq), WEFT_OK);
     assert_int_equal(weft__prefix_insert(e->w.tree, ROOT, e->t, 50, r.seq), 50);
     weft__kv_seq_destroy(&r.seq);
     weft__snapshot_free(&s);
@@ -93,7 +93,7 @@ static void windows_are_saved_as_far_as_they_are_seen(void **state)
     assert_int_equal(weft__snapshot_match(s, &layout, ROOT, e->t, 82), 0);
     assert_int_equal(weft__snapshot_match(s, &layout, (weft__kv_key){{1, 3}}, e->t, 80), 0);
     begin(&e->w, &r, ROOT);
-    assert_int_equal(weft__snapshot_load(s, &layout, 82, r.seq, NULL), WEFT_ARGUMENT);
+    assert_int_equal(kv_load(s, &layout, 82, r.seq), WEFT_ARGUMENT);
     weft__snapshot_free(&s);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
     assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 30, r.seq, &s, NULL), WEFT_STATE);

@@ -136,8 +136,6 @@ typedef struct weft__jinja_compiler {
 struct weft__jinja {
     weft__jinja_arena arena;
     weft__jinja_body body;
-    const weft__jinja_str **globals; /* names that the template may take from outside */
-    size_t n_globals, globals_capacity;
     const weft__jinja_str *name_loop, *name_caller, *name_varargs, *name_kwargs; /* interned */
 };
 
@@ -195,8 +193,7 @@ const char *weft__jinja_describe(const weft__jinja_token *t, char room[64]);
 /* Deeper by one; every success is followed by p->nesting--. */
 weft_status weft__jinja_nest(weft__jinja_compiler *p);
 
-/* Fills in the `unset` names of every body and what macros take, collects the template's globals, and refuses unknown filters
- * and tests (scope.c). */
+/* Fills in the `unset` names of every body and what macros take, and refuses unknown filters and tests (scope.c). */
 weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t);
 
 #endif
