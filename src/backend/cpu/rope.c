@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/rope.h"
+#include "graph/attr/rope.h"
 
 /* ---- configurations ---- */
 
