@@ -116,22 +116,10 @@ void weft__adapt_store_destroy(weft__adapt_store **store)
 
 /* ---- names ---- */
 
-int weft__adapt_name_ok(const char *name)
-{
-    size_t n = strlen(name);
-    if (n == 0 || n > WEFT__ADAPT_NAME || name[0] == '.') return 0;
-    for (size_t i = 0; i < n; i++) {
-        char c = name[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-'))
-            return 0;
-    }
-    return 1;
-}
-
 weft_status weft__adapt_name_check(const char *name, weft_error *err)
 {
     char shown[WEFT__SHOW];
-    if (weft__adapt_name_ok(name)) return WEFT_OK;
+    if (name[0] != '.' && weft__is_plain_name(name, WEFT__ADAPT_NAME)) return WEFT_OK;
     return weft_fail(err, WEFT_ARGUMENT,
                      "'%s' is no name for an adapter: 1 to %d of the characters A-Z a-z 0-9 . _ -, not beginning with a point",
                      weft__show_name(shown, name, strlen(name)), WEFT__ADAPT_NAME);

@@ -55,18 +55,18 @@ struct weft__store {
 
 /* ---- names ---- */
 
-int weft__store_name_ok(const char *name)
+weft_status weft__kv_slot_name_check(const char *name, weft_error *err)
 {
-    return weft__is_plain_name(name, WEFT__STORE_NAME);
+    if (name && weft__is_plain_name(name, WEFT__STORE_NAME)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
+                     WEFT__STORE_NAME);
 }
 
 static weft_status slot_file(const char *name, char out[WEFT__STORE_FILE], weft_error *err)
 {
-    if (!weft__store_name_ok(name))
-        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
-                         WEFT__STORE_NAME);
-    snprintf(out, WEFT__STORE_FILE, "s-%s.kv", name);
-    return WEFT_OK;
+    weft_status st = weft__kv_slot_name_check(name, err);
+    if (!st) snprintf(out, WEFT__STORE_FILE, "s-%s.kv", name);
+    return st;
 }
 
 static void prefix_file(const weft__snapshot *s, char out[WEFT__STORE_FILE])

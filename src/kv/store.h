@@ -58,8 +58,8 @@ int32_t weft__store_find(weft__store *store, weft__kv_key root, const int32_t *t
  * than a page, or when too much waits to be written. */
 int weft__store_wants(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n);
 
-/* [A-Za-z0-9._-]{1,128}, and neither "." nor "..". */
-int weft__store_name_ok(const char *name);
+/* [A-Za-z0-9._-]{1,128}, and neither "." nor ".."; else WEFT_ARGUMENT. name may be NULL. */
+weft_status weft__kv_slot_name_check(const char *name, weft_error *err);
 
 /* Writes a snapshot, under `name` or, when that is NULL, as a prefix. Takes *snapshot on success, and sets it to NULL. `done` may
  * be NULL; WEFT_OK there means that it is on the disk; otherwise WEFT_IO, WEFT_LIMIT (the cap; named slots are not removed for

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "kv/store_parts.h"
 
 weft_status weft__store_folder_open(weft__store_folder *f, const char *path, weft_error *err)
@@ -164,7 +165,7 @@ static char kind_of(const char *name)
     if (name[0] == 'p') return n == 21 && strspn(name + 2, "0123456789abcdef") == 16 ? 'p' : 0;
     char slot[WEFT__STORE_FILE];
     snprintf(slot, sizeof slot, "%.*s", (int)(n - 5), name + 2);
-    return name[0] == 's' && weft__store_name_ok(slot) ? 's' : 0;
+    return name[0] == 's' && weft__is_plain_name(slot, WEFT__STORE_NAME) ? 's' : 0;
 }
 
 static weft_status scan_file(weft__store_folder *f, const char *file, const weft__kv_layout *layout, weft__store_index *x,
