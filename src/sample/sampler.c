@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "sample/candidates.h"
+#include "sample/defaults.h"
 #include "sample/sampler.h"
 
 struct weft_sampler {
@@ -24,12 +25,14 @@ struct weft_sampler {
 void weft_sampler_params_default(weft_sampler_params *p)
 {
     *p = (weft_sampler_params){.size = sizeof *p,
-                               .temperature = 0.8f,
-                               .top_k = 40,
-                               .top_p = 0.95f,
-                               .min_p = 0.05f,
-                               .repeat_penalty = 1.0f,
-                               .penalty_last_n = 64};
+                               .temperature = (float)WEFT__SAMPLE_TEMPERATURE,
+                               .top_k = WEFT__SAMPLE_TOP_K,
+                               .top_p = (float)WEFT__SAMPLE_TOP_P,
+                               .min_p = (float)WEFT__SAMPLE_MIN_P,
+                               .repeat_penalty = WEFT__SAMPLE_REPEAT_PENALTY,
+                               .presence_penalty = WEFT__SAMPLE_PRESENCE_PENALTY,
+                               .frequency_penalty = WEFT__SAMPLE_FREQUENCY_PENALTY,
+                               .penalty_last_n = WEFT__SAMPLE_PENALTY_LAST_N};
 }
 
 weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
