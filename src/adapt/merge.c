@@ -324,9 +324,9 @@ weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft
     }
     weft__rng_seed(&m.rng, mix->seed);
     snprintf(m.out->arch, sizeof m.out->arch, "%s", uses[0].adapter->arch);
-    m.out->base_mark = uses[0].adapter->base_mark;
+    m.out->base_fingerprint = uses[0].adapter->base_fingerprint;
     for (int32_t i = 1; i < n; i++)
-        if (uses[i].adapter->base_mark != m.out->base_mark) m.out->base_mark = 0;
+        if (uses[i].adapter->base_fingerprint != m.out->base_fingerprint) m.out->base_fingerprint = 0;
     while (!st && next_group(&m, heads, &g)) st = merge_group(&m, &g);
     if (!st) st = weft__adapt_identify(m.out, err);
     if (st) weft__adapt_close(&m.out);

@@ -196,7 +196,7 @@ static void another_base_is_told_apart(void **state)
 }
 
 /* A base is the same in every format; an adapter says which it was, keeps it when it is written, and is refused by another. */
-static void marks_are_of_the_weights(void **state)
+static void fingerprints_are_of_the_weights(void **state)
 {
     (void)state;
     enum { D = 300 };
@@ -207,25 +207,30 @@ static void marks_are_of_the_weights(void **state)
         assert_int_equal(weft__quant_encode_rows(WEFT_BF16, &x[i], (uint8_t *)&bf16[i], 1, 1, NULL, NULL), WEFT_OK);
         assert_int_equal(weft__quant_encode_rows(WEFT_F16, &x[i], (uint8_t *)&f16[i], 1, 1, NULL, NULL), WEFT_OK);
     }
-    uint64_t mark = weft__adapt_mark(x, WEFT_F32, D);
-    assert_true(mark && weft__adapt_mark(bf16, WEFT_BF16, D) == mark && weft__adapt_mark(f16, WEFT_F16, D) == mark);
+    uint64_t print = weft__adapt_fingerprint(x, WEFT_F32, D);
+    assert_true(print && weft__adapt_fingerprint(bf16, WEFT_BF16, D) == print &&
+                weft__adapt_fingerprint(f16, WEFT_F16, D) == print);
     x[D - 1] += 1;
-    assert_true(weft__adapt_mark(x, WEFT_F32, D) != mark && weft__adapt_mark(x, WEFT_F32, D - 1) != mark);
-    assert_true(weft__adapt_mark(NULL, WEFT_F32, D) == 0 && weft__adapt_mark(x, WEFT_Q8_0, 32) == 0);
+    assert_true(weft__adapt_fingerprint(x, WEFT_F32, D) != print && weft__adapt_fingerprint(x, WEFT_F32, D - 1) != print);
+    assert_true(weft__adapt_fingerprint(NULL, WEFT_F32, D) == 0 && weft__adapt_fingerprint(x, WEFT_Q8_0, 32) == 0);
 
     weft__adapt_base base = made_base();
     weft_error err = {0};
     recipe r = q_recipe();
     weft__adapt *a = open_made(&r), *again;
-    base.mark = mark;
-    assert_true(a->base_mark == 0 && weft__adapt_check(a, &base, &err) == WEFT_OK); /* it does not say */
-    a->base_mark = mark;
+    base.fingerprint = print;
+    assert_true(a->base_fingerprint == 0 && weft__adapt_check(a, &base, &err) == WEFT_OK); /* it does not say */
+    a->base_fingerprint = print;
     assert_int_equal(weft__adapt_write_gguf(a, "llama", file, &err), WEFT_OK);
+    weft__gguf *g;
+    assert_int_equal(weft__gguf_open(file, &g, &err), WEFT_OK);
+    assert_true(weft__gguf_find(g, "weft.adapter.base_mark") >= 0); /* the key of all files so far */
+    weft__gguf_close(&g);
     assert_int_equal(weft__adapt_open(file, NULL, UINT64_MAX, &again, &err), WEFT_OK);
-    assert_true(again->base_mark == mark && weft__adapt_check(again, &base, &err) == WEFT_OK);
-    base.mark = 0;
+    assert_true(again->base_fingerprint == print && weft__adapt_check(again, &base, &err) == WEFT_OK);
+    base.fingerprint = 0;
     assert_int_equal(weft__adapt_check(again, &base, &err), WEFT_OK);
-    base.mark = mark + 1;
+    base.fingerprint = print + 1;
     assert_int_equal(weft__adapt_check(again, &base, &err), WEFT_ARGUMENT);
     assert_non_null(strstr(err.message, "was trained on another model"));
     weft__adapt_close(&again);
@@ -800,20 +805,20 @@ static void patterns_are_tried_so_often(void **state)
     (void)state;
     enum { PATTERNS = 4096, ROOM = 64 * PATTERNS };
     char *text = malloc(ROOM);
-    weft__peft_config *c;
+    weft__adapt_peft_config *c;
     weft_error err = {0};
     int64_t rank, n = 0;
     float scale;
     int at = snprintf(text, ROOM, CONFIG ",\"rank_pattern\":{");
     for (int i = 0; i < PATTERNS; i++) at += snprintf(text + at, (size_t)(ROOM - at), "%s\"m%d\":1", i ? "," : "", i);
     at += snprintf(text + at, (size_t)(ROOM - at), "}}");
-    assert_int_equal(weft__peft_config_read(text, (size_t)at, &c, &err), WEFT_OK);
+    assert_int_equal(weft__adapt_peft_config_read(text, (size_t)at, &c, &err), WEFT_OK);
     weft_status st;
-    while (!(st = weft__peft_config_of(c, "q", &rank, &scale, &err)) && n < 2048) n++;
+    while (!(st = weft__adapt_peft_config_of(c, "q", &rank, &scale, &err)) && n < 2048) n++;
     assert_int_equal(st, WEFT_LIMIT);
     assert_non_null(strstr(err.message, "patterns are too many"));
     assert_true(n >= 500);
-    weft__peft_config_free(&c);
+    weft__adapt_peft_config_free(&c);
     free(text);
 }
 
@@ -867,7 +872,7 @@ int main(void)
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(what_is_no_file_is_refused),
         cmocka_unit_test(another_base_is_told_apart),
-        cmocka_unit_test(marks_are_of_the_weights),
+        cmocka_unit_test(fingerprints_are_of_the_weights),
         cmocka_unit_test(rows_of_heads_are_paired),
         cmocka_unit_test(scales_follow_the_patterns),
         cmocka_unit_test(pickled_weights_are_refused_with_the_remedy),
