@@ -252,7 +252,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
 {
     const weft__adapt_parsed *first = items;
     shape s, whole = {0};
-    uint64_t most = 0;
+    uint64_t max = 0;
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < n && !st; i++) {
         if ((st = measure(&items[i], &s, err))) return st;
@@ -262,14 +262,14 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, si
         int64_t rank = s.rank > whole.rank ? s.rank : whole.rank;
         whole = s;
         whole.rank = rank;
-        if (items[i].a->n_elems > most) most = items[i].a->n_elems;
-        if (items[i].b->n_elems > most) most = items[i].b->n_elems;
-        if (items[i].magnitude && items[i].magnitude->n_elems > most) most = items[i].magnitude->n_elems;
+        if (items[i].a->n_elems > max) max = items[i].a->n_elems;
+        if (items[i].b->n_elems > max) max = items[i].b->n_elems;
+        if (items[i].magnitude && items[i].magnitude->n_elems > max) max = items[i].magnitude->n_elems;
         if (items[i].scale != 0 && p->scale == 0) p->scale = items[i].scale;
     }
     if ((st = count_bytes(a, &whole, first, err))) return st;
     size_t n_a = (size_t)(whole.rank * whole.k), n_b = (size_t)(whole.n * whole.rank), e = (size_t)whole.n_experts;
-    float *scratch = weft__alloc_array((size_t)most, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
+    float *scratch = weft__alloc_array((size_t)max, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
           *pb = weft__arena_array(&a->arena, n_b * sizeof *pb, e);
     if (!scratch || !pa || !pb) {
         weft__free(scratch);

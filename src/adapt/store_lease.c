@@ -146,18 +146,18 @@ static weft_status check_room(weft__adapt_store *s, const resolved *w, weft_erro
     return n_bytes <= s->max_bytes && in_use > s->max_bytes - n_bytes ? no_room(s, err) : WEFT_OK;
 }
 
-/* Lets go of what is least used until n_bytes more fit. With the lock. */
+/* Evicts what was used least recently until n_bytes more fit. With the lock. */
 static weft_status make_room(weft__adapt_store *s, uint64_t n_bytes, weft_error *err)
 {
     if (n_bytes > s->max_bytes)
         return weft_fail(err, WEFT_LIMIT, "the adapter needs %llu bytes; the budget of adapters is %llu",
                          (unsigned long long)n_bytes, (unsigned long long)s->max_bytes);
     while (s->n_bytes > s->max_bytes - n_bytes) {
-        size_t least = s->n_packed;
+        size_t oldest = s->n_packed;
         for (size_t i = 0; i < s->n_packed; i++)
-            if (s->packed[i]->n_pins == 0 && (least == s->n_packed || s->packed[i]->used < s->packed[least]->used)) least = i;
-        if (least == s->n_packed) return no_room(s, err);
-        weft__adapt_store_drop(s, least);
+            if (s->packed[i]->n_pins == 0 && (oldest == s->n_packed || s->packed[i]->used < s->packed[oldest]->used)) oldest = i;
+        if (oldest == s->n_packed) return no_room(s, err);
+        weft__adapt_store_drop(s, oldest);
         s->n_evictions++;
     }
     return WEFT_OK;

@@ -13,8 +13,8 @@ void weft__adapt_read_checked(void *arg)
 {
     weft__adapt_reading *r = arg;
     weft__adapt *a;
-    uint64_t most = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
-    r->status = weft__adapt_open(r->path, r->s->names, most, &a, r->err);
+    uint64_t max = r->s->max_bytes > UINT64_MAX / SHRINK ? UINT64_MAX : r->s->max_bytes * SHRINK;
+    r->status = weft__adapt_open(r->path, r->s->names, max, &a, r->err);
     if (!r->status) r->status = weft__adapt_check(a, &r->s->base, r->err);
     if (!r->status) {
         r->id = a->id;

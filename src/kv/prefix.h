@@ -55,7 +55,7 @@ int32_t weft__prefix_peek(const weft__prefix *prefix, weft__kv_key root, const i
 int32_t weft__prefix_insert(weft__prefix *prefix, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_seq *seq);
 
 /* Forgets all below one root (an adapter that is gone), or everything when root is NULL. */
-void weft__prefix_forget(weft__prefix *prefix, const weft__kv_key *root);
+void weft__kv_prefix_forget(weft__prefix *prefix, const weft__kv_key *root);
 void weft__prefix_get_stats(const weft__prefix *prefix, weft__prefix_stats *out);
 
 #endif

@@ -239,8 +239,8 @@ static void forgetting_a_root_leaves_the_others(void **state)
         weft__kv_seq_destroy(&a.seq);
     }
     weft__kv_key key = {{1, 2}};
-    weft__prefix_forget(w.tree, &key);
-    weft__prefix_forget(w.tree, &key);
+    weft__kv_prefix_forget(w.tree, &key);
+    weft__kv_prefix_forget(w.tree, &key);
     assert_int_equal(weft__prefix_peek(w.tree, key, t, 30), 0);
     for (uint64_t k = 0; k < 6; k++)
         if (k != 3) assert_int_equal(weft__prefix_peek(w.tree, (weft__kv_key){{k % 2, 5 - k}}, t, 30), 30);
@@ -399,7 +399,7 @@ static void operate(fuzzed *f)
     else if (what < 75) weft__kv_seq_trim(r->seq, below(f, weft__kv_seq_length(r->seq) + 1));
     else if (what < 97) weft__kv_seq_destroy(&r->seq);
     else if (what == 97) op_evict(f);
-    else if (what == 98 && !f->never_evicts) weft__prefix_forget(f->w.tree, below(f, 8) ? &OTHER : NULL);
+    else if (what == 98 && !f->never_evicts) weft__kv_prefix_forget(f->w.tree, below(f, 8) ? &OTHER : NULL);
 }
 
 /* Free, in use and idle pages are all there are. */
@@ -430,7 +430,7 @@ static void random_operations(world w, uint64_t seed, int n_ops, int never_evict
     for (int i = 0; i < n_ops; i++) {
         if (never_evicts && i % (KNOWN / 8) == 0) { /* the naive model forgets only together with the tree */
             for (int k = 0; k < RUNS; k++) weft__kv_seq_destroy(&f->run[k].seq);
-            weft__prefix_forget(f->w.tree, NULL);
+            weft__kv_prefix_forget(f->w.tree, NULL);
             memset(f->n_known, 0, sizeof f->n_known);
         }
         operate(f);
@@ -448,7 +448,7 @@ static void random_operations(world w, uint64_t seed, int n_ops, int never_evict
                       (long long)f->n_matched, (long long)f->n_full, (long long)f->n_inserted,
                       (unsigned long long)s.n_evicted_pages);
     for (int k = 0; k < RUNS; k++) weft__kv_seq_destroy(&f->run[k].seq);
-    weft__prefix_forget(f->w.tree, NULL);
+    weft__kv_prefix_forget(f->w.tree, NULL);
     weft__prefix_get_stats(f->w.tree, &s);
     assert_int_equal(s.n_nodes, 0);
     assert_int_equal(s.n_roots, 0);
