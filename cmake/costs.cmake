@@ -15,7 +15,7 @@ set(weft_of_one_thread
     mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed text_speed_own text_spm_proto
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
-    graph_build graph_plan model_hf model_vocab kv kv_prefix adapt_read sample sched_heap sched_sim sched_queue train_data train_curve
+    graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample sched_heap sched_sim sched_queue train_data train_curve
     server_stop server_peer server_fields terminal top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and
@@ -23,7 +23,7 @@ set(weft_of_one_thread
 set(weft_of_processor
     check-kernels golden base_alloc base_background base_cpu base_hash base_json base_pool base_random base_team base_text base_topology mem_buffers
     quant_half quant_decode quant_encode text_golden text_tokenizer gguf_read gguf_malformed gguf_split gguf_write safetensors plan_file
-    kv kv_prefix kv_store adapt_read adapt_store sample sched_queue graph_plan backend_threads train_product train_gradient)
+    kv kv_prefix kv_store adapt_read adapt_peft adapt_weave adapt_store adapt_store_threads sample sched_queue graph_plan backend_threads train_product train_gradient)
 if(CMAKE_CROSSCOMPILING)
     add_custom_target(processor_tests)
 endif()

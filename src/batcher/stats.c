@@ -134,7 +134,7 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_rows_decode = s.decode_rows;
     out->n_rows_prompt = s.prompt_rows;
     out->n_preempted = s.preempted;
-    out->n_put_off = s.put_off;
+    out->n_put_off = s.deferred;
     pthread_mutex_unlock(&e->lock);
     if (out->n_waiting < 0) out->n_waiting = 0;
 }

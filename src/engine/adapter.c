@@ -100,7 +100,7 @@ static weft_status check_shapes(const weft__adapt *a, const weft_file *file, con
                                 weft_error *err)
 {
     weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
-    if (file->gguf && !file->plan) base.mark = weft__adapt_mark_of_tensors(weft__gguf_tensors(file->gguf));
+    if (file->gguf && !file->plan) base.fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(file->gguf));
     base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
     if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < a->n_pairs; i++) {

@@ -303,8 +303,10 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
     if (j->n_uses == 0) return WEFT_OK;
     weft__source_gguf(j->in, label, &src);
     if ((st = weft__source_string(&src, NULL, "general.architecture", 1, arch, sizeof arch, err))) return st;
-    j->base = (weft__adapt_base){
-        .arch = arch, .label = label, .mark = weft__adapt_mark_of_tensors(weft__gguf_tensors(j->in)), .n = (int32_t)j->n_items};
+    j->base = (weft__adapt_base){.arch = arch,
+                                 .label = label,
+                                 .fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(j->in)),
+                                 .n = (int32_t)j->n_items};
     j->base.targets = weft__alloc_zero(j->n_items, sizeof *j->base.targets);
     if (!j->base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", j->n_items);
     for (size_t i = 0; i < j->n_items; i++) {

@@ -28,8 +28,6 @@ int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
  * machine has to ask its host, and a step may begin many pages (docs/tuning.md). Lets one page have it that was never
  * taken, of a group in which fewer than n_ahead such pages do. 0: there is none. */
 int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead);
-/* Pages copied so far because somebody else held them too. */
-uint64_t weft__kv_pool_copies(const weft__kv_pool *pool);
 
 /* Pages that one sequence of n_ctx tokens needs in a group when steps have at most max_rows rows. */
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows);

@@ -30,7 +30,6 @@ struct weft__kv_pool {
     weft_kv_binding *bindings;
     weft__kv_reclaim reclaim; /* NULL: none */
     void *reclaim_arg;
-    uint64_t n_copies;
 };
 
 struct weft__kv_seq {

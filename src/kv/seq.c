@@ -94,7 +94,6 @@ static int reserve_group(weft__kv_seq *seq, int g, int32_t n)
     memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]), pool->bindings[g].page_bytes);
     weft__kv_page_release(pool, g, seq->pages[g][shared]);
     seq->pages[g][shared] = page;
-    pool->n_copies++;
     return 1;
 }
 

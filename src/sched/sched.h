@@ -21,7 +21,7 @@
  *   computed again, unless the store kept it.
  *
  * Nothing is allocated after weft__sched_create. A step costs O(running) and O(log waiting) for each request that starts or ends.
- * Owner: the engine thread; nothing here is thread-safe. Times are microseconds of one monotonic clock, told by the caller. */
+ * Owner: the engine thread; nothing here is thread-safe. Times are microseconds of one monotonic clock, given by the caller. */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
 
@@ -139,13 +139,13 @@ void weft__sched_cancel_all(weft__sched *s);
 /* As cancel, but finishes as ENDED: an end token, a stop string. */
 void weft__sched_end(weft__sched *s, uint64_t id);
 
-/* Finishes what is cancelled or late, starts and preempts requests, reserves memory for the rows it picks. The plan is valid
+/* Finishes what is cancelled or expired, starts and preempts requests, reserves memory for the rows it picks. The plan is valid
  * until the next call; n_items is 0 when no request is left. After a plan with items, weft__sched_done must follow. */
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
 /* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next step. Between
  * weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
 void weft__sched_put_off(weft__sched *s, uint64_t id);
-/* The plan's rows were computed, and one token was sampled where it said so, but for those put off. */
+/* The plan's rows were computed, and one token was sampled where it said so, but for those deferred. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 
 typedef struct weft__sched_stats {
@@ -153,7 +153,7 @@ typedef struct weft__sched_stats {
     uint64_t submitted, refused, started, preempted;                    /* since the start; refused: WEFT_BUSY */
     uint64_t finished[5];                                               /* by weft__sched_why */
     uint64_t steps, prompt_rows, decode_rows, recomputed_rows, cached_tokens;
-    uint64_t put_off;
+    uint64_t deferred;
 } weft__sched_stats;
 void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out);
 

@@ -133,7 +133,7 @@ void weft__sched_put_off(weft__sched *s, uint64_t id)
         assert(s->in_step && item->sample);
         item->sample = 0;
         item->n--;
-        s->stats.put_off++;
+        s->stats.deferred++;
     }
 }
 

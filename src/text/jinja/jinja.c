@@ -54,14 +54,6 @@ void weft__jinja_destroy(weft__jinja **t)
     *t = NULL;
 }
 
-int weft__jinja_uses(const weft__jinja *t, const char *name)
-{
-    for (size_t i = 0; i < t->n_globals; i++) {
-        if (weft__jinja_str_is(t->globals[i], name)) return 1;
-    }
-    return 0;
-}
-
 weft__jinja_limits weft__jinja_default_limits(void)
 {
     return (weft__jinja_limits){

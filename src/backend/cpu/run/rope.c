@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/program.h"
-#include "backend/rope.h"
+#include "graph/attr/rope.h"
 
 /* ---- configurations ---- */
 

@@ -1,6 +1,6 @@
 /* rope.h: frequencies of rotary position embedding: the same numbers for whoever runs a graph. Reentrant. */
-#ifndef WEFT_BACKEND_ROPE_H
-#define WEFT_BACKEND_ROPE_H
+#ifndef WEFT_GRAPH_ATTR_ROPE_H
+#define WEFT_GRAPH_ATTR_ROPE_H
 
 #include "weft/graph.h"
 

@@ -1,5 +1,5 @@
 /* rope.c: frequencies of rotary position embedding (rope.h). */
-#include "backend/rope.h"
+#include "graph/attr/rope.h"
 
 #include <math.h>
 #include <stddef.h>

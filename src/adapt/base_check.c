@@ -1,4 +1,4 @@
-/* copies.c: the base's own embedding or output head, which PEFT saves beside its change (save_embedding_layers, by default where one of them
+/* base_check.c: the base's own embedding or output head, which PEFT saves beside its change (save_embedding_layers, by default where one of them
  * is changed): is it the base's? Rows of it are kept for that, and nothing else comes of them. One thread builds an adapter; a whole one is
  * immutable. */
 #include <math.h>
@@ -11,7 +11,7 @@
 
 /* The most that a type's rounding changes, in squares over squares, and as much again: what is further from the copy is another matrix. (Rows of
  * normal numbers: Q8_0 3e-5, Q4_0 9e-3, Q3_K 3e-2, Q2_K 1e-1.) A training that moved a matrix less than its type rounds it is not seen. */
-static double most_error(uint32_t dtype)
+static double max_error(uint32_t dtype)
 {
     switch (dtype) {
     case WEFT_F32:
@@ -24,31 +24,32 @@ static double most_error(uint32_t dtype)
     }
 }
 
-static int64_t row_at(const weft__adapt_copy *c, int32_t i)
+static int64_t row_at(const weft__adapt_base_check *c, int32_t i)
 {
     return i * c->n / c->n_rows;
 }
 
-weft_status weft__adapt_copy_add(weft__adapt *a, const char *name, const weft__tensor_desc *t, weft_error *err)
+weft_status weft__adapt_base_check_add(weft__adapt *a, const char *name, const weft__tensor_desc *t, weft_error *err)
 {
     char shown[WEFT__SHOW];
     const int64_t k = (int64_t)t->d[0], n = (int64_t)t->d[1];
-    const int32_t n_rows = n < WEFT__ADAPT_COPY_ROWS ? (int32_t)n : WEFT__ADAPT_COPY_ROWS;
+    const int32_t n_rows = n < WEFT__ADAPT_BASE_CHECK_ROWS ? (int32_t)n : WEFT__ADAPT_BASE_CHECK_ROWS;
     weft__show_name(shown, t->name, strlen(t->name));
     if (t->d[2] != 1 || t->d[3] != 1 || t->d[0] > INT32_MAX || t->d[1] > INT32_MAX || !weft__quant_decoder(t->dtype))
         return weft_fail(err, WEFT_FORMAT, "tensor %s is no matrix of floats, as it should be beside the change of one", shown);
-    for (int32_t i = 0; i < a->n_copies; i++)
-        if (!strcmp(a->copies[i].name, name))
+    for (int32_t i = 0; i < a->n_checks; i++)
+        if (!strcmp(a->checks[i].name, name))
             return weft_fail(err, WEFT_FORMAT, "tensor %s: there are two of this matrix", shown);
-    if (a->n_copies == WEFT__ADAPT_COPIES) return weft_fail(err, WEFT_LIMIT, "tensor %s: one matrix of the base too many", shown);
+    if (a->n_checks == WEFT__ADAPT_BASE_CHECKS)
+        return weft_fail(err, WEFT_LIMIT, "tensor %s: one matrix of the base too many", shown);
     const uint64_t n_bytes = (uint64_t)n_rows * (uint64_t)k * sizeof(float);
     if (n_bytes > a->max_bytes)
         return weft_fail(err, WEFT_LIMIT, "tensor %s: its rows are too wide: %llu bytes at most are read of an adapter", shown,
                          (unsigned long long)a->max_bytes);
     float *rows = weft__arena_array(&a->arena, (size_t)n_rows * (size_t)k, sizeof *rows);
     if (!rows) return weft_fail(err, WEFT_NO_MEMORY, "no memory for rows of tensor %s", shown);
-    weft__adapt_copy *c = &a->copies[a->n_copies++];
-    *c = (weft__adapt_copy){.k = k, .n = n, .n_rows = n_rows, .rows = rows};
+    weft__adapt_base_check *c = &a->checks[a->n_checks++];
+    *c = (weft__adapt_base_check){.k = k, .n = n, .n_rows = n_rows, .rows = rows};
     memcpy(c->name, name, strlen(name) + 1);
     const uint64_t row_bytes = weft__quant_row_bytes(t->dtype, k);
     for (int32_t i = 0; i < n_rows; i++, rows += k) {
@@ -62,7 +63,7 @@ weft_status weft__adapt_copy_add(weft__adapt *a, const char *name, const weft__t
 }
 
 /* Squares of the differences over squares of the copy; a row of the base is decoded into `row`. Rows that the target lacks do not count. */
-static double error_of(const weft__adapt_copy *c, const weft__adapt_target *t, float *row)
+static double error_of(const weft__adapt_base_check *c, const weft__adapt_target *t, float *row)
 {
     double error = 0, size = 0;
     for (int32_t i = 0; i < c->n_rows; i++) {
@@ -78,7 +79,8 @@ static double error_of(const weft__adapt_copy *c, const weft__adapt_target *t, f
     return error == 0 ? 0 : error / size;
 }
 
-static weft_status check_copy(const weft__adapt *a, const weft__adapt_copy *c, const weft__adapt_base *base, weft_error *err)
+static weft_status check_copy(const weft__adapt *a, const weft__adapt_base_check *c, const weft__adapt_base *base,
+                              weft_error *err)
 {
     static const char remedy[] = "if it was trained or resized, merge the adapter where it was made and convert the model";
     char path[WEFT__SHOW * 2];
@@ -94,16 +96,16 @@ static weft_status check_copy(const weft__adapt *a, const weft__adapt_copy *c, c
     if (!row) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a row of %s", c->name);
     const double error = error_of(c, t, row);
     weft__free(row);
-    if (error <= most_error(t->dtype)) return WEFT_OK;
+    if (error <= max_error(t->dtype)) return WEFT_OK;
     return weft_fail(
         err, WEFT_ARGUMENT,
         "adapter %s: the %s beside its change is not that of %s (an NMSE of %.2g; at most %g): it is another base's; %s", path,
-        c->name, base->label, error, most_error(t->dtype), remedy);
+        c->name, base->label, error, max_error(t->dtype), remedy);
 }
 
-weft_status weft__adapt_check_copies(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
+weft_status weft__adapt_run_base_checks(const weft__adapt *a, const weft__adapt_base *base, weft_error *err)
 {
     weft_status st = WEFT_OK;
-    for (int32_t i = 0; i < a->n_copies && !st; i++) st = check_copy(a, &a->copies[i], base, err);
+    for (int32_t i = 0; i < a->n_checks && !st; i++) st = check_copy(a, &a->checks[i], base, err);
     return st;
 }
