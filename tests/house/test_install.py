@@ -63,6 +63,11 @@ class Install(unittest.TestCase):
             exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if len(line.split()) == 3}
             self.assertEqual(exported ^ names, set(), path)
 
+    def test_weft_h_has_every_header_but_those_of_plugins_training_and_the_server(self):
+        said = run("cc", "-std=c11", "-x", "c", "-M", os.path.join(self.prefix, "include", "weft", "weft.h"), "-I", os.path.join(self.prefix, "include")).stdout
+        there = {name for name in os.listdir(os.path.join(self.prefix, "include", "weft")) if name.endswith(".h")}
+        self.assertEqual(there - set(re.findall(r"weft/(\w+\.h)", said)), {"backend.h", "graph.h", "server.h", "train.h"})
+
     def test_examples_run_with_what_pkg_config_says(self):
         data = os.path.join(self.folder.name, "records.jsonl")
         with open(data, "w") as f:
