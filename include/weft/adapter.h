@@ -69,7 +69,10 @@ typedef struct weft_merge_params {
     double density;  /* (0, 1]; 1 by default */
     uint64_t seed;   /* of DARE */
 } weft_merge_params;
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_merge_params_default(weft_merge_params *params);
+WEFT_API void weft_merge_params_init(weft_merge_params *params, uint32_t size);
+#define weft_merge_params_default(params) weft_merge_params_init(params, sizeof *(params))
 /* Several adapters of one base as one, by their weights. WEFT_ARGUMENT (number, weights, shapes), WEFT_UNSUPPORTED
  * (DoRA), WEFT_LIMIT. */
 WEFT_API weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,

@@ -44,7 +44,10 @@ typedef struct weft_engine_params {
     uint32_t disk_wait_ms;
 } weft_engine_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_engine_params_default(weft_engine_params *params);
+WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size);
+#define weft_engine_params_default(params) weft_engine_params_init(params, sizeof *(params))
 /* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT (n_ctx
  * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
 WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
@@ -139,7 +142,10 @@ typedef struct weft_request_params {
     int32_t read_events; /* 1: READ events, for who counts while a prompt is read */
 } weft_request_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_request_params_default(weft_request_params *params);
+WEFT_API void weft_request_params_init(weft_request_params *params, uint32_t size);
+#define weft_request_params_default(params) weft_request_params_init(params, sizeof *(params))
 /* From any thread, event functions included. The last event may come before it returns. WEFT_BUSY: the queue is full
  * (the message has the seconds to wait; also *retry_after_s when not NULL), or the adapters in use fill their
  * budget. An adapter that is not ready is read here, while the caller waits: WEFT_NOT_FOUND (no such name, or file),

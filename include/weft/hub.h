@@ -43,7 +43,10 @@ typedef struct weft_pull_result {
     int32_t reserved;
 } weft_pull_result;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_pull_params_default(weft_pull_params *params);
+WEFT_API void weft_pull_params_init(weft_pull_params *params, uint32_t size);
+#define weft_pull_params_default(params) weft_pull_params_init(params, sizeof *(params))
 /* Fetches what is missing of a model; params NULL: the defaults. Without WHAT: the GGUF file of the first
  * quantization in the order Q4_K_M, Q4_K_S, Q4_0, IQ4_XS, IQ4_NL, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K, Q8_0,
  * Q3_K_M, Q3_K_L, Q3_K_S, Q2_K, BF16, F16, F32 that there is; of a repository without GGUF files the configuration,

@@ -85,7 +85,10 @@ typedef struct weft_model_params {
     weft_rope_params rope;
 } weft_model_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_model_params_default(weft_model_params *params);
+WEFT_API void weft_model_params_init(weft_model_params *params, uint32_t size);
+#define weft_model_params_default(params) weft_model_params_init(params, sizeof *(params))
 /* With a plugin, each op goes to whom ranks it higher (weft_backend_api.supports), the plugin or the CPU. A compiled
  * plan is packed for the CPU alone, and takes no plugin: WEFT_UNSUPPORTED. Fails with WEFT_LIMIT when n_ctx is above
  * weft_model_info.n_ctx_max, WEFT_ARGUMENT (a parameter, by name) and as weft_file_open does. */

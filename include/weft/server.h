@@ -57,7 +57,10 @@ typedef struct weft_server_params {
     const char *const *proxies;
 } weft_server_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_server_params_default(weft_server_params *params);
+WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size);
+#define weft_server_params_default(params) weft_server_params_init(params, sizeof *(params))
 /* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
  * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */

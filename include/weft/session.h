@@ -21,7 +21,10 @@ typedef struct weft_session_params {
     int32_t chunk;     /* rows per step while a prompt is read; 0: the model's max_rows */
 } weft_session_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_session_params_default(weft_session_params *params);
+WEFT_API void weft_session_params_init(weft_session_params *params, uint32_t size);
+#define weft_session_params_default(params) weft_session_params_init(params, sizeof *(params))
 /* Fails with WEFT_LIMIT, which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT,
  * WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out, weft_error *err);
@@ -88,7 +91,10 @@ typedef struct weft_sampler_params {
     const int32_t *nameless;
 } weft_sampler_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_sampler_params_default(weft_sampler_params *params);
+WEFT_API void weft_sampler_params_init(weft_sampler_params *params, uint32_t size);
+#define weft_sampler_params_default(params) weft_sampler_params_init(params, sizeof *(params))
 /* Parameters out of range are refused by name. */
 WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err);
 /* The same for a model: of its vocabulary, and with its ids that have no text as `nameless`, whatever params say of

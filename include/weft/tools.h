@@ -22,7 +22,10 @@ typedef struct weft_convert_params {
     int32_t reserved;
 } weft_convert_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_convert_params_default(weft_convert_params *params);
+WEFT_API void weft_convert_params_init(weft_convert_params *params, uint32_t size);
+#define weft_convert_params_default(params) weft_convert_params_init(params, sizeof *(params))
 /* Writes the Hugging Face folder `in` as a GGUF file, which appears only when it is complete. Vectors and routers
  * are F32; a matrix whose rows are no multiple of the type's block keeps its stored type. The file's tokenizer is
  * the folder's: what GGUF's usual keys cannot say stands in keys tokenizer.weft.*, and what no key can say is
@@ -51,7 +54,10 @@ typedef struct weft_plan_result {
     uint64_t bytes_after;  /* of the file */
 } weft_plan_result;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_plan_params_default(weft_plan_params *params);
+WEFT_API void weft_plan_params_init(weft_plan_params *params, uint32_t size);
+#define weft_plan_params_default(params) weft_plan_params_init(params, sizeof *(params))
 /* Packs model `in` and writes it to `out`, which appears when it is complete. Fails with WEFT_LIMIT when the disk
  * has no room, WEFT_UNSUPPORTED when the provider cannot hand out packed weights, WEFT_ARGUMENT for weights that are
  * not finite, and as weft_model_open does. */
@@ -87,7 +93,10 @@ typedef struct weft_quantize_result {
     uint64_t n_beyond;   /* values beyond what their type can hold */
 } weft_quantize_result;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_quantize_params_default(weft_quantize_params *params);
+WEFT_API void weft_quantize_params_init(weft_quantize_params *params, uint32_t size);
+#define weft_quantize_params_default(params) weft_quantize_params_init(params, sizeof *(params))
 /* Writes GGUF file `in` to `out` with its matrices in `type` ("Q4_K_M", "q8_0"; weft_quantize_types lists them).
  * Vectors and routers stay as they are. `out` appears only when it is complete. Fails with WEFT_ARGUMENT where a
  * weight is NaN or infinite, which it names, where the importance matrix is of no matrix that is encoded, and where
@@ -117,7 +126,10 @@ typedef struct weft_imatrix_params {
     void *progress_arg;
 } weft_imatrix_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_imatrix_params_default(weft_imatrix_params *params);
+WEFT_API void weft_imatrix_params_init(weft_imatrix_params *params, uint32_t size);
+#define weft_imatrix_params_default(params) weft_imatrix_params_init(params, sizeof *(params))
 /* Runs the model over tokens[n] and writes the mean square of every input of every matrix to `out`, in
  * llama-imatrix's GGUF form. Each chunk's first token becomes BOS where the vocabulary puts one before texts.
  * *n_chunks receives the chunks used. Fails with WEFT_FORMAT where what flows into a matrix is not finite, which it

@@ -33,7 +33,10 @@ typedef struct weft_vocab_result {
     uint64_t n_bytes; /* of text */
 } weft_vocab_result;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_vocab_params_default(weft_vocab_params *params);
+WEFT_API void weft_vocab_params_init(weft_vocab_params *params, uint32_t size);
+#define weft_vocab_params_default(params) weft_vocab_params_init(params, sizeof *(params))
 /* Learns a byte-level BPE vocabulary from text files (those called .jsonl too: as text) and writes it as a GGUF file
  * without tensors. Ids 0 to 4 are <|startoftext|> (BOS, put before texts), <|endoftext|> (EOS), <|pad|>,
  * <|im_start|> and <|im_end|> (end of turn); the further ones, the words, the 256 bytes and the merges follow. The
@@ -132,7 +135,10 @@ typedef struct weft_train_params {
     int (*stop)(void *arg);
 } weft_train_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_train_params_default(weft_train_params *params);
+WEFT_API void weft_train_params_init(weft_train_params *params, uint32_t size);
+#define weft_train_params_default(params) weft_train_params_init(params, sizeof *(params))
 /* Trains. The result depends on the parameters, the data and the kind of processor, never on threads or
  * interruptions: a run that was stopped or killed and is resumed gives the same files, bit for bit. A record that is
  * malformed is named with file and line before anything else is done. Conversations longer than n_ctx lose their end

@@ -16,6 +16,7 @@
 #include "model/synthetic.h"
 #include "text/token_trie.h"
 #include "text/tokenizer.h"
+#include "base/params.h"
 #include "weft/weft.h"
 
 struct weft_file {

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/params.h"
 #include "base/thread.h"
 #include "engine/serve.h"
 #include "sample/sampler.h"
@@ -16,15 +17,29 @@ enum { LEAST_WANTED = 32 };
 
 /* ---- parameters ---- */
 
-void weft_engine_params_default(weft_engine_params *p)
+void(weft_engine_params_default)(weft_engine_params *p)
 {
     *p = (weft_engine_params){.size = sizeof *p, .kv_dtype = WEFT_F16, .adapter_dtype = WEFT_ADAPTER_AUTO};
 }
 
-void weft_request_params_default(weft_request_params *p)
+void weft_engine_params_init(weft_engine_params *params, uint32_t size)
+{
+    weft_engine_params own;
+    (weft_engine_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_engine_params), params, size, &own);
+}
+
+void(weft_request_params_default)(weft_request_params *p)
 {
     *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1};
     weft_sampler_params_default(&p->sampler);
+}
+
+void weft_request_params_init(weft_request_params *params, uint32_t size)
+{
+    weft_request_params own;
+    (weft_request_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_request_params), params, size, &own);
 }
 
 static const uint64_t MASK_NS = 4000000; /* of a step for masks of grammars: those for data take some hundredths of it */
@@ -45,8 +60,6 @@ static weft_status check_range(const char *name, int64_t value, int64_t least, i
 static weft_status complete_params(const weft_model *m, weft_engine_params *p, weft_error *err)
 {
     weft_status st;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_engine_params has %u bytes; this build has %zu", p->size, sizeof *p);
     p->step_rows = or_default(p->step_rows, m->max_rows);
     p->n_slots = or_default(p->n_slots, m->max_wanted < DEFAULT_SLOTS ? m->max_wanted : DEFAULT_SLOTS);
     p->n_ctx = or_default(p->n_ctx, m->hp.n_ctx < DEFAULT_CTX ? m->hp.n_ctx : DEFAULT_CTX);
@@ -182,9 +195,11 @@ static void discard(weft_engine *e)
 
 weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err)
 {
-    weft_engine_params p = *params;
+    weft_engine_params p;
     *out = NULL;
-    weft_status st = complete_params(model, &p, err);
+    weft_engine_params_default(&p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &p, params, err);
+    if (!st) st = complete_params(model, &p, err);
     if (st) return st;
     weft_engine *e = weft__alloc_zero(1, sizeof *e);
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");
@@ -243,8 +258,6 @@ void weft_engine_drain(weft_engine *e, uint64_t timeout_ms)
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_request_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (!p->event) return weft_fail(err, WEFT_ARGUMENT, "a request without an event function");
     if (p->n_tokens < 1 || !p->tokens) return weft_fail(err, WEFT_ARGUMENT, "the prompt has no tokens");
     if (p->max_tokens < -1)
@@ -377,12 +390,19 @@ static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, 
     return WEFT_OK;
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *p, uint64_t *request, double *retry_after_s,
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s,
                                weft_error *err)
 {
+    weft_request_params own, *p = &own;
+    weft_sampler_params sampler;
     serve_request r = {.engine = e};
     *request = 0;
-    weft_status st = check_request(e, p, err);
+    weft_request_params_default(p);
+    sampler = own.sampler;
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_request_params), p, params, err);
+    if (!st) st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), &sampler, &p->sampler, err);
+    if (!st) own.sampler = sampler;
+    if (!st) st = check_request(e, p, err);
     if (!st) st = draft(e, p, &r, err);
     int fetch = !st && weft__serve_worth_fetching(&r);
     if (!st) {
