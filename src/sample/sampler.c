@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/params.h"
 #include "base/random.h"
 #include "sample/candidates.h"
 #include "sample/defaults.h"
@@ -22,7 +23,7 @@ struct weft_sampler {
     int32_t n_nameless;
 };
 
-void weft_sampler_params_default(weft_sampler_params *p)
+void(weft_sampler_params_default)(weft_sampler_params *p)
 {
     *p = (weft_sampler_params){.size = sizeof *p,
                                .temperature = (float)WEFT__SAMPLE_TEMPERATURE,
@@ -35,10 +36,15 @@ void weft_sampler_params_default(weft_sampler_params *p)
                                .penalty_last_n = WEFT__SAMPLE_PENALTY_LAST_N};
 }
 
+void weft_sampler_params_init(weft_sampler_params *params, uint32_t size)
+{
+    weft_sampler_params own;
+    (weft_sampler_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_sampler_params), params, size, &own);
+}
+
 weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
 {
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
     if (!(p->temperature >= 0 && p->temperature < INFINITY))
         return weft_fail(err, WEFT_ARGUMENT, "temperature %g: must be 0 or more", p->temperature);
@@ -83,10 +89,13 @@ static void keep_nameless(weft_sampler *s, const weft_sampler_params *p)
     s->params.nameless = NULL;
 }
 
-weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
+weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *given, weft_sampler **out, weft_error *err)
 {
+    weft_sampler_params own, *params = &own;
     *out = NULL;
-    weft_status st = weft__sampler_check(params, n_vocab, err);
+    weft_sampler_params_default(params);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), params, given, err);
+    if (!st) st = weft__sampler_check(params, n_vocab, err);
     if (st) return st;
     weft_sampler *s = weft__alloc_zero(1, sizeof *s);
     if (!s) goto no_memory;
