@@ -258,7 +258,7 @@ static weft_status lease_loading(weft__adapt_store *s, const weft__adapt_ask *as
     pthread_mutex_unlock(&s->lock);
     if (!st && w.n > 0 && !*out) {
         st = read_files(s, &w, adapters, err);
-        if (!st) { /* names that nobody had read may hold what is there already */
+        if (!st) { /* names that were not read before may hold what is there already */
             pthread_mutex_lock(&s->lock);
             *out = pin(s, &w);
             if (!*out) st = check_room(s, &w, err);

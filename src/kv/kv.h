@@ -2,7 +2,7 @@
  *
  * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one
  * block table per group. Pages carry reference counts, so that sequences, and the prefix tree (prefix.h), can share a prefix.
- * A sequence writes a page only while nobody else holds it: weft__kv_seq_reserve copies it first (copy-on-write).
+ * A sequence writes a page only while it is its only holder: weft__kv_seq_reserve copies it first (copy-on-write).
  * Invariant: a page is on the free list exactly when its count is 0, and idle exactly when the prefix tree alone holds it; a
  * sequence holds pages for all its positions, except that sliding-window groups may have dropped those that no later position can
  * see.

@@ -84,7 +84,7 @@ static int useless(const weft__prefix *p, weft__kv_prefix_node *node)
     return 0;
 }
 
-/* Removes leaves that serve nobody, from `node` upwards. */
+/* Removes leaves that serve no match, from `node` upwards. */
 static void prune(weft__prefix *p, weft__kv_prefix_node *node)
 {
     while (node && node->n_child == 0 && (!node->parent || useless(p, node))) {

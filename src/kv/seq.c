@@ -71,7 +71,7 @@ static void drop_window(weft__kv_seq *seq, int g)
     }
 }
 
-/* The entry that holds positions on both sides of the length, when somebody else holds its page too; or -1. */
+/* The entry that holds positions on both sides of the length, when another sequence or the tree holds its page too; or -1. */
 static int32_t shared_last(const weft__kv_seq *seq, int g)
 {
     const struct weft__kv_group_pool *gp = &seq->pool->groups[g];

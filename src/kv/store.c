@@ -104,7 +104,7 @@ static uint64_t drop_oldest(weft__store *s)
     return n_bytes;
 }
 
-/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: nobody's. */
+/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no owner. */
 static size_t owner_bytes(const char *file)
 {
     enum { HEAD = 6, DIGITS = 12 };
@@ -371,7 +371,7 @@ static void push(weft__store *s, job *j)
     pthread_cond_signal(&s->wake);
 }
 
-/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: nobody would fetch it, so it
+/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: it would not be fetched, so it
  * must not keep others out. */
 static weft__kv_store_entry *best_worth_a_read(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
                                                int32_t *serves)

@@ -1,7 +1,7 @@
 /* store.h: prefixes that outlive the process: a folder of snapshots (snapshot.h), kept by a thread of its own.
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached
- *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again, also while another model has the
+ *   s-NAME.kv   a slot that a client saved by name: stays until it is erased or saved again, also while another model has the
  *               folder, which cannot read it; all of them take three quarters of the cap at most, and those of
  *               one owner (NAME is key-HEX12.REST) no more than they leave of that to others
  *   t-HEX       being written; removed when the store is opened
@@ -10,7 +10,7 @@
  * found truncated, damaged, of another version or, a prefix, of another model: then it is as if it had never been there. What is used is
  * compared token by token.
  *
- * All files are read and written by the store's thread; nobody else waits for the disk. Callers pass snapshots, so pages are
+ * All files are read and written by the store's thread; no other thread waits for the disk. Callers pass snapshots, so pages are
  * never read from another thread. Reads of prefixes overtake everything else in the queue; the rest is done in order.
  * Thread safety: all functions but open and close may be called from any thread at any time; none of them waits for the disk
  * except where it says so. */

@@ -187,7 +187,7 @@ static int32_t largest(const float *logits, int32_t n)
     return i;
 }
 
-/* What a padded row of the model says means nothing: nobody has trained it. */
+/* What a padded row of the model says means nothing: it was never trained. */
 static void forbid_nameless(const weft_sampler *s, float *logits)
 {
     for (int32_t i = 0; i < s->n_nameless; i++) logits[s->nameless[i]] = -INFINITY;

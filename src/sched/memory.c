@@ -97,7 +97,7 @@ static int attach(weft__sched *s, int32_t i)
     s->store.release(s->store.arg, r->user, WEFT__SCHED_DETACHED);
     r->n_computed = 0;
     if (s->n_running > 0) return 0;
-    r->bare = 1; /* a prefix that must be copied can need more than all pages: nobody else runs, so it must fit without */
+    r->bare = 1; /* a prefix that must be copied can need more than all pages: no other runs, so it must fit without */
     return fits(s, i);
 }
 
@@ -152,7 +152,7 @@ static int start(weft__sched *s, int32_t i)
     return 1;
 }
 
-/* The preempted one of highest rank, unless somebody of a higher level waits. Preempted ones keep their place. */
+/* The preempted one of highest rank, unless a request of a higher level waits. Preempted ones keep their place. */
 static int32_t candidate(weft__sched *s)
 {
     int32_t back = s->n_waiting > 0 ? s->waiting[0] : -1;

@@ -92,7 +92,7 @@ static int32_t level_top(weft__sched *s, int level)
     return -1;
 }
 
-/* What a tenant who begins to wait starts from: nobody who waits is behind by more because of it, and it gets no credit for the
+/* What a tenant that begins to wait starts from: no tenant that waits is behind by more because of it, and it gets no credit for the
  * time when it asked for nothing. */
 static void tenant_lift(weft__sched *s, int32_t t)
 {

@@ -31,7 +31,7 @@ void weft__chat_template_destroy(weft__chat_template **t)
     *t = NULL;
 }
 
-/* Roles that are words of the chat format and nobody's text. They stand at messages[i].role. */
+/* Roles that are words of the chat format and not a user's text. They stand at messages[i].role. */
 static int is_known_role(void *arg, const char *key, int depth, const char *text, size_t n)
 {
     (void)arg;

@@ -152,8 +152,6 @@ weft_status weft__jinja_parse_expression(weft__jinja_compiler *p, weft__jinja_no
 /* Values with what follows them; filters and tests come behind operators of one operand (postfix.c). */
 weft_status weft__jinja_parse_postfix(weft__jinja_compiler *p, weft__jinja_node **node);
 weft_status weft__jinja_parse_filter_expr(weft__jinja_compiler *p, weft__jinja_node **node);
-/* Without the conditional form, where `if` means something else. */
-weft_status weft__jinja_parse_or(weft__jinja_compiler *p, weft__jinja_node **out);
 weft_status weft__jinja_parse_primary(weft__jinja_compiler *p, weft__jinja_node **out);
 
 typedef enum weft__jinja_tuple_mode {

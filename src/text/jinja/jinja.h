@@ -34,10 +34,7 @@ typedef struct weft__jinja_limits {
     size_t max_memory;  /* bytes of everything the rendering holds, variables included */
 } weft__jinja_limits;
 
-/* 20 million steps, depth 1000, 64 MiB of output, 512 MiB of memory. */
-weft__jinja_limits weft__jinja_default_limits(void);
-
-/* `limits` NULL: the defaults. Fails with WEFT_NO_MEMORY. */
+/* `limits` NULL: 20 million steps, depth 1000, 64 MiB of output, 512 MiB of memory. Fails with WEFT_NO_MEMORY. */
 weft_status weft__jinja_call_create(const weft__jinja_limits *limits, weft__jinja_call **out, weft_error *err);
 void weft__jinja_call_destroy(weft__jinja_call **call);
 

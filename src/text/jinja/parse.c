@@ -3,6 +3,9 @@
  * Runs once per template, in the thread that compiles. */
 #include "text/jinja/ast.h"
 
+/* Without the conditional form, where `if` means something else. */
+static weft_status parse_or(weft__jinja_compiler *p, weft__jinja_node **out);
+
 static weft_status binary(weft__jinja_compiler *p, weft__jinja_node_kind kind, weft__jinja_op op, uint32_t line,
                           weft__jinja_node **left, weft__jinja_node *right)
 {
@@ -119,7 +122,7 @@ weft_status weft__jinja_parse_tuple(weft__jinja_compiler *p, weft__jinja_tuple_m
         if (tuple->n_items) WEFT__JINJA_TRY(weft__jinja_expect_op(p, ','));
         if (at_tuple_end(p, end)) break;
         WEFT__JINJA_TRY(mode == WEFT__JINJA_TUPLE_TARGETS   ? weft__jinja_parse_primary(p, &item)
-                        : mode == WEFT__JINJA_TUPLE_NO_COND ? weft__jinja_parse_or(p, &item)
+                        : mode == WEFT__JINJA_TUPLE_NO_COND ? parse_or(p, &item)
                                                             : weft__jinja_parse_expression(p, &item));
         WEFT__JINJA_TRY(weft__jinja_add_item(p, tuple, item));
         if (!weft__jinja_at_op(p, ',')) break;
@@ -298,7 +301,7 @@ static weft_status parse_and(weft__jinja_compiler *p, weft__jinja_node **out)
     return WEFT_OK;
 }
 
-weft_status weft__jinja_parse_or(weft__jinja_compiler *p, weft__jinja_node **out)
+static weft_status parse_or(weft__jinja_compiler *p, weft__jinja_node **out)
 {
     uint32_t line = weft__jinja_current(p)->line;
     WEFT__JINJA_TRY(parse_and(p, out));
@@ -314,12 +317,12 @@ weft_status weft__jinja_parse_expression(weft__jinja_compiler *p, weft__jinja_no
 {
     WEFT__JINJA_TRY(weft__jinja_nest(p));
     uint32_t line = weft__jinja_current(p)->line;
-    WEFT__JINJA_TRY(weft__jinja_parse_or(p, out));
+    WEFT__JINJA_TRY(parse_or(p, out));
     while (weft__jinja_skip_name(p, "if")) {
         weft__jinja_node *node;
         WEFT__JINJA_TRY(weft__jinja_new_node(p, WEFT__JINJA_NODE_COND, line, &node));
         node->b = *out;
-        WEFT__JINJA_TRY(weft__jinja_parse_or(p, &node->a));
+        WEFT__JINJA_TRY(parse_or(p, &node->a));
         if (weft__jinja_skip_name(p, "else")) WEFT__JINJA_TRY(weft__jinja_parse_expression(p, &node->c));
         WEFT__JINJA_TRY(weft__jinja_finish_node(p, node));
         *out = node;
