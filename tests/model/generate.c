@@ -50,7 +50,7 @@ static void begin_sampling(weft_session **s, weft_sampler **sampler)
     weft_sampler_params how;
     weft_sampler_params_default(&how);
     how.temperature = 0;
-    how.frequency_penalty = 4;
+    how.frequency_penalty = 4; /* greedy text would differ without what was accepted */
     assert_int_equal(weft_session_new(model, NULL, s, NULL), WEFT_OK);
     assert_int_equal(weft_sampler_for(model, &how, sampler, NULL), WEFT_OK);
 }
@@ -66,6 +66,7 @@ static weft_generate_result generate(const char *const *stops, int32_t max_token
     weft_generate_params_default(&p);
     p.tokens = prompt, p.n_tokens = n_prompt, p.max_tokens = max_tokens, p.stops = stops, p.matcher = matcher;
     p.detok_flags = WEFT_DETOK_CONTINUE;
+    p.ignore_end = 1; /* long enough for words to come again */
     p.callback = hear, p.arg = h;
     if (weft_generate(s, sampler, &p, &r, &err)) fail_msg("%s", err.message);
     assert_int_equal(r.n_generated, h->n);
