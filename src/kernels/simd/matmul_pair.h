@@ -12,7 +12,7 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
-enum { PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
+enum { PAIR_TABLE_ENOUGH = 3 * MM_TILE /* rows that repay a table of scales */, PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
 
 /* Are scales read from a table of floats? Of the others, d of a half stays in registers. */
 MM_INLINE int pair_has_table(int f)
@@ -34,7 +34,7 @@ MM_INLINE int pair_has_table(int f)
  * those, a step in blocks of 32 begins with its scales, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return mm_is_plain(f) && mm_is_zen4();
+    return mm_is_plain(f) && MM_TUNED(f, by_addition);
 }
 
 /* Is the range of the weights' scales looked at where the table is made? */
@@ -79,9 +79,9 @@ MM_INLINE int pair_pass_rows(int way)
     return MM_TILE / pair_chains(way);
 }
 
-MM_INLINE int pair_is_deep(int f, int many)
+MM_INLINE int pair_has_two_chains(int f, int64_t n_rows)
 {
-    return (many || f == WEFT_Q4_0) && !mm_is_zen4();
+    return MM_TUNED(f, two_chains) && n_rows >= MM_TUNED(f, two_chains);
 }
 
 /* Scales of n spans of a pair of panels. Returns whether additions can make products of them. */
@@ -264,12 +264,12 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
     return 1;
 }
 
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles, `many` or not (PAIR_DEEP). Returns how
- * many outputs that were. */
-MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
+ * were. */
+MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
-    const int is_deep = pair_is_deep(f, many);
+    const int is_deep = pair_has_two_chains(f, end - c);
     const int tile_passes = is_deep ? pair_chains(PAIR_DEEP) : 1;
     const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f) + 63) / 64;
     pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);

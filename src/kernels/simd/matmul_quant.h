@@ -86,25 +86,25 @@ static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
 /* Are panels taken apart for so many rows? */
 MM_INLINE int mm_is_wide(int f, int64_t n_rows)
 {
-    return n_rows >= WIDE_ENOUGH && wide_better(f);
+    return MM_TUNED(f, unpacked) && n_rows >= MM_TUNED(f, unpacked);
 }
 
 /* How often a tile's steps are gone over, while as often more is asked for. */
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
-    return mm_is_wide(f, n_rows) ? MM_TILE / PAIR_ROWS : pair_is_deep(f, n_rows >= WIDE_ENOUGH) ? 2 : 1;
+    return mm_is_wide(f, n_rows) ? MM_TILE / PAIR_ROWS : pair_has_two_chains(f, n_rows) ? 2 : 1;
 }
 
 /* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
  * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). Each way is a function of its own: where they
  * share one, the compiler stores sums that it has registers for. */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
-    MM_PAIRS_BY(name##_narrow, pair_run(f, end - c >= WIDE_ENOUGH, b, n_out, c, end, out, ldo))                                  \
+    MM_PAIRS_BY(name##_narrow, pair_run(f, b, n_out, c, end, out, ldo))                                                          \
     MM_PAIRS_BY(name##_wide, wide_run(f, b, n_out, c, end, out, ldo))                                                            \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
         if (mm_is_wide(f, end - c)) return name##_wide(b, n_out, c, end, out, ldo);                                              \
-        if (end - c < WIDE_ENOUGH && (mm_has_min(f) || mm_by_16(f))) return 0;                                                   \
+        if (end - c < PAIR_TABLE_ENOUGH && (mm_has_min(f) || mm_by_16(f))) return 0;                                             \
         return name##_narrow(b, n_out, c, end, out, ldo);                                                                        \
     }
 #define MM_PAIRS_BY(name, call)                                                                                                  \
@@ -131,11 +131,10 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
     MM_FEW_FN(f, name, 8)                                                                                                        \
     static const mm_few_fn name##_few[MM_TILE] = {name##_few_1, name##_few_2, name##_few_3, name##_few_4,                        \
                                                   name##_few_5, name##_few_6, name##_few_7, name##_few_8};
-#define MM_FEWS(f, name) (few_has(f) && !mm_is_zen4() ? name##_few : NULL)
+#define MM_FEWS(f, name) (few_has(f) && MM_TUNED(f, two_panels) ? name##_few : NULL)
 #else
 #define MM_FEWS_FN(f, name)
 #define MM_FEWS(f, name) NULL
-enum { FEW_ENOUGH, FEW_REST };
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
     (void)f, (void)n_rows;
@@ -147,9 +146,9 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
-        return wide_run(f, b, n_out, c, end, out, ldo);                                                                          \
+        return end - c < MM_TUNED(f, unpacked) ? 0 : wide_run(f, b, n_out, c, end, out, ldo);                                    \
     }
-#define MM_PAIRS(f, name) (wide_better(f) ? name##_pairs : NULL)
+#define MM_PAIRS(f, name) (MM_TUNED(f, unpacked) ? name##_pairs : NULL)
 #else
 #define MM_PAIRS_FN(f, name)
 #define MM_PAIRS(f, name) NULL
@@ -201,7 +200,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo,
                           weft__ahead *ahead)
 {
-    enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS };
+    enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS, BEGINNING = 3072 /* bytes of what comes next */ };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     const size_t n_bytes = (size_t)((n_out + MM_PANEL - 1) / MM_PANEL) * stride;
@@ -217,9 +216,10 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
         const uint8_t *w = panels;
         for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_PANEL - 1) / MM_PANEL * (int64_t)stride) {
             const int64_t first = n < paired ? full : c;
-            const int two = few && n + 2 * MM_PANEL <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
+            const int two = few && n + 2 * MM_PANEL <= n_out &&
+                            end - first >= (first > c ? MM_TUNED(f, two_panels_rest) : MM_TUNED(f, two_panels));
             outs = two ? 2 * MM_PANEL : n_out - n < MM_PANEL ? n_out - n : MM_PANEL;
-            for (int l = 0; two && asked && n + outs == n_out && l < MM_NEAR; l += 64)
+            for (int l = 0; two && asked && n + outs == n_out && l < BEGINNING; l += 64)
                 _mm_prefetch((const char *)asked + l, _MM_HINT_T1);
             for (int64_t i = first; i < end; i += MM_TILE) {
                 const uint8_t *a = (const uint8_t *)act + i * row_bytes;
