@@ -8,6 +8,8 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FEW_H
 #define WEFT_KERNELS_SIMD_MATMUL_FEW_H
 
+#include "kernels/simd/matmul_pair.h"
+
 /* Formats that need no table of scales, and are not at the limit of memory as Q8_0 is. */
 MM_INLINE int few_has(int f)
 {

@@ -12,6 +12,10 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
+#include "kernels/simd/matmul_block.h"
+#include "kernels/simd/matmul_tile.h"
+#include "kernels/simd/matmul_two.h"
+
 enum { PAIR_TABLE_ENOUGH = 3 * MM_TILE /* rows that repay a table of scales */, PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
 
 /* Are scales read from a table of floats? Of the others, d of a half stays in registers. */

@@ -4,6 +4,8 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 
+#include "kernels/simd/matmul_two.h"
+
 /* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those:
  * Q6_K and Q3_K gain 3 to 8 %, Q4_K loses 4 (Zen 3). */
 MM_INLINE int wide_is_unrolled(int f)

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 
+#include "kernels/simd/matmul_pair.h"
+
 MM_INLINE int wide_is_unrolled(int f)
 {
     (void)f;
