@@ -26,9 +26,8 @@
 enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_VECTORS = 4 };
 
 /* Registers of rows in a panel. One chain of additions for each is needed to hide their latency, and panels that are read side by side come
- * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. (Zen 5
- * at 46 and at 75 GB/s, of what can be read: 1 row 95 and 87 % before, 98 and 94 so; 2 and 4 rows at 46 GB/s 97 %. BF16 has 94 to 96 as it is,
- * and adapters of that type have no more rows in A than one register, often. Nobody has measured AVX2.) */
+ * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. Adapters
+ * of BF16 often have no more rows in A than one register. */
 #define MM_FLOAT_VECTORS(f) ((f) == WEFT_F16 && MM_R == 16 ? 2 : 1)
 
 /* Rows in the tile that begins at row i of m. */

@@ -59,8 +59,7 @@ MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
- * wants them. (Zen 4 at 66 GB/s, of a pure read: Q4_K with 5,632 inputs 65 and 75 %, Q8_0 85 and 92 %; two steps ahead gain half. A Zen 5, where
- * lines are asked for one by one, is slower with it: Q4_K, one row, 101 % at 81 GB/s.) */
+ * wants them. Where lines are prefetched one by one it is slower. */
 MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 {
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
@@ -68,8 +67,7 @@ MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 
 /* The lines of a span's head, and as many from `ask` on that would be left out: of a later head, where what is asked for lies whole spans ahead
  * (mm_next_of), or else of codes. Later scales and minimums are read behind codes: where that is the first time, the processor's own
- * prefetching, which goes by the order of what is read, falls behind. (Q4_K, of a step's time on a Zen 4 at 33 GB/s: 96 % with VPDPBUSD, 98 in
- * AVX2; in AVX2 at 50 GB/s 92. IQ4_XS was not measured.) */
+ * prefetching, which goes by the order of what is read, falls behind. */
 MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
 {
     const int bytes = mm_head_row(f) * MM_PANEL;
@@ -77,8 +75,7 @@ MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
     UNROLL for (int i = 64; i < bytes; i += 64) _mm_prefetch((const char *)w + i, _MM_HINT_T0);
 }
 
-/* The lines at `out` are soon written: the tile is multiplied while they come. Measured: waiting for them cost a tenth of a prompt's
- * time. */
+/* The lines at `out` are soon written: the tile is multiplied while they come. */
 MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
 {
     for (int t = 0; t < n_rows; t++, out += ldo)

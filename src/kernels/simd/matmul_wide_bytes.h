@@ -6,8 +6,7 @@
 
 #include "kernels/simd/matmul_two.h"
 
-/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those:
- * Q6_K and Q3_K gain 3 to 8 %, Q4_K loses 4 (Zen 3). */
+/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those. */
 MM_INLINE int wide_is_unrolled(int f)
 {
     return mm_by_16(f);
