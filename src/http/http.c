@@ -1,5 +1,5 @@
-/* http.c: the façade starts to listen, stops to accept, and ends (http.h, http_parts.h). Owner: the thread that serves. */
-#include "server/http_parts.h"
+/* http.c: the façade starts to listen, stops to accept, and ends (http.h, parts.h). Owner: the thread that serves. */
+#include "http/parts.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ static void set_policy(int policy)
     (void)sched_setscheduler(0, policy, &none); /* a wish */
 }
 
-/* Of the library's connections: more than there can be files (http_accept.c). */
+/* Of the library's connections: more than there can be files (accept.c). */
 static const unsigned NO_LIMIT = 1u << 30;
 
 static weft_status start_daemon(weft__http *h, weft_error *err)

@@ -1,10 +1,10 @@
-/* http_accept.c: the acceptor, a thread that takes connections for the library, until it is told to stop.
+/* accept.c: the acceptor, a thread that takes connections for the library, until it is told to stop.
  *
  * The library could do that itself, but cannot be told to stop where several threads serve (0.9.75): one of them that has just taken
  * the last connection that it has room for takes the socket out of its epoll set, and aborts the program when that is not there any more.
  * Nor must it be at its own limit of connections when it is given one: it then waits for a lock for ever. So it has none to speak of; how
  * many there are is decided here. */
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,23 +1,23 @@
-/* http_parts.h: the inside of the HTTP façade (http.h), for http*.c; nobody else sees libmicrohttpd.
+/* parts.h: the inside of the HTTP façade (http.h), for http*.c; nobody else sees libmicrohttpd.
  *
  *   http.c          start and stop; the socket it listens on
- *   http_request.c  a request: what a handler may ask of it and answer
- *   http_head.c     which heads are refused
- *   http_accept.c   the acceptor
- *   http_budget.c   what each client holds of what all need
- *   http_calls.c    what libmicrohttpd calls
- *   http_refusals.c what libmicrohttpd refuses itself
- *   http_watch.c    the watcher, which trims the heap, too, and the workers
+ *   request.c  a request: what a handler may ask of it and answer
+ *   head.c     which heads are refused
+ *   accept.c   the acceptor
+ *   budget.c   what each client holds of what all need
+ *   calls.c    what libmicrohttpd calls
+ *   refusals.c what libmicrohttpd refuses itself
+ *   watch.c    the watcher, which trims the heap, too, and the workers
  *
  * Threads: the acceptor takes connections; libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run
  * the handler; one watcher keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
  * suspended whenever we owe it bytes that we do not have yet.
  * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer), then weft__http.budget
  * (clients); libmicrohttpd's own come last. No callback of ours is called under either. */
-#ifndef WEFT_SERVER_HTTP_PARTS_H
-#define WEFT_SERVER_HTTP_PARTS_H
+#ifndef WEFT_HTTP_PARTS_H
+#define WEFT_HTTP_PARTS_H
 
-#include "server/http.h"
+#include "http/http.h"
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -27,8 +27,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "server/http_peer.h"
-#include "server/turns.h"
+#include "http/peer.h"
+#include "http/turns.h"
 
 #define SECOND_NS 1000000000ull
 #define BLOCK 16384           /* bytes of a stream that the library asks for at once */
@@ -140,7 +140,7 @@ struct weft__http {
     uint64_t n_taken; /* the acceptor's: connections given to the library, counts.n_connections_total of which are known */
 };
 
-/* ---- http_budget.c ---- */
+/* ---- budget.c ---- */
 /* Do many come from there, who have no share of their own? */
 int weft__http_peer_is_exempt(const weft__http *h, const weft__http_peer *peer);
 /* The request is of that client from now on, "": of its address; leaves when it is freed. 0: no memory. */
@@ -155,7 +155,7 @@ void weft__http_answers_give(weft__http_request *r, size_t n);
 /* Has whoever shows its key more requests than there are connections left for all others? */
 int weft__http_has_too_many(weft__http_request *r);
 
-/* ---- http_request.c ---- */
+/* ---- request.c ---- */
 void weft__http_unref(weft__http_request *r);
 /* Lets its connection go on; under the request's lock. */
 void weft__http_wake(weft__http_request *r);
@@ -166,35 +166,35 @@ void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
 /* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
 void weft__http_mark_gone(weft__http_request *r, int slow);
 
-/* ---- http_head.c ---- */
+/* ---- head.c ---- */
 /* Copies method, path, headers and arguments, since the request may outlive its connection. 0: no memory. */
 int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method);
 /* The status and message with which the head is refused; 0: it is not. Sets what it says of origin and length. */
 int weft__http_check_head(weft__http_request *r, const char **message);
 
-/* ---- http_refusals.c ---- */
+/* ---- refusals.c ---- */
 /* Answers with a refusal in the dialect of its path, after which the connection is closed; under the request's lock. */
 void weft__http_refuse(weft__http_request *r, int status, const char *message);
-/* MHD_queue_response for what is ours: that name is the library's refusals' (http_refusals.c). */
+/* MHD_queue_response for what is ours: that name is the library's refusals' (refusals.c). */
 enum MHD_Result weft__http_queue(struct MHD_Connection *c, int status, struct MHD_Response *response);
 /* Answers on a connection that the library closes without a word, because it could not read the first line. */
 void weft__http_refuse_line(weft__http *h, struct weft__http_connection *k, struct MHD_Connection *c);
 
-/* ---- http_calls.c ---- */
+/* ---- calls.c ---- */
 /* The response that the answered request asks for, once; NULL: no memory. */
 struct MHD_Response *weft__http_response(weft__http_request *r);
 
-/* ---- http_calls.c: for MHD_start_daemon ---- */
+/* ---- calls.c: for MHD_start_daemon ---- */
 void *weft__http_on_uri(void *http, const char *uri, struct MHD_Connection *c);
 enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const char *url, const char *method, const char *version,
                                    const char *upload, size_t *n_upload, void **request);
 void weft__http_on_complete(void *http, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why);
 void weft__http_on_connection(void *http, struct MHD_Connection *c, void **connection, enum MHD_ConnectionNotificationCode code);
 
-/* ---- http_accept.c: a thread, until there is something to read from quiet_fd ---- */
+/* ---- accept.c: a thread, until there is something to read from quiet_fd ---- */
 void *weft__http_acceptor(void *http);
 
-/* ---- http_watch.c: threads, until weft__http_stop ---- */
+/* ---- watch.c: threads, until weft__http_stop ---- */
 void *weft__http_watcher(void *http);
 void *weft__http_worker(void *http);
 /* Of requests without a body, so that who asks for /health waits for no body that is being parsed. */

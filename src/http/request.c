@@ -1,5 +1,5 @@
-/* http_request.c: one request: what handlers read of it, and how they answer. Any thread; its lock guards the answer. */
-#include "server/http_parts.h"
+/* request.c: one request: what handlers read of it, and how they answer. Any thread; its lock guards the answer. */
+#include "http/parts.h"
 
 #include <string.h>
 #include <strings.h>

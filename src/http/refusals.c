@@ -1,4 +1,4 @@
-/* http_refusals.c: refusals in the dialect of the path: ours, and those of the library, which it has for request lines, headers, lengths and
+/* refusals.c: refusals in the dialect of the path: ours, and those of the library, which it has for request lines, headers, lengths and
  * chunks that it cannot read, or that are too long for its memory. Runs on the threads of libmicrohttpd.
  *
  * The library (0.9.75) makes a page of HTML of its own for those: no option changes it, and no callback comes before it is sent. But it
@@ -10,7 +10,7 @@
  * would send our head twice: it makes it when it refuses, and again as it goes on with the request. And a first line without a blank in
  * it, or without a method, it closes without a word: what we then have is the end of the connection (weft__http_refuse_line). Who has
  * ended his side by then is told nothing: he looks like one who left. */
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 #include <dlfcn.h>
 #include <errno.h>

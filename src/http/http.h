@@ -5,8 +5,8 @@
  * Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is cut off.
  * Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until then, whatever
  * its connection does. Thread safety: all functions on requests may be called from any thread. */
-#ifndef WEFT_SERVER_HTTP_H
-#define WEFT_SERVER_HTTP_H
+#ifndef WEFT_HTTP_HTTP_H
+#define WEFT_HTTP_HTTP_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ typedef struct weft__http_config {
     size_t max_body, max_head;      /* bytes */
     size_t max_bodies,
         max_answers; /* bytes of all bodies that are held; of answers that wait to be read: who holds more than the others leave
-                                     * him is asked to come later (http_budget.c) */
+                                     * him is asked to come later (budget.c) */
     int max_headers;
     int max_connections, max_per_ip; /* per_ip 0: no limit of its own; none on a unix socket, where all are one peer */
     size_t max_buffer;               /* bytes that wait for a reader at most */

@@ -1,13 +1,13 @@
-/* http_head.c: heads: copied, and refused where they are malformed, too large, for another host or from another origin.
+/* head.c: heads: copied, and refused where they are malformed, too large, for another host or from another origin.
  * Runs on the threads of libmicrohttpd.
  *
  * Framing. A head that could mean different things to us and to a proxy in front of us is refused and its connection closed: two
  * lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a body where the method has none, names that are no
- * tokens, a target that names another host than Host. Lengths that are no numbers the library refuses itself (http_refusals.c).
+ * tokens, a target that names another host than Host. Lengths that are no numbers the library refuses itself (refusals.c).
  * What it does not tell us and takes: a lone LF or CR for the end of a line (RFC 9112 2.2 allows LF), and a NUL for the end of a value.
  * A header that a proxy did not see because of that is refused where it is one of these cases, not where it is the only one of its kind;
  * so a proxy in front has to refuse such heads, as those in use do. */
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* http_watch.c: the watcher, which keeps deadlines, sees clients leave and trims the heap, and the workers, which run handlers. */
-#include "server/http_parts.h"
+/* watch.c: the watcher, which keeps deadlines, sees clients leave and trims the heap, and the workers, which run handlers. */
+#include "http/parts.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

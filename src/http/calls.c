@@ -1,6 +1,6 @@
-/* http_calls.c: what libmicrohttpd calls, on its own threads: a connection opens, a head and a body come in, bytes of an answer are wanted, a
+/* calls.c: what libmicrohttpd calls, on its own threads: a connection opens, a head and a body come in, bytes of an answer are wanted, a
  * request ends. */
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
