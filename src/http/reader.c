@@ -92,7 +92,7 @@ static int read_field(weft__http_reader *r, const char *s, size_t n, int is_trai
 {
     size_t *count = is_trailer ? &r->n_trailers : &r->n_headers;
     const char *colon = memchr(s, ':', n), *value = colon ? colon + 1 : NULL, *end = s + n;
-    if (++*count > r->max_headers) return refuse(r, 431, "too many headers"), 0;
+    if (*count >= r->max_headers) return refuse(r, 431, "too many headers"), 0;
     if (*s == ' ' || *s == '\t') return refuse(r, 400, "a header is folded over two lines"), 0;
     if (!colon) return refuse(r, 400, is_trailer ? "the body is malformed" : "a header has no colon"), 0;
     if (!is_token(s, (size_t)(colon - s))) return refuse(r, 400, "a header's name is not a token"), 0;
@@ -101,6 +101,7 @@ static int read_field(weft__http_reader *r, const char *s, size_t n, int is_trai
     for (const char *p = value; p < end; p++)
         if (((unsigned char)*p < 0x20 && *p != '\t') || *p == 0x7F)
             return refuse(r, 400, "a header's value has control characters"), 0;
+    ++*count; /* only what is in the text counts: others walk through it */
     if (is_trailer) return 1;
     weft__text_put(&r->text, s, (size_t)(colon - s));
     weft__text_putc(&r->text, 0);

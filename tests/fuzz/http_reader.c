@@ -8,6 +8,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
+static size_t n_strings(const weft__text *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->len; i++) n += !t->data[i];
+    return n;
+}
+
 /* All that was read, and how it ended, as text. */
 static void read_all(const char *bytes, size_t n, size_t step, int is_chunked, weft__text *out)
 {
@@ -17,7 +24,8 @@ static void read_all(const char *bytes, size_t n, size_t step, int is_chunked, w
         size_t n_used, n_piece;
         const char *piece;
         enum weft__http_read got = weft__http_reader_next(&r, bytes + at, end - at, &n_used, &piece, &n_piece);
-        if (n_used > end - at || n_piece > n_used || r.n_lines > r.max_head + 4 || r.n_headers > r.max_headers + 1) abort();
+        if (n_used > end - at || n_piece > n_used || r.n_lines > r.max_head + 4 || r.n_headers > r.max_headers) abort();
+        if (r.text.len && !r.text.failed && n_strings(&r.text) < 1 + 2 * (r.n_query + r.n_headers)) abort();
         at += n_used;
         if (got == WEFT__HTTP_READ_BODY) weft__text_put(out, piece, n_piece);
         if (got == WEFT__HTTP_READ_HEAD) {
