@@ -111,19 +111,19 @@ typedef struct weft_backend_api {
     /* Optional: measures the limits of the hardware; may take a second. */
     weft_status (*measure)(weft_backend *backend, weft_peaks *out, weft_error *err);
     /* Optional: one line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
-    const char *(*program_describe)(weft_program *program);
+    const char *(*program_describe)(const weft_program *program);
     /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer.
      * Runs without a log must not become slower. */
     void (*profile)(weft_program *program, weft_profile_log *log);
     /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed
      * weights, borrowed until program_free. out->size set by the caller. */
-    weft_status (*image)(weft_program *program, weft_image *out, weft_error *err);
+    weft_status (*image)(const weft_program *program, weft_image *out, weft_error *err);
     /* Optional, from 1.3; a provider that lacks it is never given rows with adapters. Packs what an adapter changes
      * about the program's weights; entries of weights that the program does not have are ignored. The adapter is
      * immutable; steps of this program refer to it by weft_rows.adapters, and the caller keeps it, and the program,
      * as long as a step uses it. May be called by any thread, also while the program runs. WEFT_ARGUMENT for a rank
      * above WEFT_ADAPTER_RANK_MAX or a type that is none. */
-    weft_status (*adapter_new)(weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+    weft_status (*adapter_new)(const weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
     void (*adapter_free)(weft_adapter **adapter);
     uint64_t (*adapter_bytes)(const weft_adapter *adapter); /* that it occupies */
 } weft_backend_api;

@@ -11,74 +11,36 @@ static int wants_logits(const serve_request *r, const weft__sched_item *item, in
     return r->prompt_logprobs && position + 1 >= r->n_told && position + 1 < r->n_prompt;
 }
 
-/* The columns of the step. */
-typedef struct step_rows {
-    int32_t n, n_wanted, n_adapters;
-} step_rows;
-
-/* The index of a request's adapters among those of the step; -1: it has none. */
-static int32_t adapter_of(weft_engine *e, const serve_request *r, step_rows *x)
-{
-    weft_model *m = e->model;
-    if (!r->lease) return -1;
-    weft_adapter *adapter = weft__adapt_lease_packed(r->lease);
-    for (int32_t i = 0; i < x->n_adapters; i++)
-        if (m->adapters[i] == adapter) return i;
-    m->adapters[x->n_adapters] = adapter;
-    return x->n_adapters++;
-}
-
 /* Adds rows of an item from position `from` on, as many as the step takes; returns where it stopped. */
-static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from, step_rows *x)
+static int32_t add_rows(weft_engine *e, const weft__sched_item *item, int32_t from)
 {
-    weft_model *m = e->model;
+    weft__graph_batch *b = &e->batch;
     serve_request *r = item->user;
-    int32_t end = item->first + item->n, position = from, adapter = adapter_of(e, r, x);
-    serve_part part = {.r = r, .first = from, .row = x->n, .wanted = x->n_wanted};
+    const unsigned outputs = r->embedding ? WEFT_WANT_OUTPUTS : 0;
+    int32_t end = item->first + item->n, position = from;
+    serve_part part = {.r = r, .first = from, .row = b->rows.n_rows, .wanted = b->rows.n_wanted};
     for (; position < end; position++) {
         int wants = wants_logits(r, item, position);
-        if (x->n_wanted + wants > e->max_wanted) break;
-        m->token[x->n] = r->tokens[position];
-        m->pos[x->n] = position;
-        m->seq[x->n] = e->n_parts;
-        m->adapter[x->n] = adapter;
-        m->want[x->n] = (uint8_t)((wants ? WEFT_WANT_LOGITS : 0) | (r->embedding ? WEFT_WANT_OUTPUTS : 0));
-        x->n++;
-        x->n_wanted += wants;
+        if (b->rows.n_wanted + wants > e->max_wanted) break;
+        if (position == from)
+            weft__graph_batch_add_sequence(b, weft__kv_seq_view(r->seq), r->lease ? weft__adapt_lease_packed(r->lease) : NULL);
+        weft__graph_batch_add_row(b, r->tokens[position], position, (wants ? WEFT_WANT_LOGITS : 0) | outputs);
     }
     part.n = position - from;
-    part.n_wanted = x->n_wanted - part.wanted;
+    part.n_wanted = b->rows.n_wanted - part.wanted;
     part.sample = item->sample && position == end;
-    if (part.n == 0) return position;
-    m->views[e->n_parts] = weft__kv_seq_view(r->seq);
-    e->parts[e->n_parts++] = part;
+    if (part.n > 0) e->parts[e->n_parts++] = part;
     return position;
 }
 
-static weft_status run_model(weft_engine *e, const step_rows *x, weft_error *err)
+static weft_status run_model(weft_engine *e, weft_error *err)
 {
-    weft_model *m = e->model;
-    weft_rows rows = {.size = sizeof rows,
-                      .n_rows = x->n,
-                      .n_wanted = x->n_wanted,
-                      .n_seqs = e->n_parts,
-                      .token = m->token,
-                      .pos = m->pos,
-                      .seq = m->seq,
-                      .want = m->want,
-                      .seqs = m->views,
-                      .n_adapters = x->n_adapters};
-    if (x->n_adapters > 0) {
-        rows.adapter = m->adapter;
-        rows.adapters = m->adapters;
-    }
-    float *outputs[] = {e->logits, m->hidden};
     uint64_t begin = weft__clock_ns();
     weft__serve_trace_begin(e);
-    weft_status st = weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(e->pool), outputs, err);
+    weft_status st = weft__engine_step(e->model, &e->batch, weft__kv_pool_bindings(e->pool), e->logits, err);
     uint64_t end = weft__clock_ns();
     e->model_ns += end - begin;
-    weft__serve_trace_step(e, x->n, x->n_wanted, begin, end);
+    weft__serve_trace_step(e, e->batch.rows.n_rows, e->batch.rows.n_wanted, begin, end);
     return st;
 }
 
@@ -97,7 +59,7 @@ static int use_rows(weft_engine *e, const serve_part *part)
     serve_request *r = part->r;
     size_t n_vocab = (size_t)e->model->hp.n_vocab, d = (size_t)e->model->hp.d_model;
     const float *logits = e->logits + (size_t)part->wanted * n_vocab;
-    if (r->embedding) weft__serve_embed(r, part->first, part->n, e->model->hidden + (size_t)part->row * d);
+    if (r->embedding) weft__serve_embed(r, part->first, part->n, e->batch.hidden + (size_t)part->row * d);
     for (int32_t i = 0; i < part->n && r->prompt_logprobs && !r->ended; i++) {
         int32_t next = part->first + i + 1;
         if (next < r->n_told || next >= r->n_prompt) continue;
@@ -154,19 +116,17 @@ static void use_parts(weft_engine *e)
 static void step(weft_engine *e, const weft__sched_plan *plan, int32_t *item, int32_t *from)
 {
     weft_error err = {0};
-    step_rows x = {0};
     e->n_parts = 0;
-    pthread_mutex_lock(&e->model->stepping);
+    weft__graph_batch_clear(&e->batch);
     while (*item < plan->n_items) {
         const weft__sched_item *it = &plan->items[*item];
-        *from = add_rows(e, it, *from, &x);
+        *from = add_rows(e, it, *from);
         if (*from < it->first + it->n) break;
         if (++*item < plan->n_items) *from = plan->items[*item].first;
     }
-    weft_status st = run_model(e, &x, &err);
+    weft_status st = run_model(e, &err);
     for (int32_t i = 0; i < e->n_parts && st; i++) weft__serve_fail(e->parts[i].r, st, err.message);
     if (!st) use_parts(e);
-    pthread_mutex_unlock(&e->model->stepping);
 }
 
 void weft__serve_step(weft_engine *e, const weft__sched_plan *plan)

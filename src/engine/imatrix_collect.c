@@ -33,6 +33,7 @@ struct collector {
     weft__plan *plan;
     weft__kv_pool *pool;
     weft__kv_seq *seq;
+    weft__graph_batch batch;
     int32_t bos; /* what every chunk begins with; -1: its own first token */
 };
 
@@ -50,6 +51,7 @@ void weft_imatrix_params_init(weft_imatrix_params *params, uint32_t size)
 
 static void collector_free(struct collector *c)
 {
+    weft__graph_batch_free(&c->batch);
     weft__kv_seq_destroy(&c->seq);
     weft__kv_pool_destroy(&c->pool);
     weft__plan_destroy(&c->plan);
@@ -150,7 +152,8 @@ static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatri
                                   .progress = p->progress,
                                   .progress_arg = p->progress_arg,
                                   .image = weft__model_image(c->model)};
-    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err))) return st;
+    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) || (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
+        return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
     for (int32_t i = 0; i < c->graph.n_outputs; i++) {
@@ -193,20 +196,16 @@ static void accumulate(struct collector *c, int32_t n_rows)
 
 static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t n, weft_error *err)
 {
-    int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0};
-    uint8_t want[ROWS];
     weft_status st = WEFT_OK;
-    memset(want, WEFT_WANT_OUTPUTS, sizeof want);
     weft__kv_seq_trim(c->seq, 0);
     for (int32_t at = 0, k; at < n && !st; at += k) {
         k = n - at < ROWS ? n - at : ROWS;
         if ((st = weft__kv_seq_reserve(c->seq, k, err))) break;
-        for (int32_t i = 0; i < k; i++) token[i] = tokens[at + i], pos[i] = at + i;
-        if (at == 0 && c->bos >= 0) token[0] = c->bos;
-        weft_seq_view view = weft__kv_seq_view(c->seq);
-        weft_rows rows = {
-            .size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = token, .pos = pos, .seq = seq, .want = want, .seqs = &view};
-        if ((st = weft__plan_run(c->plan, &rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
+        weft__graph_batch_clear(&c->batch);
+        weft__graph_batch_add_sequence(&c->batch, weft__kv_seq_view(c->seq), NULL);
+        for (int32_t i = at; i < at + k; i++)
+            weft__graph_batch_add_row(&c->batch, i == 0 && c->bos >= 0 ? c->bos : tokens[i], i, WEFT_WANT_OUTPUTS);
+        if ((st = weft__plan_run(c->plan, &c->batch.rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
         weft__kv_seq_advance(c->seq, k);
         accumulate(c, k);
     }

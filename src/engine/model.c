@@ -1,5 +1,5 @@
 /* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
- * Loading is one thread's; afterwards the model is read-only but for the step columns, which belong to whoever holds `stepping`. */
+ * Loading is one thread's; afterwards the model is read-only but for the plan's scratch (weft__engine_step). */
 #include <stdio.h>
 #include <string.h>
 
@@ -118,17 +118,6 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     if (st) return st;
     m->max_rows = p->max_rows > 0 ? p->max_rows : WEFT_ROWS_DEFAULT;
     m->max_wanted = m->max_rows < WEFT_SLOTS_MAX ? m->max_rows : WEFT_SLOTS_MAX;
-    size_t n = (size_t)m->max_rows;
-    m->token = weft__alloc_array(n, sizeof *m->token);
-    m->pos = weft__alloc_array(n, sizeof *m->pos);
-    m->seq = weft__alloc_array(n, sizeof *m->seq);
-    m->want = weft__alloc_array(n, sizeof *m->want);
-    m->views = weft__alloc_array(n, sizeof *m->views);
-    m->adapter = weft__alloc_array(n, sizeof *m->adapter);
-    m->adapters = weft__alloc_array(n, sizeof *m->adapters);
-    m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
-    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->adapter || !m->adapters || !m->hidden)
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows,
                                .max_wanted = m->max_wanted,
                                .providers = (weft__provider *const[]){m->provider, m->plugin},
@@ -237,14 +226,6 @@ void weft_model_close(weft_model **p)
 {
     weft_model *m = p ? *p : NULL;
     if (!m) return;
-    weft__free(m->hidden);
-    weft__free(m->adapters);
-    weft__free(m->adapter);
-    weft__free(m->views);
-    weft__free(m->want);
-    weft__free(m->seq);
-    weft__free(m->pos);
-    weft__free(m->token);
     weft__free(m->plan_text);
     weft__plan_destroy(&m->plan);
     weft__provider_close(&m->plugin);
@@ -278,6 +259,16 @@ const char *weft_model_plan_text(weft_model *m)
 {
     if (!m->plan_text) m->plan_text = weft__plan_describe(m->plan);
     return m->plan_text ? m->plan_text : "";
+}
+
+weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
+                              weft_error *err)
+{
+    float *outputs[] = {logits, batch->hidden};
+    pthread_mutex_lock(&m->stepping);
+    weft_status st = weft__plan_run(m->plan, &batch->rows, kv, outputs, err);
+    pthread_mutex_unlock(&m->stepping);
+    return st;
 }
 
 weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)

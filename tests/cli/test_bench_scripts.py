@@ -206,6 +206,14 @@ class Scripts(unittest.TestCase):
                 p = self.script("check", "unused", "--counts", now)
                 self.assertEqual(p.returncode, status, p.stdout)
                 self.assertIn(word, p.stdout)
+            changed = {**record, "counts": {**record["counts"], name: int(1.006 * record["counts"][name])}}
+            with open(now, "w") as file:
+                json.dump(changed, file)
+            for percent, status in (("0.5", 1), ("0.7", 0)):  # a small rise counts where a small one is asked for
+                p = self.script("check", "unused", "--counts", now, "--tolerance", percent)
+                self.assertEqual(p.returncode, status, p.stdout)
+                self.assertIn(f"{status} more than {percent} % above the record", p.stdout)
+            self.assertEqual(self.script("check", "unused", "--counts", now, "--tolerance", "-1").returncode, 2)
             with open(now, "w") as file:
                 json.dump({**record, "counts": {k: v for k, v in record["counts"].items() if k != name}}, file)
             p = self.script("check", "unused", "--counts", now)

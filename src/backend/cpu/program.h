@@ -23,9 +23,10 @@ struct weft_backend {
     int n_threads;
     uint32_t tiers;
     const weft__kernels *k;
-    int exact;            /* products in f32 from activations as they are */
-    weft_buffer *to_read; /* NULL until the limits are measured: measure.c */
-    uint8_t *product;     /* likewise */
+    int exact;              /* products in f32 from activations as they are */
+    weft_buffer *to_read;   /* NULL until the limits are measured: measure.c */
+    uint8_t *product;       /* likewise */
+    atomic_uint n_adapters; /* that were made, ever */
 };
 
 struct weft_program {
@@ -58,6 +59,11 @@ struct weft_program {
     int32_t *group_window; /* [n_kv_groups] widest window that is read, 0 all */
     int64_t vocab;         /* rows of the smallest embedding table, 0: no EMBED here */
     char *text;            /* program_describe */
+    struct {
+        char *layout;     /* NULL: no matrix is multiplied by */
+        uint64_t *offset; /* [n_weights] */
+        uint8_t *own;     /* [n_weights] */
+    } described;          /* what weft_image says of `packed` */
     /* this step */
     const weft_rows *rows;
     const weft_kv_binding *kv;
@@ -67,7 +73,6 @@ struct weft_program {
     uint32_t step_number;
     weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
     int32_t *group_start;       /* [max_rows + 1] */
-    atomic_uint n_adapters;     /* that were made, ever */
     atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
     weft_profile_log *profile;  /* NULL: steps are not timed */
 };
@@ -154,10 +159,12 @@ int weft__cpu_supports(weft_backend *b, const weft_graph *g, const weft_node *n)
 weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
                               weft_program **out, weft_error *err);
 void weft__cpu_program_free(weft_program **p);
-const char *weft__cpu_program_describe(weft_program *p);
+const char *weft__cpu_program_describe(const weft_program *p);
 weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
 void weft__cpu_profile(weft_program *p, weft_profile_log *log);
-weft_status weft__cpu_image(weft_program *p, weft_image *out, weft_error *err);
+/* What weft__cpu_image will say; once, when all is packed. WEFT_NO_MEMORY. */
+weft_status weft__cpu_describe_image(weft_program *p, weft_error *err);
+weft_status weft__cpu_image(const weft_program *p, weft_image *out, weft_error *err);
 weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err);
 
 #endif

@@ -40,7 +40,7 @@ struct weft_adapter {
     weft__cpu_pair pair[]; /* [n_weights] */
 };
 
-weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
 void weft__cpu_adapter_free(weft_adapter **adapter);
 uint64_t weft__cpu_adapter_bytes(const weft_adapter *adapter);
 

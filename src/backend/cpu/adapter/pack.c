@@ -273,10 +273,10 @@ static size_t scratch_bytes(const weft_adapter *a, int32_t n_weights)
 
 /* Large pieces of memory begin at the same place of a huge page, and so would what a step reads of each adapter: in the same few sets
  * of every cache. Each adapter begins a little farther than the one before. */
-static size_t shift_of(weft_program *p)
+static size_t shift_of(weft_backend *b)
 {
     enum { SHIFT = 4096 + 5 * WEFT__CPU_LINE, N_SHIFTS = 16 };
-    return (size_t)(atomic_fetch_add_explicit(&p->n_adapters, 1, memory_order_relaxed) % N_SHIFTS) * SHIFT;
+    return (size_t)(atomic_fetch_add_explicit(&b->n_adapters, 1, memory_order_relaxed) % N_SHIFTS) * SHIFT;
 }
 
 static weft_status check(const weft_program *p, const weft_adapter_spec *spec, weft_error *err)
@@ -297,7 +297,7 @@ static weft_status check(const weft_program *p, const weft_adapter_spec *spec, w
     return WEFT_OK;
 }
 
-weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
+weft_status weft__cpu_adapter_new(const weft_program *p, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err)
 {
     *out = NULL;
     weft_status st = check(p, spec, err);
@@ -310,7 +310,7 @@ weft_status weft__cpu_adapter_new(weft_program *p, const weft_adapter_spec *spec
     a->row_dtype = a->expand->dtype == WEFT_F32 ? WEFT_F32 : WEFT_BF16;
     layout l = {.a = a, .spec = spec, .base = WEFT__CPU_LINE}; /* only sizes matter */
     place_all(&l);
-    size_t shift = shift_of(p);
+    size_t shift = shift_of(p->backend);
     weft_buffer_spec memory = {
         .size = sizeof memory, .domain = WEFT_DOMAIN_HOST, .n_bytes = l.used + shift, .flags = WEFT_BUFFER_HUGE};
     if ((st = weft__mem_create(&memory, &a->memory, err))) {

@@ -377,7 +377,7 @@ static weft_status describe(weft_program *p, weft_error *err)
     return WEFT_OK;
 }
 
-const char *weft__cpu_program_describe(weft_program *p)
+const char *weft__cpu_program_describe(const weft_program *p)
 {
     return p->text;
 }
@@ -400,7 +400,7 @@ weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_s
     const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
     if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) ||
         (st = make_scratch(p, err)) || (st = weft__cpu_adapter_memory(p, err)) || (st = pack_weights(p, o, err)) ||
-        (st = describe(p, err))) {
+        (st = describe(p, err)) || (st = weft__cpu_describe_image(p, err))) {
         weft__cpu_program_free(&p);
         return st;
     }

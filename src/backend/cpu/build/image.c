@@ -133,30 +133,40 @@ static void list_own(const weft_program *p, uint8_t *own)
     }
 }
 
-weft_status weft__cpu_image(weft_program *p, weft_image *out, weft_error *err)
+weft_status weft__cpu_describe_image(weft_program *p, weft_error *err)
 {
-    size_t n = (size_t)p->graph->n_weights;
+    const size_t n = (size_t)p->graph->n_weights;
     weft__text layout = {0};
-    if (out->size < sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_image has %u bytes; this provider fills %zu", out->size, sizeof *out);
-    weft_status st = put_layout(p, &layout, err);
-    char *text = st ? NULL : weft__cpu_own(p, layout.len + 1, 1);
-    uint64_t *offset = weft__cpu_own(p, n, sizeof *offset);
-    uint8_t *own = weft__cpu_own(p, n, 1);
-    if (!st && (!text || !offset || !own)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to describe %zu packed weights", n);
+    weft_status st = put_layout(p, &layout, NULL);
     if (!st) {
-        memcpy(text, layout.data, layout.len + 1);
+        p->described.layout = weft__cpu_own(p, layout.len + 1, 1);
+        p->described.offset = weft__cpu_own(p, n, sizeof *p->described.offset);
+        p->described.own = weft__cpu_own(p, n, 1);
+        if (!p->described.layout || !p->described.offset || !p->described.own) st = WEFT_NO_MEMORY;
+    }
+    if (!st) {
+        memcpy(p->described.layout, layout.data, layout.len + 1);
         for (size_t i = 0; i < n; i++)
-            offset[i] = p->weight_panels[i] ? (uint64_t)(p->weight_panels[i] - (uint8_t *)p->packed->data) : UINT64_MAX;
-        list_own(p, own);
-        *out = (weft_image){.size = out->size,
-                            .n_weights = (int32_t)n,
-                            .layout = text,
-                            .data = p->packed->data,
-                            .n_bytes = p->packed->n_bytes,
-                            .offset = offset,
-                            .own = own};
+            p->described.offset[i] =
+                p->weight_panels[i] ? (uint64_t)(p->weight_panels[i] - (uint8_t *)p->packed->data) : UINT64_MAX;
+        list_own(p, p->described.own);
     }
     weft__text_free(&layout);
-    return st;
+    if (st == WEFT_OK || st == WEFT_UNSUPPORTED) return WEFT_OK;
+    return weft_fail(err, st, "no memory to describe %zu packed weights", n);
+}
+
+weft_status weft__cpu_image(const weft_program *p, weft_image *out, weft_error *err)
+{
+    if (out->size < sizeof *out)
+        return weft_fail(err, WEFT_ABI, "weft_image has %u bytes; this provider fills %zu", out->size, sizeof *out);
+    if (!p->described.layout) return weft_fail(err, WEFT_UNSUPPORTED, "no matrices to pack");
+    *out = (weft_image){.size = out->size,
+                        .n_weights = p->graph->n_weights,
+                        .layout = p->described.layout,
+                        .data = p->packed->data,
+                        .n_bytes = p->packed->n_bytes,
+                        .offset = p->described.offset,
+                        .own = p->described.own};
+    return WEFT_OK;
 }
