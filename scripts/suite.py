@@ -37,7 +37,7 @@ def sentence(text):
 def claim_of(path):
     """What a test's source says in its first comment."""
     with open(os.path.join(ROOT, path), errors="replace") as f:
-        head = f.read(4000)
+        head = re.sub(r"^# SPDX-License.*\n", "", f.read(4000), flags=re.M)
     shell = path.endswith(".sh") or re.match(r"#!.*\b(ba|da)?sh\b", head)
     pattern = r"^#(?!!)(.*(?:\n#.*)*)" if shell else r"/\*(.*?)\*/" if path.endswith(".c") else r'"""(.*?)"""'
     found = re.search(pattern, head, re.M if shell else re.S)
