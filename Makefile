@@ -14,7 +14,7 @@ CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-names check-headers check-kernels \
+.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-names check-headers check-dead check-kernels \
 	bench-kernels bench-adapters bench-train bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers clients kill-store \
 	format format-check clean
 
@@ -52,6 +52,7 @@ help:
 	@echo 'make check-layers    the includes against layers.txt'
 	@echo 'make check-names     shared names against layers.txt: each says its room; no type and no file stands twice'
 	@echo 'make check-headers   each header compiles alone'
+	@echo 'make check-dead      internal functions that no program of ours reaches, or tests alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
@@ -94,6 +95,9 @@ check-names:
 
 check-headers:
 	@scripts/check-headers
+
+check-dead: all
+	@scripts/check-dead build
 
 check-kernels bench-kernels bench-adapters bench-train bench-text:
 	@scripts/build $@

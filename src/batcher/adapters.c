@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/params.h"
 #include "batcher/batcher.h"
 
 enum { ADAPTER_BYTES = 1 << 30 };
@@ -152,9 +153,8 @@ int32_t weft_engine_adapters(const weft_engine *e, int32_t first, weft_engine_ad
 weft_status weft_engine_adapter_find(const weft_engine *e, const char *name, weft_engine_adapter *out, weft_error *err)
 {
     char shown[WEFT__SHOW];
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_engine_adapter has %u bytes; this build has %zu", out->size, sizeof *out);
-    *out = (weft_engine_adapter){.size = sizeof *out};
-    if (weft__adapt_store_find(e->adapters, name, list_found, out)) return WEFT_OK;
+    weft_engine_adapter own;
+    if (weft__adapt_store_find(e->adapters, name, list_found, &own))
+        return weft__params_write(WEFT__PARAMS_TYPE(weft_engine_adapter), out, &own, err);
     return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", weft__show_name(shown, name, strlen(name)));
 }

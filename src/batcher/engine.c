@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "batcher/batcher.h"
+#include "base/params.h"
 
 enum { DEFAULT_SLOTS = 16, DEFAULT_CTX = 4096, DEFAULT_CHUNK = 128, DEFAULT_QUEUE = 256, DECODE_COST = 2, AGE_US = 5000000 };
 /* Rows with logits in one run of the model, though there be fewer slots: for log-probabilities of prompts. */
@@ -13,15 +14,29 @@ enum { LEAST_WANTED = 32 };
 
 /* ---- parameters ---- */
 
-void weft_engine_params_default(weft_engine_params *p)
+void(weft_engine_params_default)(weft_engine_params *p)
 {
     *p = (weft_engine_params){.size = sizeof *p, .kv_dtype = WEFT_F16, .adapter_dtype = WEFT_ADAPTER_AUTO};
 }
 
-void weft_request_params_default(weft_request_params *p)
+void weft_engine_params_init(weft_engine_params *params, uint32_t size)
+{
+    weft_engine_params own;
+    (weft_engine_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_engine_params), params, size, &own);
+}
+
+void(weft_request_params_default)(weft_request_params *p)
 {
     *p = (weft_request_params){.size = sizeof *p, .max_tokens = -1, .n_top = -1};
     weft_sampler_params_default(&p->sampler);
+}
+
+void weft_request_params_init(weft_request_params *params, uint32_t size)
+{
+    weft_request_params own;
+    (weft_request_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_request_params), params, size, &own);
 }
 
 static const uint64_t MASK_NS = 4000000; /* of a step for masks of grammars: those for data take some hundredths of it */
@@ -42,8 +57,6 @@ static weft_status check_range(const char *name, int64_t value, int64_t least, i
 static weft_status complete_params(const weft_model *m, weft_engine_params *p, weft_error *err)
 {
     weft_status st;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_engine_params has %u bytes; this build has %zu", p->size, sizeof *p);
     p->step_rows = or_default(p->step_rows, m->max_rows);
     p->n_slots = or_default(p->n_slots, m->max_wanted < DEFAULT_SLOTS ? m->max_wanted : DEFAULT_SLOTS);
     p->n_ctx = or_default(p->n_ctx, m->hp.n_ctx < DEFAULT_CTX ? m->hp.n_ctx : DEFAULT_CTX);
@@ -179,9 +192,11 @@ static void discard(weft_engine *e)
 
 weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err)
 {
-    weft_engine_params p = *params;
+    weft_engine_params p;
     *out = NULL;
-    weft_status st = complete_params(model, &p, err);
+    weft_engine_params_default(&p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_engine_params), &p, params, err);
+    if (!st) st = complete_params(model, &p, err);
     if (st) return st;
     weft_engine *e = weft__alloc_zero(1, sizeof *e);
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an engine");

@@ -188,10 +188,7 @@ static int wait_for(serve_command *c, weft_error *err)
 static weft_status check_slot(const weft_engine *e, const char *name, weft_error *err)
 {
     if (!e->store) return weft_fail(err, WEFT_UNSUPPORTED, "this engine has no store to keep slots in; give it a folder for one");
-    if (!name || !weft__store_name_ok(name))
-        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
-                         WEFT__STORE_NAME);
-    return WEFT_OK;
+    return weft__kv_slot_name_check(name, err);
 }
 
 weft_status weft_engine_save(weft_engine *e, const char *tenant, const int32_t *tokens, int32_t n, const char *name,

@@ -1,4 +1,5 @@
 /* stats.c: the engine's counters. All under its lock. */
+#include "base/params.h"
 #include "batcher/batcher.h"
 
 static void set_bounds(weft_histogram *h, const double *bounds, int n)
@@ -91,16 +92,13 @@ void weft__serve_count_finished(weft_engine *e, weft_finish finish)
     e->stats.n_failed += finish == WEFT_FINISH_FAILED;
 }
 
-void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
+void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
 {
+    weft_engine_stats own, *out = &own;
     weft_engine *e = (weft_engine *)(uintptr_t)engine;
     weft__sched_stats s;
     weft__adapt_store_stats a;
     weft__store_stats d = {0};
-    if (out->size != sizeof *out) {
-        *out = (weft_engine_stats){.size = out->size};
-        return;
-    }
     weft__adapt_store_get_stats(e->adapters, &a);
     pthread_mutex_lock(&e->lock);
     weft__sched_get_stats(e->sched, &s);
@@ -134,7 +132,8 @@ void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out)
     out->n_rows_decode = s.decode_rows;
     out->n_rows_prompt = s.prompt_rows;
     out->n_preempted = s.preempted;
-    out->n_put_off = s.put_off;
+    out->n_put_off = s.deferred;
     pthread_mutex_unlock(&e->lock);
     if (out->n_waiting < 0) out->n_waiting = 0;
+    weft__params_write(WEFT__PARAMS_TYPE(weft_engine_stats), filled, out, NULL);
 }

@@ -5,14 +5,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/params.h"
 #include "batcher/batcher.h"
 #include "sample/sampler.h"
 
 static weft_status check_request(const weft_engine *e, const weft_request_params *p, weft_error *err)
 {
     int32_t n_vocab = e->model->hp.n_vocab;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_request_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (!p->event) return weft_fail(err, WEFT_ARGUMENT, "a request without an event function");
     if (p->n_tokens < 1 || !p->tokens) return weft_fail(err, WEFT_ARGUMENT, "the prompt has no tokens");
     if (p->max_tokens < -1)
@@ -146,12 +145,19 @@ static weft_status admit(weft_engine *e, const serve_request *draft, int fetch, 
     return WEFT_OK;
 }
 
-weft_status weft_engine_submit(weft_engine *e, const weft_request_params *p, uint64_t *request, double *retry_after_s,
+weft_status weft_engine_submit(weft_engine *e, const weft_request_params *params, uint64_t *request, double *retry_after_s,
                                weft_error *err)
 {
+    weft_request_params own, *p = &own;
+    weft_sampler_params sampler;
     serve_request r = {.engine = e};
     *request = 0;
-    weft_status st = check_request(e, p, err);
+    weft_request_params_default(p);
+    sampler = own.sampler;
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_request_params), p, params, err);
+    if (!st) st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), &sampler, &p->sampler, err);
+    if (!st) own.sampler = sampler;
+    if (!st) st = check_request(e, p, err);
     if (!st) st = draft(e, p, &r, err);
     int fetch = !st && weft__serve_worth_fetching(&r);
     if (!st) {

@@ -14,6 +14,7 @@
 #include "model/build.h"
 #include "model/hf.h"
 #include "model/synthetic.h"
+#include "base/params.h"
 #include "text/grammar/token_trie.h"
 #include "text/tokenizer/tokenizer.h"
 #include "weft/weft.h"

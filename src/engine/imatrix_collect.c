@@ -36,9 +36,16 @@ struct collector {
     int32_t bos; /* what every chunk begins with; -1: its own first token */
 };
 
-void weft_imatrix_params_default(weft_imatrix_params *p)
+void(weft_imatrix_params_default)(weft_imatrix_params *p)
 {
     *p = (weft_imatrix_params){.size = sizeof *p};
+}
+
+void weft_imatrix_params_init(weft_imatrix_params *params, uint32_t size)
+{
+    weft_imatrix_params own;
+    (weft_imatrix_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_imatrix_params), params, size, &own);
 }
 
 static void collector_free(struct collector *c)
@@ -278,15 +285,17 @@ static weft_status check_sums(const struct collector *c, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *p,
+weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
                                  const char *out, int32_t *n_chunks, weft_error *err)
 {
+    weft_imatrix_params own, *p = &own;
     struct collector c = {.model = model};
     const int32_t most = model->hp.n_ctx_max;
-    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
     *n_chunks = 0;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_imatrix_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_imatrix_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_imatrix_params), p, params, err);
+    if (st) return st;
+    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
     if (chunk > most) return weft__model_context(model, chunk, err);
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
@@ -295,7 +304,7 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
-    weft_status st = weft__out_check(out, err); /* before the work */
+    st = weft__out_check(out, err); /* before the work */
     if (!st) st = find_bos(&c, err);
     if (!st) st = prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {

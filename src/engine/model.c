@@ -19,15 +19,24 @@ const char *weft_version(void)
     return WEFT_VERSION;
 }
 
-void weft_model_params_default(weft_model_params *p)
+void(weft_model_params_default)(weft_model_params *p)
 {
     *p = (weft_model_params){.size = sizeof *p};
 }
 
-static weft_status check_params(const weft_model_params *p, weft_error *err)
+void weft_model_params_init(weft_model_params *params, uint32_t size)
 {
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_model_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_model_params own;
+    (weft_model_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_model_params), params, size, &own);
+}
+
+/* The parameters that were given, over the defaults. */
+static weft_status read_params(const weft_model_params *given, weft_model_params *p, weft_error *err)
+{
+    weft_model_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_model_params), p, given, err);
+    if (st) return st;
     if (p->n_threads < 0 || p->n_threads > WEFT_THREADS_MAX)
         return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads,
                          WEFT_THREADS_MAX);
@@ -183,11 +192,12 @@ static weft_model *model_new(void)
     return m;
 }
 
-weft_status weft_model_open(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
+weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
+    weft_model_params own, *p = &own;
     *out = NULL;
-    weft_status st = check_params(p, err);
+    weft_status st = read_params(params, p, err);
     if (st) return st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
@@ -203,11 +213,13 @@ fail:
     return st;
 }
 
-weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *p, weft_model **out, weft_error *err)
+weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
+                                 weft_error *err)
 {
     uint64_t start = weft__clock_ns();
+    weft_model_params own, *p = &own;
     *out = NULL;
-    weft_status st = check_params(p, err);
+    weft_status st = read_params(params, p, err);
     if (st) return st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
@@ -249,12 +261,7 @@ void weft_model_close(weft_model **p)
 
 weft_status weft_model_describe(const weft_model *m, weft_model_info *out, weft_error *err)
 {
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_model_info has %u bytes; this build has %zu", out->size, sizeof *out);
-    uint32_t size = out->size;
-    *out = m->info;
-    out->size = size;
-    return WEFT_OK;
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_model_info), out, &m->info, err);
 }
 
 const weft_file *weft_model_file(const weft_model *m)
@@ -277,5 +284,8 @@ weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)
 {
     const weft_backend_api *api = m->provider->api;
     if (!api->measure) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot measure its limits", api->name);
-    return api->measure(m->provider->backend, out, err);
+    weft_peaks own = {.size = sizeof own};
+    own.brief = out->brief;
+    weft_status st = api->measure(m->provider->backend, &own, err);
+    return st ? st : weft__params_write(WEFT__PARAMS_TYPE(weft_peaks), out, &own, err);
 }

@@ -8,9 +8,16 @@
 
 enum { DEFAULT_CTX = 4096 };
 
-void weft_session_params_default(weft_session_params *p)
+void(weft_session_params_default)(weft_session_params *p)
 {
     *p = (weft_session_params){.size = sizeof *p, .kv_dtype = WEFT_F16};
+}
+
+void weft_session_params_init(weft_session_params *params, uint32_t size)
+{
+    weft_session_params own;
+    (weft_session_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_session_params), params, size, &own);
 }
 
 /* Pages for n sessions of n_ctx tokens each. */
@@ -61,18 +68,19 @@ static weft_status new_session(weft_model *model, const weft_session_params *p, 
     return WEFT_OK;
 }
 
-weft_status weft_session_new_group(weft_model *model, const weft_session_params *p, int32_t n, weft_session **out,
+weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n, weft_session **out,
                                    weft_error *err)
 {
+    weft_session_params own, *p = &own;
     for (int32_t i = 0; i < n; i++) out[i] = NULL;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_session_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_session_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_session_params), p, params, err);
+    if (st) return st;
     if (n < 1 || n > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n,
                          model->max_rows);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
-    weft_status st = weft__model_context(model, p->n_ctx, err);
-    if (st) return st;
+    if ((st = weft__model_context(model, p->n_ctx, err))) return st;
     if (p->chunk < 0 || p->chunk > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
                          model->max_rows);
@@ -293,13 +301,16 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
 weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
 {
     const int32_t n_vocab = model->hp.n_vocab;
-    weft_sampler_params p = *params;
+    weft_sampler_params p;
     *out = NULL;
+    weft_sampler_params_default(&p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), &p, params, err);
+    if (st) return st;
     int32_t *nameless = weft__alloc_array((size_t)n_vocab, sizeof *nameless);
     if (!nameless) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a sampler of %d tokens", n_vocab);
     p.n_nameless = model->tokenizer ? weft_tokenizer_nameless(model->tokenizer, n_vocab, nameless, n_vocab) : 0;
     p.nameless = nameless;
-    weft_status st = weft_sampler_new(n_vocab, &p, out, err);
+    st = weft_sampler_new(n_vocab, &p, out, err);
     weft__free(nameless);
     return st;
 }

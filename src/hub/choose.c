@@ -12,11 +12,6 @@
 static const char *const ORDER[] = {"Q4_K_M", "Q4_K_S", "Q4_0",   "IQ4_XS", "IQ4_NL", "Q4_1", "Q5_K_M", "Q5_K_S", "Q5_0", "Q5_1",
                                     "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L", "Q3_K_S", "Q2_K", "BF16",   "F16",    "F32",  NULL};
 
-const char *const *weft__hub_choice_order(void)
-{
-    return ORDER;
-}
-
 void weft__hub_choice_free(weft__hub_choice *c)
 {
     weft__free(c->files);

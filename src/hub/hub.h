@@ -71,13 +71,11 @@ void weft__hub_choice_free(weft__hub_choice *c);
 /* Picks from a sorted listing; `repo` is for messages. `what`:
  *   a path, or the last segment of one: that file, with all parts when it is one of a split set (NAME-00001-of-00003.gguf);
  *   a quantization: the GGUF whose name has it as a whole word, else as the beginning of one ("Q4_K" for "Q4_K_M");
- *   "": the first quantization of weft__hub_choice_order that the repository has, its only GGUF, or the folder when it has none.
+ *   "": the first that the repository has of Q4_K_M, Q4_K_S and the other quantizations (choose.c), its only GGUF, or the folder when it has none.
  * Equals are decided by the shorter, then the alphabetically first path. Vision projectors (mmproj) and importance matrices are
  * only taken when named. Fails with WEFT_NOT_FOUND (naming what there is), WEFT_ARGUMENT (several, say which), WEFT_UNSUPPORTED
  * (nothing that can be run), WEFT_FORMAT (a part of a set is missing). */
 weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__hub_choice *out,
                                  weft_error *err);
-/* "Q4_K_M", "Q4_K_S", ... NULL-terminated. */
-const char *const *weft__hub_choice_order(void);
 
 #endif

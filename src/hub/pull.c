@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/params.h"
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/manifest.h"
@@ -27,9 +28,16 @@ typedef struct pull {
     int dir, lock;
 } pull;
 
-void weft_pull_params_default(weft_pull_params *params)
+void(weft_pull_params_default)(weft_pull_params *params)
 {
     *params = (weft_pull_params){.size = sizeof *params};
+}
+
+void weft_pull_params_init(weft_pull_params *params, uint32_t size)
+{
+    weft_pull_params own;
+    (weft_pull_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_pull_params), params, size, &own);
 }
 
 static int say(pull *p)
@@ -146,9 +154,10 @@ weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pul
     *result = (weft_pull_result){0};
     pull *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory to pull %s", name);
-    p->params = params ? params : &defaults;
+    p->params = &defaults;
     p->dir = p->lock = -1;
-    weft_status st = weft__hub_name_parse(name, &p->name, err);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_pull_params), &defaults, params, err);
+    if (!st) st = weft__hub_name_parse(name, &p->name, err);
     if (st) goto done;
     snprintf(p->label, sizeof p->label, "%s/%s", p->name.owner, p->name.repo);
     if ((st = weft__remote_open(&p->remote, while_listing, p, err))) goto done;

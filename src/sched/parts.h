@@ -137,7 +137,7 @@ void weft__sched_tenant_enter(weft__sched *s, int32_t t); /* one more live reque
 void weft__sched_tenant_leave(weft__sched *s, int32_t t);
 void weft__sched_queue_push(weft__sched *s, int32_t i);
 void weft__sched_queue_remove(weft__sched *s, int32_t i);
-/* The request that starts next, still in the queue; -1 when nobody waits. */
+/* The request that starts next, still in the queue; -1 when none waits. */
 int32_t weft__sched_queue_next(weft__sched *s);
 /* Counts a start of that level. */
 void weft__sched_queue_started(weft__sched *s, int32_t level);

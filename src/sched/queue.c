@@ -92,16 +92,16 @@ static int32_t level_top(weft__sched *s, int level)
     return -1;
 }
 
-/* What a tenant who begins to wait starts from: nobody who waits is behind by more because of it, and it gets no credit for the
+/* What a tenant that begins to wait starts from: no tenant that waits is behind by more because of it, and it gets no credit for the
  * time when it asked for nothing. */
 static void tenant_lift(weft__sched *s, int32_t t)
 {
-    int64_t least = INT64_MAX;
+    int64_t min = INT64_MAX;
     for (int level = 0; level < LEVELS; level++) {
         int32_t l = level_top(s, level);
-        if (l >= 0 && s->lines[l].charged < least) least = s->lines[l].charged;
+        if (l >= 0 && s->lines[l].charged < min) min = s->lines[l].charged;
     }
-    if (least != INT64_MAX && s->virtual_time < least) s->virtual_time = least;
+    if (min != INT64_MAX && s->virtual_time < min) s->virtual_time = min;
     if (s->tenants[t].charged < s->virtual_time) s->tenants[t].charged = s->virtual_time;
 }
 
@@ -175,12 +175,12 @@ static int level_next(const weft__sched *s)
     int top = LEVELS - 1, next;
     while (top >= 0 && s->levels[top].n == 0) top--;
     next = top;
-    double most = -1;
+    double max = -1;
     for (int level = 0; level < top; level++) {
         if (s->levels[level].n == 0 || s->level_passed[level] < (int64_t)(top - level) * PASSES_PER_LEVEL) continue;
-        double late = (double)(s->now_us - s->level_since_us[level]) - (double)(top - level) * (double)s->limits.age_us;
-        if (late < 0 || late <= most) continue;
-        most = late;
+        double overdue = (double)(s->now_us - s->level_since_us[level]) - (double)(top - level) * (double)s->limits.age_us;
+        if (overdue < 0 || overdue <= max) continue;
+        max = overdue;
         next = level;
     }
     return next;

@@ -11,7 +11,7 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
 {
     const struct {
         const char *name;
-        int32_t value, least, most;
+        int32_t value, min, max;
     } limits[] = {
         {"n_slots", l->n_slots, 1, MAX_REQUESTS},
         {"step_rows", l->step_rows, l->n_slots, INT32_MAX},
@@ -22,9 +22,9 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
         {"decode_cost", l->decode_cost, 1, MAX_COST},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
+        if (limits[i].value < limits[i].min || limits[i].value > limits[i].max)
             return weft_fail(err, WEFT_ARGUMENT, "scheduler: %s is %d; it must be %d .. %d", limits[i].name, limits[i].value,
-                             limits[i].least, limits[i].most);
+                             limits[i].min, limits[i].max);
     if (l->age_us == 0) return weft_fail(err, WEFT_ARGUMENT, "scheduler: age_us is 0; it must be at least 1");
     return WEFT_OK;
 }

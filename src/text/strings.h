@@ -2,7 +2,7 @@
  *
  * Invariant: string i keeps its index; each is followed by a NUL. Of equal strings only the first one put into the table is
  * found. The hash is keyed with a secret of this process, so that a prepared file cannot make it slow. Zero-initialise. One
- * writer; any number of readers when nobody writes. */
+ * writer; any number of readers while there is no writing. */
 #ifndef WEFT_TEXT_STRINGS_H
 #define WEFT_TEXT_STRINGS_H
 

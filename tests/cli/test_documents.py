@@ -131,6 +131,19 @@ class Documents(unittest.TestCase):
         for path in re.findall(r"localhost:8080(/[\w/.-]+)", read("docs/howto/serve.md")):
             self.assertTrue(any(re.fullmatch(re.sub(r"{\w+}", "[^/]+", p), path) for p in paths), path)
 
+    def test_defaults_of_sampling(self):
+        """The help of the commands, the public header and the fields of /completion name the same ones."""
+        fields = json.loads(read("docs/openapi.json"))["components"]["schemas"]["CompletionRequest"]["properties"]
+        header = sources("include/weft/*.h")
+        for option, field in (("temp", "temperature"), ("top-k", "top_k"), ("top-p", "top_p"), ("min-p", "min_p"), ("repeat-penalty", "repeat_penalty"),
+                              ("presence-penalty", "presence_penalty"), ("frequency-penalty", "frequency_penalty"), ("penalty-last-n", "repeat_last_n")):
+            for command in ("run", "chat", "compare")[:3 if option == "temp" else 2]:
+                said = re.search(rf"^ +--{option} .*\(([\d.]+)\)$", HELP[command, None], re.M)
+                self.assertTrue(said and float(said.group(1)) == fields[field]["default"], (command, option))
+            said = re.search(rf"\b{option.replace('-', '_')}\w*; +/\*.*default ([\d.]+) \*/", header)
+            if said or not option.endswith("penalty"):
+                self.assertEqual(float(said.group(1)), fields[field]["default"], option)
+
 
 if __name__ == "__main__":
     main()

@@ -59,13 +59,15 @@ struct weft_engine {
     int32_t n_adapters, next_adapter, n_leases;
 };
 
-void weft_sampler_params_default(weft_sampler_params *p)
+void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 {
+    (void)size;
     *p = (weft_sampler_params){.size = sizeof *p};
 }
 
-void weft_request_params_default(weft_request_params *p)
+void weft_request_params_init(weft_request_params *p, uint32_t size)
 {
+    (void)size;
     *p = (weft_request_params){.size = sizeof *p, .n_top = -1};
 }
 
@@ -339,8 +341,9 @@ static void *engine_thread(void *arg)
     return NULL;
 }
 
-void weft_engine_params_default(weft_engine_params *params)
+void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 {
+    (void)size;
     *params = (weft_engine_params){.size = sizeof *params};
 }
 

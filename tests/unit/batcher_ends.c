@@ -224,7 +224,7 @@ static void what_cannot_work_is_refused_by_name(void **state)
     bad[6].q.p.max_tokens = 1000, bad[6].says = "512", bad[6].status = WEFT_LIMIT;
     bad[7].q.p.n_tokens = 250, bad[7].q.p.max_tokens = 50, bad[7].says = "KV pages", bad[7].status = WEFT_LIMIT;
     bad[8].q.p.embedding = 1, bad[8].says = "embedding";
-    bad[9].q.p.size = 8, bad[9].says = "weft_request_params", bad[9].status = WEFT_ABI;
+    bad[9].q.p.size = 4, bad[9].says = "weft_request_params", bad[9].status = WEFT_ABI;
     for (int i = 0; i < 10; i++) {
         answer a;
         weft_error err = {0};

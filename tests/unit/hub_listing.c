@@ -59,12 +59,15 @@ static void quantizations(void **state)
 static void order_of_quantizations(void **state)
 {
     (void)state;
-    for (int i = 0; weft__hub_choice_order()[i]; i++) { /* each is taken when those before it are absent */
+    static const char *const order[] = {"Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ4_NL", "Q4_1",   "Q5_K_M",
+                                        "Q5_K_S", "Q5_0",   "Q5_1", "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L",
+                                        "Q3_K_S", "Q2_K",   "BF16", "F16",    "F32",    NULL};
+    for (int i = 0; order[i]; i++) { /* each is taken when those before it are absent */
         weft__listing l = {0};
         char path[64], want[64];
-        snprintf(want, sizeof want, "x.%s.gguf", weft__hub_choice_order()[i]);
-        for (int k = i; weft__hub_choice_order()[k]; k++) {
-            int n = snprintf(path, sizeof path, "x.%s.gguf", weft__hub_choice_order()[k]);
+        snprintf(want, sizeof want, "x.%s.gguf", order[i]);
+        for (int k = i; order[k]; k++) {
+            int n = snprintf(path, sizeof path, "x.%s.gguf", order[k]);
             assert_non_null(weft__listing_add(&l, path, (size_t)n));
         }
         assert_int_equal(weft__listing_sort(&l, NULL), WEFT_OK);

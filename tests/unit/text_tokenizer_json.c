@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer/json.h"
+#include "json_tokenizer.h"
 
 #define SPACE "▁"
 
@@ -18,7 +18,7 @@ static weft__tokenizer *load(const char *json, const char *config)
 {
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
-    if (weft__tok_json_create(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
+    if (json_tokenizer(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
         fail_msg("%s\n%s", json, err.message);
     }
     return tok;
@@ -261,7 +261,7 @@ static void malformed_files(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__tokenizer *tok = NULL;
         weft_error err = {0};
-        weft_status status = weft__tok_json_create(cases[i].json, strlen(cases[i].json), NULL, 0, &tok, &err);
+        weft_status status = json_tokenizer(cases[i].json, strlen(cases[i].json), NULL, 0, &tok, &err);
         if (status != cases[i].status || !strstr(err.message, cases[i].word)) {
             fail_msg("%s\n%d '%s', expected %d '%s'", cases[i].json, (int)status, err.message, (int)cases[i].status,
                      cases[i].word);
@@ -272,7 +272,7 @@ static void malformed_files(void **state)
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
     const char *json = FILE_OF(LETTERS, "");
-    assert_int_equal(weft__tok_json_create(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
+    assert_int_equal(json_tokenizer(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
     assert_non_null(strstr(err.message, "tokenizer_config.json"));
 }
 
@@ -283,7 +283,7 @@ static int live_once(void *arg)
     weft__ids ids = {0};
     const char *json = arg;
     const char *config = "{\"bos_token\":\"a\",\"chat_template\":\"x\"}";
-    weft_status status = weft__tok_json_create(json, strlen(json), config, strlen(config), &tok, &err);
+    weft_status status = json_tokenizer(json, strlen(json), config, strlen(config), &tok, &err);
     if (!status) status = weft__tokenizer_encode(tok, "É a-b\xFF", 7, WEFT__ENCODE_SPECIAL, &ids, &err);
     if (status) assert_int_equal(status, WEFT_NO_MEMORY);
     weft__ids_free(&ids);

@@ -31,12 +31,7 @@ void weft__chat_template_destroy(weft__chat_template **t)
     *t = NULL;
 }
 
-int weft__chat_template_uses(const weft__chat_template *t, const char *name)
-{
-    return weft__jinja_uses(t->jinja, name);
-}
-
-/* Roles that are words of the chat format and nobody's text. They stand at messages[i].role. */
+/* Roles that are words of the chat format and not a user's text. They stand at messages[i].role. */
 static int is_known_role(void *arg, const char *key, int depth, const char *text, size_t n)
 {
     (void)arg;

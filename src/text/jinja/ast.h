@@ -136,8 +136,6 @@ typedef struct weft__jinja_compiler {
 struct weft__jinja {
     weft__jinja_arena arena;
     weft__jinja_body body;
-    const weft__jinja_str **globals; /* names that the template may take from outside */
-    size_t n_globals, globals_capacity;
     const weft__jinja_str *name_loop, *name_caller, *name_varargs, *name_kwargs; /* interned */
 };
 
@@ -149,10 +147,11 @@ struct weft__jinja {
 weft_status weft__jinja_lex(weft__jinja_ctx *c, const char *source, size_t n, weft__jinja_tokens *out);
 
 weft_status weft__jinja_parse_template(weft__jinja_compiler *p, weft__jinja_body *out); /* statement.c */
-/* The parts of the parser that its two files share. */
+/* The parts of the parser that its files share. */
 weft_status weft__jinja_parse_expression(weft__jinja_compiler *p, weft__jinja_node **out);
-/* Without the conditional form, where `if` means something else. */
-weft_status weft__jinja_parse_or(weft__jinja_compiler *p, weft__jinja_node **out);
+/* Values with what follows them; filters and tests come behind operators of one operand (postfix.c). */
+weft_status weft__jinja_parse_postfix(weft__jinja_compiler *p, weft__jinja_node **node);
+weft_status weft__jinja_parse_filter_expr(weft__jinja_compiler *p, weft__jinja_node **node);
 weft_status weft__jinja_parse_primary(weft__jinja_compiler *p, weft__jinja_node **out);
 
 typedef enum weft__jinja_tuple_mode {
@@ -171,6 +170,10 @@ weft_status weft__jinja_new_node(weft__jinja_compiler *p, weft__jinja_node_kind 
 weft_status weft__jinja_finish_node(weft__jinja_compiler *p, weft__jinja_node *node);
 weft_status weft__jinja_add_node(weft__jinja_compiler *p, weft__jinja_node ***items, size_t *n, size_t *capacity,
                                  weft__jinja_node *node);
+weft_status weft__jinja_add_item(weft__jinja_compiler *p, weft__jinja_node *node, weft__jinja_node *item);
+/* A node with one child, finished. */
+weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node *a,
+                                  weft__jinja_node **out);
 weft_status weft__jinja_intern(weft__jinja_compiler *p, const char *s, size_t n, const weft__jinja_str **out);
 
 static inline const weft__jinja_token *weft__jinja_current(const weft__jinja_compiler *p)
@@ -195,8 +198,7 @@ const char *weft__jinja_describe(const weft__jinja_token *t, char room[64]);
 /* Deeper by one; every success is followed by p->nesting--. */
 weft_status weft__jinja_nest(weft__jinja_compiler *p);
 
-/* Fills in the `unset` names of every body and what macros take, collects the template's globals, and refuses unknown filters
- * and tests (scope.c). */
+/* Fills in the `unset` names of every body and what macros take, and refuses unknown filters and tests (scope.c). */
 weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t);
 
 #endif

@@ -54,15 +54,7 @@ void weft__jinja_destroy(weft__jinja **t)
     *t = NULL;
 }
 
-int weft__jinja_uses(const weft__jinja *t, const char *name)
-{
-    for (size_t i = 0; i < t->n_globals; i++) {
-        if (weft__jinja_str_is(t->globals[i], name)) return 1;
-    }
-    return 0;
-}
-
-weft__jinja_limits weft__jinja_default_limits(void)
+static weft__jinja_limits default_limits(void)
 {
     return (weft__jinja_limits){
         .max_steps = 20000000,
@@ -78,7 +70,7 @@ weft_status weft__jinja_call_create(const weft__jinja_limits *limits, weft__jinj
     *out = NULL;
     if (!call) return weft_fail(err, WEFT_NO_MEMORY, "out of memory for a rendering");
     weft__jinja_ctx *c = &call->ctx;
-    c->limits = limits ? *limits : weft__jinja_default_limits();
+    c->limits = limits ? *limits : default_limits();
     c->steps = c->limits.max_steps;
     c->err = err;
     weft__jinja_arena_init(&c->arena, c->limits.max_memory);

@@ -25,8 +25,6 @@ typedef struct weft__jinja_call weft__jinja_call; /* the variables of one render
  * interpreter lacks, WEFT_LIMIT (too long, nested too deeply) or WEFT_NO_MEMORY; *out is NULL then. */
 weft_status weft__jinja_compile(const char *source, size_t n, weft__jinja **out, weft_error *err);
 void weft__jinja_destroy(weft__jinja **t);
-/* 1 when the template mentions a variable of this name (one it does not assign itself before). */
-int weft__jinja_uses(const weft__jinja *t, const char *name);
 
 /* What one rendering may cost; whatever is exceeded, it fails with WEFT_LIMIT. */
 typedef struct weft__jinja_limits {
@@ -36,10 +34,7 @@ typedef struct weft__jinja_limits {
     size_t max_memory;  /* bytes of everything the rendering holds, variables included */
 } weft__jinja_limits;
 
-/* 20 million steps, depth 1000, 64 MiB of output, 512 MiB of memory. */
-weft__jinja_limits weft__jinja_default_limits(void);
-
-/* `limits` NULL: the defaults. Fails with WEFT_NO_MEMORY. */
+/* `limits` NULL: 20 million steps, depth 1000, 64 MiB of output, 512 MiB of memory. Fails with WEFT_NO_MEMORY. */
 weft_status weft__jinja_call_create(const weft__jinja_limits *limits, weft__jinja_call **out, weft_error *err);
 void weft__jinja_call_destroy(weft__jinja_call **call);
 

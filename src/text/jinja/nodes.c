@@ -164,3 +164,16 @@ weft_status weft__jinja_nest(weft__jinja_compiler *p)
     p->nesting++;
     return WEFT_OK;
 }
+
+weft_status weft__jinja_add_item(weft__jinja_compiler *p, weft__jinja_node *node, weft__jinja_node *item)
+{
+    return weft__jinja_add_node(p, &node->items, &node->n_items, &node->items_capacity, item);
+}
+
+weft_status weft__jinja_new_unary(weft__jinja_compiler *p, weft__jinja_node_kind kind, uint32_t line, weft__jinja_node *a,
+                                  weft__jinja_node **out)
+{
+    WEFT__JINJA_TRY(weft__jinja_new_node(p, kind, line, out));
+    (*out)->a = a;
+    return weft__jinja_finish_node(p, *out);
+}

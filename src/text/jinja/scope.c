@@ -24,7 +24,6 @@ typedef struct resolver {
     weft__jinja_ctx *c;
     weft__jinja *t;
     size_t n_names;
-    uint8_t *is_global;
 } resolver;
 
 static weft_status visit_body(resolver *r, frame *f, const weft__jinja_body *body);
@@ -65,23 +64,12 @@ static int known_outside(const frame *f, size_t name)
     return 0;
 }
 
-static weft_status add_global(resolver *r, const weft__jinja_str *name, size_t number)
-{
-    if (r->is_global[number]) return WEFT_OK;
-    r->is_global[number] = 1;
-    weft__jinja *t = r->t;
-    WEFT__JINJA_TRY(weft__jinja_grow(r->c, &t->globals, &t->globals_capacity, t->n_globals + 1, sizeof *t->globals));
-    t->globals[t->n_globals++] = name;
-    return WEFT_OK;
-}
-
 static weft_status load(resolver *r, frame *f, const weft__jinja_str *name)
 {
     size_t i;
     WEFT__JINJA_TRY(number_of(r, name, &i));
-    if ((f->names[i] & REF) || known_outside(f, i)) return WEFT_OK;
-    f->names[i] |= REF;
-    return add_global(r, name, i);
+    if (!known_outside(f, i)) f->names[i] |= REF;
+    return WEFT_OK;
 }
 
 static weft_status store(resolver *r, frame *f, const weft__jinja_node *node)
@@ -370,7 +358,6 @@ weft_status weft__jinja_resolve(weft__jinja_compiler *p, weft__jinja *t)
     WEFT__JINJA_TRY(weft__jinja_intern(p, "varargs", 7, &t->name_varargs));
     WEFT__JINJA_TRY(weft__jinja_intern(p, "kwargs", 6, &t->name_kwargs));
     r.n_names = p->names->n;
-    WEFT__JINJA_TRY(new_names(&r, NULL, &r.is_global));
     frame root = {0};
     WEFT__JINJA_TRY(new_names(&r, NULL, &root.names));
     return resolve_body(&r, &root, &t->body);

@@ -498,16 +498,3 @@ weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_voca
     *out = v;
     return status;
 }
-
-weft_status weft__tok_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
-                                  weft_error *err)
-{
-    const weft__json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
-    weft__json_vocab *v;
-    *out = NULL;
-    weft_status status = weft__json_vocab_read(&files, &v, err);
-    if (status) return status;
-    status = weft__tokenizer_create(&v->spec, out, err);
-    weft__json_vocab_free(&v);
-    return status;
-}

@@ -8,13 +8,6 @@
 #include "base/json.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* json[0..n) is tokenizer.json; config[0..n_config) is tokenizer_config.json, or NULL: from it come the roles of tokens (BOS,
- * EOS ...), tokens beyond those of tokenizer.json, and the chat template. Fails with WEFT_FORMAT (naming the field),
- * WEFT_UNSUPPORTED (naming the thing), and as weft__tokenizer_create does. */
-weft_status weft__tok_json_create(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
-                                  weft_error *err);
-
-/* The same in two steps, for those who need what the files say itself, or change some of it. */
 typedef struct weft__json_vocab weft__json_vocab;
 /* The files; without data those that a folder lacks. Only the first is needed. */
 typedef struct weft__json_files {
@@ -23,7 +16,8 @@ typedef struct weft__json_files {
     weft__slice added;     /* added_tokens.json, and special_tokens_map.json: read where the configuration has no */
     weft__slice map;       /* added_tokens_decoder */
 } weft__json_files;
-/* Reads the files; fails as weft__tok_json_create does, but for what only weft__tokenizer_create checks. */
+/* Reads the files: from the configuration come the roles of tokens (BOS, EOS ...), tokens beyond those of tokenizer.json, and the
+ * chat template. Fails with WEFT_FORMAT (naming the field), WEFT_UNSUPPORTED (naming the thing), WEFT_LIMIT or WEFT_NO_MEMORY. */
 weft_status weft__json_vocab_read(const weft__json_files *files, weft__json_vocab **out, weft_error *err);
 /* For weft__tokenizer_create. What it points to lives until weft__json_vocab_free. */
 const weft__vocab_spec *weft__json_vocab_spec(const weft__json_vocab *v);
