@@ -14,9 +14,10 @@ CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-names check-headers check-dead check-kernels \
-	bench-kernels bench-adapters bench-train bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers clients kill-store \
-	format format-check clean
+.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+	emulated check-layers check-names check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
+	bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
+	clients kill-store format format-check clean
 
 all:
 	@scripts/build
