@@ -132,6 +132,19 @@ static void score_gradients(const struct attend *j, const struct block *b)
     }
 }
 
+/* dv += p^T do */
+static void value_gradients(const struct attend *j, int thread, const struct block *b, const float *d_out)
+{
+    weft__trainer *t = j->t;
+    const struct weft__train_op *op = j->op;
+    const int64_t dv = j->a->head_dim_v;
+    weft__train_product p = {
+        .m = b->n_k, .n = dv, .k = b->n_q, .a = b->s, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = v_width(j), .add = 1};
+    p.b = weft__rows_of_floats(d_out, o_width(j));
+    p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, j->a->head_dim_v);
+    weft__multiply_alone(t->x, thread, &p);
+}
+
 static void backward_block(const struct attend *j, int thread, const struct block *b)
 {
     weft__trainer *t = j->t;
@@ -142,20 +155,7 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
     scores(j, thread, b);
     if (a->softcap != 0) memcpy(b->capped, b->s, (size_t)(b->n_q * b->n_k) * sizeof *b->s);
     for (int64_t i = 0; i < b->n_q; i++) exponentials(j, b, i, &op->lse[(b->row + i) * a->n_heads + b->head]);
-    if (op->wants[2]) { /* dv += p^T do */
-        weft__train_product p = {.m = b->n_k,
-                                 .n = dv,
-                                 .k = b->n_q,
-                                 .a = b->s,
-                                 .lda = b->n_k,
-                                 .a_across = 1,
-                                 .b_across = 1,
-                                 .ldc = v_width(j),
-                                 .add = 1};
-        p.b = weft__rows_of_floats(d_out, o_width(j));
-        p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v);
-        weft__multiply_alone(t->x, thread, &p);
-    }
+    if (op->wants[2]) value_gradients(j, thread, b, d_out);
     if (!op->wants[0] && !op->wants[1]) return;
     weft__train_product p = {
         .m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
