@@ -55,14 +55,6 @@ WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params
  * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
 WEFT_API void weft_engine_free(weft_engine **engine);
 
-typedef enum weft_finish {
-    WEFT_FINISH_END = 0,    /* an end token, which is no event of its own, or a complete grammar */
-    WEFT_FINISH_LENGTH = 1, /* max_tokens, or a prompt without an answer */
-    WEFT_FINISH_STOP = 2,   /* the event function said so */
-    WEFT_FINISH_CANCELLED = 3,
-    WEFT_FINISH_FAILED = 4
-} weft_finish;
-
 typedef struct weft_token_prob {
     int32_t token;
     float logprob;

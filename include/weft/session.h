@@ -109,6 +109,65 @@ WEFT_API weft_status weft_sampler_accept(weft_sampler *sampler, int32_t token, w
  * a finite or +infinite logit (NaN everywhere, or all forbidden). */
 WEFT_API weft_status weft_sampler_pick(weft_sampler *sampler, float *logits, int32_t *token, weft_error *err);
 
+/* ---- generating: tokens from a session, as text ---- */
+
+typedef enum weft_finish {
+    WEFT_FINISH_END = 0,    /* an end token, which is no event of its own, or a complete grammar */
+    WEFT_FINISH_LENGTH = 1, /* max_tokens, or a prompt without an answer */
+    WEFT_FINISH_STOP = 2,   /* a stop string, or the function of the program said so */
+    WEFT_FINISH_CANCELLED = 3,
+    WEFT_FINISH_FAILED = 4
+} weft_finish;
+
+/* A token, and the text that became certain with it. What it points to lives for the call. */
+typedef struct weft_generated {
+    uint32_t size;
+    int32_t token; /* -1: no further token, but text that was held back */
+    /* [length] whole characters of UTF-8, NUL-terminated; nothing while a character is incomplete, or what is there may
+     * become a stop string; nothing of an end token */
+    const char *text;
+    size_t length;
+} weft_generated;
+
+/* Non-zero: stop (WEFT_FINISH_STOP). */
+typedef int (*weft_generate_fn)(void *arg, const weft_generated *piece);
+
+typedef struct weft_generate_params {
+    uint32_t size;
+    int32_t n_tokens;
+    /* [n_tokens] evaluated first, behind what the session holds, and told to the sampler; one at least */
+    const int32_t *tokens;
+    int32_t max_tokens;       /* to generate, an end token included; -1: until the context is full (default) */
+    int32_t ignore_end;       /* 1: go on after an end token, unless a matcher ends with it */
+    weft_matcher *matcher;    /* the grammar that the text follows, at its place; it moves on. NULL: none */
+    const char *const *stops; /* the text ends before the first of these; NULL-terminated, none is empty; NULL: none */
+    uint32_t detok_flags;     /* weft_detok_flags */
+    int32_t reserved;
+    weft_generate_fn callback; /* for each token, on the thread of the call; NULL: none */
+    void *arg;
+} weft_generate_params;
+
+typedef struct weft_generate_result {
+    uint32_t size;
+    weft_finish finish;
+    int32_t n_generated; /* tokens, an end token included */
+    int32_t stop;        /* index of the stop string that ended the text; -1: none */
+    double prompt_ms, generate_ms;
+} weft_generate_result;
+
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
+WEFT_API void weft_generate_params_default(weft_generate_params *params);
+WEFT_API void weft_generate_params_init(weft_generate_params *params, uint32_t size);
+#define weft_generate_params_default(params) weft_generate_params_init(params, sizeof *(params))
+/* Evaluates the tokens, then picks, accepts (penalties and the grammar advance) and evaluates token after token until
+ * one ends the text, a stop string is complete, max_tokens are there, the context is full, or the callback says so. The
+ * last token is not evaluated. *result, size set by the caller, or NULL, is filled on failure, too. After
+ * weft_session_cancel it succeeds with WEFT_FINISH_CANCELLED. Fails with WEFT_ARGUMENT (parameters), WEFT_UNSUPPORTED (a
+ * model without tokenizer), WEFT_LIMIT (the tokens do not fit), and as weft_sampler_pick and weft_matcher_apply do. For
+ * the session's thread. */
+WEFT_API weft_status weft_generate(weft_session *session, weft_sampler *sampler, const weft_generate_params *params,
+                                   weft_generate_result *result, weft_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,11 +16,6 @@
 
 #define SIMD_REGISTER "+m" /* simd/unroll.h: none holds 64 bytes */
 
-/* Which processor this is: tiers.c. All that kernels ask is whether it is a Zen 4. */
-extern int weft__emulates_zen4;
-#define __builtin_cpu_is(name) (!strcmp(name, "amdfam19h") && weft__emulates_zen4)
-#define __builtin_cpu_supports(name) (!strcmp(name, "avx512f"))
-
 #define EMU static inline __attribute__((always_inline, unused))
 
 typedef union emu {

@@ -14,7 +14,8 @@ static weft_model *model;
 
 #define PARAMS(X)                                                                                                                \
     X(model)                                                                                                                     \
-    X(session) X(sampler) X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train)
+    X(session)                                                                                                                   \
+    X(sampler) X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)
 
 #define FILL(name)                                                                                                               \
     static void fill_##name(void *params, uint32_t size)                                                                         \
@@ -116,6 +117,18 @@ static weft_status use_vocab(const void *p, weft_error *err)
 static weft_status use_train(const void *p, weft_error *err)
 {
     return next_refusal(weft_train(p, err)); /* no data */
+}
+
+static weft_status use_generate(const void *p, weft_error *err)
+{
+    weft_session *s = NULL;
+    weft_sampler *sampler = NULL;
+    weft_status st = weft_session_new(model, NULL, &s, err);
+    if (!st) st = weft_sampler_for(model, NULL, &sampler, err);
+    if (!st) st = next_refusal(weft_generate(s, sampler, p, NULL, err)); /* no tokens */
+    weft_sampler_free(&sampler);
+    weft_session_free(&s);
+    return st;
 }
 
 static const struct {

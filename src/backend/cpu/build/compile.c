@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "kernels/tune.h"
 #include "mem/mem.h"
 
 /* ---- what a program owns ---- */
@@ -348,9 +349,15 @@ static void describe_matrices(const weft_program *p, weft__text *t)
                 bytes += w->row_bytes * (uint64_t)(w->shape.d[1] * w->shape.d[2]);
             }
         }
-        if (count)
-            weft__text_printf(t, "linear %s: %s, input %s, %d matrices, %.1f MB\n", list[e].format, list[e].matmul->name,
-                              list[e].matmul->act->name, count, (double)bytes / 1e6);
+        if (!count) continue;
+        weft__text_printf(t, "linear %s: %s, input %s, %d matrices, %.1f MB\n", list[e].format, list[e].matmul->name,
+                          list[e].matmul->act->name, count, (double)bytes / 1e6);
+        const weft__kernel_tune *tune =
+            weft__kernel_tune_of((weft__uarch)weft__kernel_uarch, list[e].matmul->tier, list[e].matmul->dtype);
+        if (!tune) continue;
+        char words[200];
+        weft__kernel_tune_describe(tune, words, sizeof words);
+        weft__text_printf(t, "  tuned for %s: %s\n", weft__uarch_name((weft__uarch)weft__kernel_uarch), words);
     }
 }
 

@@ -1,6 +1,6 @@
-/* matmul_pack.h: packing into panels (simd/matmul_layout.h), for AVX2 and all tiers above it. */
-#ifndef WEFT_KERNELS_AVX2_MATMUL_PACK_H
-#define WEFT_KERNELS_AVX2_MATMUL_PACK_H
+/* matmul_pack.h: packing into panels (matmul_layout.h), plain C that all tiers of vectors share; it is built with AVX2 (avx2/matmul_pack.c). */
+#ifndef WEFT_KERNELS_SIMD_MATMUL_PACK_H
+#define WEFT_KERNELS_SIMD_MATMUL_PACK_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Bytes that may still become a stop string are held back. The stop string that is complete first ends the text; of several that
  * end at the same byte, the longest. Each byte costs a constant time per stop string (Knuth, Morris and Pratt 1977), so that no
  * text makes the engine's thread wait. One thread per object. */
-#ifndef WEFT_SERVER_STOP_H
-#define WEFT_SERVER_STOP_H
+#ifndef WEFT_TEXT_STOP_H
+#define WEFT_TEXT_STOP_H
 
 #include "base/text.h"
 #include "weft/error.h"

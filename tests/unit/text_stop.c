@@ -1,8 +1,8 @@
-/* server_stop.c: stop strings against a search that is obviously right, and what is held back meanwhile. */
+/* text_stop.c: stop strings against a search that is obviously right, and what is held back meanwhile. */
 #include "unit/fixture.h"
 
 #include "base/random.h"
-#include "server/stop.h"
+#include "text/stop.h"
 
 /* The text up to the stop string that is complete first; *found: there is one. */
 static size_t expected(const char *text, size_t n, const char *const *stops, const size_t *lengths, int n_stops, int *found)

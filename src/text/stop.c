@@ -1,5 +1,5 @@
 /* stop.c: see stop.h. */
-#include "server/stop.h"
+#include "text/stop.h"
 
 #include <string.h>
 
