@@ -1,7 +1,7 @@
 # About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at most. CTest begins with
 # the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what it takes.
 set(weft_test_costs
-    backend_conformance 70 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 30 soak 40
+    backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 30 soak 40
     text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20 server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25 batcher_disk 25
