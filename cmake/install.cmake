@@ -35,7 +35,7 @@ set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_
 find_program(CMAKE_OBJCOPY objcopy REQUIRED)
 set(static ${PROJECT_BINARY_DIR}/library/libweft.a)
 add_custom_command(OUTPUT ${static}
-    COMMAND ${CMAKE_OBJCOPY} --strip-debug --localize-hidden --localize-symbol=MHD_queue_response ${all} libweft.o
+    COMMAND ${CMAKE_OBJCOPY} --strip-debug --localize-hidden ${all} libweft.o
     COMMAND ${CMAKE_COMMAND} -E rm -f ${static}
     COMMAND ${CMAKE_AR} qcs ${static} libweft.o
     COMMAND ${CMAKE_COMMAND} -E rm libweft.o

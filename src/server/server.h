@@ -10,8 +10,8 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "server/fields.h"
-#include "server/http.h"
-#include "server/turns.h"
+#include "http/http.h"
+#include "http/turns.h"
 #include "weft/server.h"
 
 /* ---- keys (auth.c) ---- */

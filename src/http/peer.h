@@ -1,6 +1,6 @@
-/* http_peer.h: who is at the other end of a connection. */
-#ifndef WEFT_SERVER_HTTP_PEER_H
-#define WEFT_SERVER_HTTP_PEER_H
+/* peer.h: who is at the other end of a connection. */
+#ifndef WEFT_HTTP_PEER_H
+#define WEFT_HTTP_PEER_H
 
 #include <stdint.h>
 #include <sys/socket.h>

@@ -1,11 +1,11 @@
-/* server_peer.c: what counts as one address where connections of each are limited. */
+/* http_peer.c: what counts as one address where connections of each are limited. */
 #include "unit/fixture.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
 
-#include "server/http_peer.h"
+#include "http/peer.h"
 
 static weft__http_peer peer(const char *text)
 {
@@ -63,5 +63,5 @@ int main(void)
         cmocka_unit_test(a_network_of_ipv6_is_one),
         cmocka_unit_test(a_unix_socket_has_one_peer),
     };
-    return cmocka_run_group_tests_name("server_peer", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("http_peer", tests, NULL, NULL);
 }

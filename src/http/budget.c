@@ -1,4 +1,4 @@
-/* http_budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet, requests.
+/* budget.c: what each client holds of what all need: bytes of bodies, bytes of answers that nobody has read yet, requests.
  *
  * A client is who shows a key, or without keys an address; those who come by a unix socket or from a trusted proxy are many behind one
  * address, and have no share of their own. Nobody may hold more than would be left for all others: one client alone gets half of what there
@@ -6,7 +6,7 @@
  * An answer is never refused once it is made, and may be larger than any share; so who is beyond his own share of answers asks for
  * nothing more until he has read, and what he holds beyond it takes nothing from others.
  * Invariant: a client is in the list while a request of it lives. The lock is a leaf: nothing is called under it. */
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* server_turns.c: who waits for what all need takes turns with the others, however much he has put there before them. */
+/* http_turns.c: who waits for what all need takes turns with the others, however much he has put there before them. */
 #include "unit/fixture.h"
 
-#include "server/turns.h"
+#include "http/turns.h"
 
 static int a, b, c;
 
@@ -98,5 +98,5 @@ int main(void)
         cmocka_unit_test(one_may_leave),
         cmocka_unit_test(one_is_passed_over),
     };
-    return cmocka_run_group_tests_name("server_turns", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("http_turns", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* turns.c: see turns.h. Kept in the order in which it is taken. */
-#include "server/turns.h"
+#include "http/turns.h"
 
 void weft__turns_put(weft__turns *q, weft__turn *turn, const void *who)
 {

@@ -3,8 +3,8 @@
  *
  * Who stands in it is told by a pointer, which is only compared; those of NULL are one. A turn is a member of what waits, and in
  * one queue at a time. Putting costs the number of those that wait. Locks are the caller's. */
-#ifndef WEFT_SERVER_TURNS_H
-#define WEFT_SERVER_TURNS_H
+#ifndef WEFT_HTTP_TURNS_H
+#define WEFT_HTTP_TURNS_H
 
 #include <stddef.h>
 #include <stdint.h>

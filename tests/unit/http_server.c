@@ -1,4 +1,4 @@
-/* server_http.c: the façade over HTTP by itself: how it takes connections, and how it stops to. */
+/* http_server.c: the façade over HTTP by itself: how it takes connections, and how it stops to. */
 #include "unit/fixture.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/http_parts.h"
+#include "http/parts.h"
 
 /* The connections that one thread of the library takes, and the one after which whoever takes them is held up for a moment. */
 enum { LEAST = 1, SPARE = 64, LAST = LEAST + SPARE };

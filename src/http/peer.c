@@ -1,5 +1,5 @@
-/* http_peer.c: see http_peer.h. Stateless. */
-#include "server/http_peer.h"
+/* peer.c: see peer.h. Stateless. */
+#include "http/peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
