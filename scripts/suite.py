@@ -201,7 +201,8 @@ def exceeding(seconds, total=0, cache="", whole=False):
 # ---- the table ----
 
 # What is no test of CTest's: by the name of the stage (scripts/test), its source, and whether `make test` has it.
-PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
+PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scripts/check-names", True), "check-limits": ("scripts/check-limits", True),
+            "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
             "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 
