@@ -48,7 +48,8 @@ void generate_cancel_on_interrupt(weft_session *session);
 /* clang-format off */
 #define SAMPLER_DEFAULT(name) " (" WEFT__SAMPLE_TEXT(name) ")"
 #define SAMPLER_OPTIONS(s)                                                                                             \
-    {"temp", 0, OPT_FLOAT, &(s)->temperature, "T", "temperature, 0: always the likeliest token" SAMPLER_DEFAULT(TEMPERATURE),\
+    {"temp", 0, OPT_FLOAT, &(s)->temperature, "T",                                                                    \
+     "temperature, 0: always the likeliest token" SAMPLER_DEFAULT(TEMPERATURE),                                       \
      0, 100, NULL},                                                                                                    \
     {"top-k", 0, OPT_INT, &(s)->top_k, "K", "only the K likeliest, 0: off" SAMPLER_DEFAULT(TOP_K), 0, 1 << 30, NULL},  \
     {"top-p", 0, OPT_FLOAT, &(s)->top_p, "P", "only the likeliest that sum to P, 1: off" SAMPLER_DEFAULT(TOP_P),       \

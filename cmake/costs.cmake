@@ -1,11 +1,11 @@
 # About how many seconds the long tests take where programs are slow (sanitizers, emulation); the others take 5 at most. CTest begins with
 # the longest, so that none is still running when all others are done; and a test that hangs costs a few times of what it takes.
 set(weft_test_costs
-    backend_conformance 70 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 30 soak 40
+    backend_conformance 65 golden 60 check-kernels 50 hf_reference 50 quality 45 pull 15 pull_transfer 30 grammar 40 server 40 golden-avx2 30 soak 40
     text_grammar_limits 30 text_grammar_masks 30 bench 20 bench_scripts 40 golden-ref 25 backend_threads 20 server_hostile 45 server_adapters 20 server_clients 20
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25 batcher_disk 25
-    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 35 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
+    outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
     house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are written): the thread sanitizer
@@ -15,7 +15,7 @@ set(weft_of_one_thread
     mem_buffers text_added text_bpe_train text_golden text_grammar text_grammar_masks text_jinja text_regex text_speed text_speed_own text_spm_proto
     text_tokenizer text_tokenizer_json text_tokenizer_limits jinja_language jinja_templates jinja_shapes gguf_read gguf_malformed gguf_split
     gguf_write gguf_read_material gguf_write_material safetensors plan_file hub_names hub_listing hub_cache check-kernels
-    graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample sched_heap sched_sim sched_queue train_data train_curve
+    graph_build graph_plan model_hf model_vocab model_vocab_keys kv kv_prefix adapt_read adapt_peft adapt_weave sample sched_heap sched_sim sched_queue train_data train_refused train_curve
     text_stop http_peer server_fields terminal top outputs)
 
 # What can differ by processor: kernels, the order of bytes, alignment, atomics, conversions. `make test` runs these under emulation, and

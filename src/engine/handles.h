@@ -21,7 +21,7 @@
 #include "weft/weft.h"
 
 struct weft_file {
-    /* Exactly one of these two. */
+    /* What the file is: gguf or hf is set, never both; plan only beside gguf. */
     weft__gguf *gguf;
     weft__hf *hf;          /* a Hugging Face folder */
     weft__plan_file *plan; /* a compiled plan, which then owns gguf: its metadata, without tensors */

@@ -23,7 +23,7 @@ typedef struct pull {
     uint64_t before; /* bytes of the files that are complete */
     weft__remote remote;
     weft__listing listing;
-    weft__choice choice;
+    weft__hub_choice choice;
     weft__json *manifest;
     int dir, lock;
 } pull;
@@ -135,7 +135,7 @@ static weft_status pull_files(pull *p, weft_pull_result *result, weft_error *err
         return st;
     p->state.n_files = result->n_files = (int32_t)p->choice.n;
     if ((st = check_room(p, err))) return weft_fail_within(err, st, "%s", p->label);
-    if (p->choice.kind == WEFT__CHOICE_FOLDER && (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
+    if (p->choice.kind == WEFT__HUB_CHOICE_FOLDER && (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
         return st;
     for (size_t i = 0; i < p->choice.n && !st; i++) st = fetch_one(p, i, result, err);
     return st;
@@ -166,13 +166,13 @@ weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pul
     st = pull_files(p, result, err);
     if (st) tidy(p);
     else
-        st = weft__cache_path(&p->name, p->choice.kind == WEFT__CHOICE_FOLDER ? NULL : p->choice.files[0]->path, result->path,
+        st = weft__cache_path(&p->name, p->choice.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : p->choice.files[0]->path, result->path,
                               sizeof result->path, err);
 done:
     weft__json_free(&p->manifest);
     if (p->dir >= 0) close(p->dir);
     if (p->lock >= 0) close(p->lock);
-    weft__choice_free(&p->choice);
+    weft__hub_choice_free(&p->choice);
     weft__listing_free(&p->listing);
     weft__remote_close(&p->remote);
     weft__free(p);

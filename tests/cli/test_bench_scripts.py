@@ -345,7 +345,8 @@ class Scripts(unittest.TestCase):
             self.assertEqual(host.parse_stat(short, {0}), known, short)
         mark = lambda wall, own, idle, stolen, n=2: argparse.Namespace(wall=wall, own=own, idle=idle, stolen=stolen, throttled=None, n_cpus=n, cpus={0, 1})
         with unittest.mock.patch.object(host, "cores", len):
-            for own, idle, stolen, threads, parts in ((2.2, 0, 1.8, 2, (0.45, 0)), (2.88, 0.1, 0.02, 2, (0.005, 0.25)), (4, -1, -1, 2, (0, 0)), (9, 0, 0, 2, (0, 0)),
+            for own, idle, stolen, threads, parts in (
+                    (2.2, 0, 1.8, 2, (0.45, 0)), (2.88, 0.1, 0.02, 2, (0.005, 0.25)), (4, -1, -1, 2, (0, 0)), (9, 0, 0, 2, (0, 0)),
                                                       (1.9, 0.2, 0.03, 1, (0.015, 0)), (1.2, 0.2, 0, 1, (0, 0.3))):
                 taken = host.between(mark(5, 1, 50, 7), mark(7, 1 + own, 50 + idle, 7 + stolen), threads)
                 self.assertAlmostEqual(taken["stolen"], parts[0])

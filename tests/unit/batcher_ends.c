@@ -231,6 +231,17 @@ static void what_cannot_work_is_refused_by_name(void **state)
         assert_int_equal(submit(e, &bad[i].q, &a, &err), bad[i].status);
         if (!strstr(err.message, bad[i].says)) fail_msg("%d: '%s' does not say '%s'", i, err.message, bad[i].says);
     }
+    close_engine(&e);
+    weft_model_close(&model);
+}
+
+static void tokens_end_where_the_pages_do(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p = small();
+    p.n_kv_tokens = 128;
+    weft_engine *e = open_engine(model, &p);
     ask q;
     answer a;
     simple(&q, 72, -1); /* as long as the pages last */
@@ -250,6 +261,15 @@ static void what_cannot_work_is_refused_by_name(void **state)
     q.p.cut_to_fit = 1;
     assert_int_equal(submit(e, &q, &a, NULL), WEFT_LIMIT);
     close_engine(&e);
+    weft_model_close(&model);
+}
+
+static void engines_that_cannot_work_are_refused_by_name(void **state)
+{
+    (void)state;
+    weft_model *model = tiny(0);
+    weft_engine_params p;
+    weft_engine *e = NULL;
     static const struct {
         size_t at;
         int value;
@@ -383,6 +403,8 @@ int main(void)
         cmocka_unit_test(a_late_request_fails_and_says_so),
         cmocka_unit_test(who_goes_is_told_before_who_comes),
         cmocka_unit_test(what_cannot_work_is_refused_by_name),
+        cmocka_unit_test(tokens_end_where_the_pages_do),
+        cmocka_unit_test(engines_that_cannot_work_are_refused_by_name),
         cmocka_unit_test(a_full_queue_says_when_to_come_back),
         cmocka_unit_test(draining_refuses_what_is_new_and_ends_what_is_old),
         cmocka_unit_test(freeing_ends_what_runs),

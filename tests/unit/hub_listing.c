@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "hub/hub.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 static weft__listing make(const char *const *paths)
 {
@@ -18,7 +18,7 @@ static weft__listing make(const char *const *paths)
 static const char *choose(const weft__listing *l, const char *what)
 {
     static char out[4096];
-    weft__choice c;
+    weft__hub_choice c;
     weft_error err = {0};
     weft_status st = weft__listing_choose(l, "o/n", what, &c, &err);
     if (st) {
@@ -27,7 +27,7 @@ static const char *choose(const weft__listing *l, const char *what)
     }
     out[0] = 0;
     for (size_t i = 0; i < c.n; i++) strcat(strcat(out, i ? " " : ""), c.files[i]->path);
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     return out;
 }
 
@@ -182,11 +182,11 @@ static int parse_and_choose(void *arg)
     static const char json[] = "{\"siblings\":[{\"rfilename\":\"m-Q6_K-00001-of-00002.gguf\"},{\"rfilename\":\"m-Q6_K-00002-of-"
                                "00002.gguf\"},{\"rfilename\":\"a.gguf\"}]}";
     weft__listing l = {0};
-    weft__choice c = {0};
+    weft__hub_choice c = {0};
     int ok = weft__listing_parse(&l, json, sizeof json - 1, NULL) == WEFT_OK && weft__listing_sort(&l, NULL) == WEFT_OK &&
              weft__listing_choose(&l, "o/n", "", &c, NULL) == WEFT_OK && c.n == 2;
     (void)arg;
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     weft__listing_free(&l);
     return ok;
 }

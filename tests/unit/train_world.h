@@ -114,4 +114,9 @@ static inline void refuse(const char *chat_template, weft__data_options o, weft_
     close_world(&w);
 }
 
+static const char chat[] =
+    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? <|im_end|>\"},"
+    "{\"role\": \"assistant\", \"content\": \"the fox\"}, {\"role\": \"user\", \"content\": \"and?\"},"
+    "{\"role\": \"assistant\", \"content\": \"the owl\"}, {\"role\": \"user\", \"content\": \"bye\"}]}\n";
+
 #endif

@@ -273,26 +273,24 @@ static weft_status no_memory(weft_error *err)
     return weft_fail(err, WEFT_NO_MEMORY, "no memory to learn a vocabulary");
 }
 
-weft_status weft__tok_bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
-                                uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg,
-                                weft__tok_bpe_learnt *out, weft_error *err)
+weft_status weft__tok_bpe_learn(const weft__tok_bpe_lesson *lesson, weft__tok_bpe_learnt *out, weft_error *err)
 {
-    learner l = {.counts = counts, .stamp = 1, .min_count = min_count};
-    weft_status st = spell_bytes(out) && take_words(&l, words) ? WEFT_OK : no_memory(err);
-    while (!st && out->texts.n < n_symbols) {
+    learner l = {.counts = lesson->counts, .stamp = 1, .min_count = lesson->min_count};
+    weft_status st = spell_bytes(out) && take_words(&l, lesson->words) ? WEFT_OK : no_memory(err);
+    while (!st && out->texts.n < lesson->n_symbols) {
         int failed = 0;
         uint32_t p = best_pair(&l, &failed);
         if (failed) st = no_memory(err);
         if (p == NONE) break;
         uint32_t left = (uint32_t)(l.pairs[p].key >> 32), right = (uint32_t)l.pairs[p].key;
-        int64_t made = join(out, left, right, taken, max_bytes);
+        int64_t made = join(out, left, right, lesson->taken, lesson->max_bytes);
         if (made == -1) continue; /* left as two; nothing makes it a candidate again until its count changes */
         if (made < 0 || !weft__grow(&out->merges, &out->merges_capacity, out->n_merges + 1, sizeof *out->merges))
             st = no_memory(err);
         if (st) break;
         out->merges[out->n_merges++] = (weft__tok_bpe_merge){left, right};
         if (!merge_pair(&l, p, (uint32_t)made)) st = no_memory(err);
-        if (!st && progress && progress(arg, "merges", (double)out->texts.n / (double)n_symbols))
+        if (!st && lesson->progress && lesson->progress(lesson->arg, "merges", (double)out->texts.n / (double)lesson->n_symbols))
             st = weft_fail(err, WEFT_CANCELLED, "cancelled");
     }
     weft__free(l.changed);

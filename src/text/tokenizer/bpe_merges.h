@@ -21,12 +21,21 @@ typedef struct weft__tok_bpe_learnt {
     size_t n_merges, merges_capacity;
 } weft__tok_bpe_learnt;
 
-/* Learns merges from words (any bytes; word i occurs counts[i] times) until there are n_symbols symbols or no pair occurs min_count
- * times. A merge never makes what is spelled like one of `taken`, nor more than max_bytes bytes. Fails with WEFT_NO_MEMORY, WEFT_LIMIT
+/* From what merges are learned, and until when; all of it is the caller's. */
+typedef struct weft__tok_bpe_lesson {
+    const weft__strings *words; /* any bytes */
+    const uint64_t *counts;     /* [words->n] how often each occurs */
+    const weft__strings *taken; /* no symbol is spelled like one of these */
+    size_t n_symbols, max_bytes;
+    uint64_t min_count;
+    weft_progress_fn progress; /* or NULL; called with arg */
+    void *arg;
+} weft__tok_bpe_lesson;
+
+/* Learns merges until there are n_symbols symbols or no pair occurs min_count times. A merge never makes what is spelled like one of
+ * `taken`, nor more than max_bytes bytes. Fails with WEFT_NO_MEMORY, WEFT_LIMIT
  * or WEFT_CANCELLED. Time: proportional to the bytes of the words that a merge touches, with a logarithm for the heap. */
-weft_status weft__tok_bpe_learn(const weft__strings *words, const uint64_t *counts, const weft__strings *taken, size_t n_symbols,
-                                uint64_t min_count, size_t max_bytes, weft_progress_fn progress, void *arg,
-                                weft__tok_bpe_learnt *out, weft_error *err);
+weft_status weft__tok_bpe_learn(const weft__tok_bpe_lesson *lesson, weft__tok_bpe_learnt *out, weft_error *err);
 void weft__tok_bpe_learnt_free(weft__tok_bpe_learnt *learnt);
 
 #endif

@@ -233,8 +233,15 @@ static weft_status make_spec(weft__bpe_training *t, weft_error *err)
 weft_status weft__bpe_train_run(weft__bpe_training *t, weft_progress_fn progress, void *arg, weft_error *err)
 {
     if (t->learnt.texts.n) return weft_fail(err, WEFT_STATE, "this vocabulary has been learnt already");
-    weft_status st = weft__tok_bpe_learn(&t->words, t->counts, &t->taken, t->n_vocab - t->n_specials, t->min_count,
-                                         WEFT__TOK_BPE_TOKEN_BYTES, progress, arg, &t->learnt, err);
+    const weft__tok_bpe_lesson lesson = {.words = &t->words,
+                                         .counts = t->counts,
+                                         .taken = &t->taken,
+                                         .n_symbols = t->n_vocab - t->n_specials,
+                                         .min_count = t->min_count,
+                                         .max_bytes = WEFT__TOK_BPE_TOKEN_BYTES,
+                                         .progress = progress,
+                                         .arg = arg};
+    weft_status st = weft__tok_bpe_learn(&lesson, &t->learnt, err);
     if (!st && !t->learnt.n_merges)
         st = weft_fail(err, WEFT_ARGUMENT, "the texts hold no pair of characters that occurs %llu times: nothing to learn from",
                        (unsigned long long)t->min_count);

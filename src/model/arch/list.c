@@ -1,4 +1,4 @@
-/* registry.c: architectures by name. */
+/* list.c: architectures by name. */
 #include <string.h>
 
 #include "model/arch/arch.h"

@@ -1,4 +1,4 @@
-/* wanted.c: which nodes are there for wanted rows alone. Reentrant; no state. */
+/* logits_rows.c: which nodes are there for wanted rows alone. Reentrant; no state. */
 #include "base/alloc.h"
 #include "graph/internal.h"
 
