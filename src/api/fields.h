@@ -2,8 +2,8 @@
  *
  * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__ask. Values
  * borrow from the parsed JSON, which the ask owns. One thread per ask. */
-#ifndef WEFT_SERVER_FIELDS_H
-#define WEFT_SERVER_FIELDS_H
+#ifndef WEFT_API_FIELDS_H
+#define WEFT_API_FIELDS_H
 
 #include "base/json.h"
 #include "weft/weft.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/fields.h"
+#include "api/fields.h"
 #include "text/chat_messages.h"
 
 #define AT(member) offsetof(weft__ask, member)
