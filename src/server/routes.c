@@ -62,79 +62,77 @@ static int parse(weft_server *s, weft__http_request *r, const weft__who *who, co
     return 0;
 }
 
-static void start(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who, const char *prefix,
-                  weft__ask *ask, weft__prompts *prompts, int ok, const weft__fault *fault, int embedding)
+/* Starts what was asked for, or answers with the fault where it is set; takes over the parameters and the prompts. */
+static void start_generating(weft_server *s, weft__http_request *r, const weft__writer *writer, const weft__who *who,
+                             const char *prefix, weft__ask *ask, weft__prompts *prompts, weft__fault *fault, int embedding)
 {
     char own[64];
-    if (!ok) {
-        weft__prompts_free(prompts);
-        weft__ask_free(ask);
-        refuse(r, fault);
+    if (!fault->status && (s->wants_keys || !ask->user)) {
+        snprintf(own, sizeof own, "%s", who->tenant);
+    } else if (!fault->status) { /* without keys, clients say themselves who they are */
+        weft_error err = {0};
+        weft_status st = weft__tenant_of_user(ask->user, own, &err);
+        if (st) weft__fault_of(fault, st, err.message);
+    }
+    if (!fault->status) {
+        weft__gen_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
         return;
     }
-    weft_error err = {0};
-    weft_status st = WEFT_OK;
-    if (s->wants_keys || !ask->user) snprintf(own, sizeof own, "%s", who->tenant);
-    else st = weft__tenant_of_user(ask->user, own, &err); /* without keys, clients say themselves who they are */
-    if (st) {
-        weft__fault none = {0};
-        weft__fault_of(&none, st, err.message);
-        start(s, r, writer, who, prefix, ask, prompts, 0, &none, embedding);
-        return;
-    }
-    weft__gen_start(s, r, writer, who, own, prefix, ask, prompts, embedding);
+    weft__prompts_free(prompts);
+    weft__ask_free(ask);
+    refuse(r, fault);
 }
 
-static void chat(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_chat(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     if (!parse(s, r, who, &weft__form_chat, &ask)) return;
-    int ok = weft__prompts_chat(s, &ask, &prompts, &fault);
+    weft__prompts_chat(s, &ask, &prompts, &fault);
     ask.id_slot = -1;
-    start(s, r, &weft__write_chat, who, "chatcmpl-", &ask, &prompts, ok, &fault, 0);
+    start_generating(s, r, &weft__write_chat, who, "chatcmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void completions(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_completions(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     if (!parse(s, r, who, &weft__form_completions, &ask)) return;
-    int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
+    weft__prompts_read(s, "prompt", ask.prompt, 1, 1, ask.echo || ask.n_top >= 0, &prompts, &fault);
     ask.id_slot = -1;
-    start(s, r, &weft__write_completions, who, "cmpl-", &ask, &prompts, ok, &fault, 0);
+    start_generating(s, r, &weft__write_completions, who, "cmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void completion(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_completion(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     if (!parse(s, r, who, &weft__form_completion, &ask)) return;
-    int ok = weft__prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
-    start(s, r, &weft__write_completion, who, "cmpl-", &ask, &prompts, ok, &fault, 0);
+    weft__prompts_read(s, "prompt", ask.prompt, 1, 1, 1, &prompts, &fault);
+    start_generating(s, r, &weft__write_completion, who, "cmpl-", &ask, &prompts, &fault, 0);
 }
 
-static void embeddings(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_openai_embeddings(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     if (!parse(s, r, who, &weft__form_embeddings, &ask)) return;
-    int ok = weft__prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
-    start(s, r, &weft__write_openai_embeddings, who, "embd-", &ask, &prompts, ok, &fault, 1);
+    weft__prompts_read(s, "input", ask.input, 1, 0, 0, &prompts, &fault);
+    start_generating(s, r, &weft__write_openai_embeddings, who, "embd-", &ask, &prompts, &fault, 1);
 }
 
-static void embedding(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_embedding(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
     weft__fault fault = {0};
     if (!parse(s, r, who, &weft__form_embedding, &ask)) return;
-    int ok = weft__prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
-    start(s, r, &weft__write_embedding, who, "embd-", &ask, &prompts, ok, &fault, 1);
+    weft__prompts_read(s, "content", ask.content, 1, 0, 0, &prompts, &fault);
+    start_generating(s, r, &weft__write_embedding, who, "embd-", &ask, &prompts, &fault, 1);
 }
 
 /* ---- asking the tokenizer and the template ---- */
@@ -168,7 +166,7 @@ static void put_pieces(const weft_server *s, const weft__prompts *prompts, int w
     weft__text_puts(out, "]}");
 }
 
-static void tokenize(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_tokenize(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
@@ -184,7 +182,7 @@ static void tokenize(weft_server *s, weft__http_request *r, const weft__who *who
     else refuse(r, &fault);
 }
 
-static void detokenize(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_detokenize(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__prompts prompts = {0};
@@ -205,7 +203,7 @@ static void detokenize(weft_server *s, weft__http_request *r, const weft__who *w
     refuse(r, &fault);
 }
 
-static void apply_template(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_apply_template(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__ask ask;
     weft__fault fault = {0};
@@ -229,7 +227,7 @@ static void apply_template(weft_server *s, weft__http_request *r, const weft__wh
 
 /* ---- asking the server ---- */
 
-static void health(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_health(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
@@ -255,7 +253,7 @@ static void put_model(const weft_server *s, const char *name, weft__text *out)
         (unsigned long long)s->info.n_bytes);
 }
 
-static void models(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_models(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__text_puts(&out, "{\"object\":\"list\",\"data\":[");
@@ -270,7 +268,7 @@ static void models(weft_server *s, weft__http_request *r, const weft__who *who)
     reply(r, &out);
 }
 
-static void model(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_model(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
@@ -286,7 +284,7 @@ static void model(weft_server *s, weft__http_request *r, const weft__who *who)
     reply(r, &out);
 }
 
-static void openapi(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_openapi(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     (void)s;
@@ -297,7 +295,7 @@ static void openapi(weft_server *s, weft__http_request *r, const weft__who *who)
 
 #define SAYS(field, name) ",\"" field "\":" WEFT__SAMPLE_TEXT(name)
 
-static void props(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_props(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     (void)who;
@@ -322,7 +320,7 @@ static void props(weft_server *s, weft__http_request *r, const weft__who *who)
     reply(r, &out);
 }
 
-static void slots(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_slots(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
@@ -347,7 +345,7 @@ static int read_filename(weft_server *s, weft__http_request *r, weft__ask *ask, 
     return erase || ask->filename || weft__fault_set(fault, 400, "filename", "'filename' is missing; it must be a string");
 }
 
-static void slot(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_slot_action(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__fault fault = {0};
@@ -369,7 +367,7 @@ static void slot(weft_server *s, weft__http_request *r, const weft__who *who)
     }
 }
 
-static void metrics(weft_server *s, weft__http_request *r, const weft__who *who)
+static void answer_metrics(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     weft__metrics_write(s, who, &out);
@@ -384,27 +382,27 @@ static void metrics(weft_server *s, weft__http_request *r, const weft__who *who)
 /* ---- the table ---- */
 
 static const route routes[] = {
-    {"/v1/models", GET, models},
-    {"/v1/models/{model}", GET, model},
-    {"/v1/chat/completions", POST, chat},
-    {"/v1/completions", POST, completions},
-    {"/v1/embeddings", POST, embeddings},
-    {"/models", GET, models},
-    {"/chat/completions", POST, chat},
-    {"/completion", POST, completion},
-    {"/completions", POST, completion},
-    {"/embedding", POST, embedding},
-    {"/embeddings", POST, embedding},
-    {"/tokenize", POST, tokenize},
-    {"/detokenize", POST, detokenize},
-    {"/apply-template", POST, apply_template},
-    {"/health", GET | OPEN, health},
-    {"/v1/health", GET | OPEN, health},
-    {"/openapi.json", GET | OPEN, openapi},
-    {"/props", GET, props},
-    {"/slots", GET, slots},
-    {"/slots/{id_slot}", POST, slot},
-    {"/metrics", GET, metrics},
+    {"/v1/models", GET, answer_models},
+    {"/v1/models/{model}", GET, answer_model},
+    {"/v1/chat/completions", POST, answer_chat},
+    {"/v1/completions", POST, answer_completions},
+    {"/v1/embeddings", POST, answer_openai_embeddings},
+    {"/models", GET, answer_models},
+    {"/chat/completions", POST, answer_chat},
+    {"/completion", POST, answer_completion},
+    {"/completions", POST, answer_completion},
+    {"/embedding", POST, answer_embedding},
+    {"/embeddings", POST, answer_embedding},
+    {"/tokenize", POST, answer_tokenize},
+    {"/detokenize", POST, answer_detokenize},
+    {"/apply-template", POST, answer_apply_template},
+    {"/health", GET | OPEN, answer_health},
+    {"/v1/health", GET | OPEN, answer_health},
+    {"/openapi.json", GET | OPEN, answer_openapi},
+    {"/props", GET, answer_props},
+    {"/slots", GET, answer_slots},
+    {"/slots/{id_slot}", POST, answer_slot_action},
+    {"/metrics", GET, answer_metrics},
     {"/lora-adapters", GET | POST, weft__adapters_endpoint},
     {"/v1/load_lora_adapter", POST, weft__adapter_load},
     {"/v1/unload_lora_adapter", POST, weft__adapter_unload},

@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/text.h"
-#include "server/fields.h"
+#include "api/fields.h"
 #include "http/http.h"
 #include "http/turns.h"
 #include "weft/server.h"

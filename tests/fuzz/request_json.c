@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/fields.h"
+#include "api/fields.h"
 #include "text/stop.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

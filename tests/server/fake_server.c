@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "server/fields.h"
+#include "api/fields.h"
 #include "server/server.h"
 #include "weft/server.h"
 

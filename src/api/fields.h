@@ -2,8 +2,8 @@
  *
  * A table lists the fields of one kind of request: name, type, range, default and where the value goes in a weft__ask. Values
  * borrow from the parsed JSON, which the ask owns. One thread per ask. */
-#ifndef WEFT_SERVER_FIELDS_H
-#define WEFT_SERVER_FIELDS_H
+#ifndef WEFT_API_FIELDS_H
+#define WEFT_API_FIELDS_H
 
 #include "base/json.h"
 #include "weft/weft.h"
@@ -75,7 +75,7 @@ typedef struct weft__ask {
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, penalty_last_n;
-    int samplers_off; /* bits, of forms.c */
+    int samplers_off; /* bits, of read_sampling.c */
     int stream, include_usage, echo, ignore_end, cache_prompt, return_tokens, timings, add_special, parse_special, with_pieces;
     int logprobs;  /* chat: wanted at all; /completion: n_top, where n_probs does not say */
     int64_t n_top; /* likeliest tokens with each; -1: none wanted */

@@ -1,5 +1,5 @@
 /* fields.c: reading a request by its table. */
-#include "server/fields.h"
+#include "api/fields.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-/* server_fields.c: every kind of request, without memory at each moment. */
+/* api_fields.c: every kind of request, without memory at each moment. */
 #include "unit/fixture.h"
 
-#include "server/fields.h"
+#include "api/fields.h"
 
 static const struct {
     const weft__form *form;

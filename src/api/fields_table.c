@@ -1,0 +1,258 @@
+/* fields_table.c: the tables of fields. They are constant; readers.h declares what reads a field that is more than a number or a string. */
+#include <math.h>
+
+#include "api/readers.h"
+#include "sample/defaults.h"
+
+#define AT(member) offsetof(weft__ask, member)
+#define NONE NAN
+
+#define BOOL(name, member, fallback)                                                                                             \
+    {                                                                                                                            \
+        name, WEFT__FIELD_BOOL, 0, AT(member), fallback, 0, 0, NULL, NULL                                                        \
+    }
+#define INT(name, member, fallback, min, max)                                                                                    \
+    {                                                                                                                            \
+        name, WEFT__FIELD_INT, 0, AT(member), fallback, min, max, NULL, NULL                                                     \
+    }
+#define NUMBER(name, member, fallback, min, max)                                                                                 \
+    {                                                                                                                            \
+        name, WEFT__FIELD_NUMBER, 0, AT(member), fallback, min, max, NULL, NULL                                                  \
+    }
+#define STRING(name, member, max)                                                                                                \
+    {                                                                                                                            \
+        name, WEFT__FIELD_STRING, 0, AT(member), NONE, 0, max, NULL, NULL                                                        \
+    }
+#define JSON(name, required, member, type, read)                                                                                 \
+    {                                                                                                                            \
+        name, WEFT__FIELD_JSON, required, AT(member), NONE, 0, 0, type, read                                                     \
+    }
+#define READ(name, type, read)                                                                                                   \
+    {                                                                                                                            \
+        name, WEFT__FIELD_READ, 0, 0, NONE, 0, 0, type, read                                                                     \
+    }
+#define ONLY(name, value)                                                                                                        \
+    {                                                                                                                            \
+        name, WEFT__FIELD_ONLY, 0, 0, value, 0, 0, NULL, NULL                                                                    \
+    }
+#define EMPTY(name)                                                                                                              \
+    {                                                                                                                            \
+        name, WEFT__FIELD_EMPTY, 0, 0, NONE, 0, 0, "empty", NULL                                                                 \
+    }
+#define NOTE(name)                                                                                                               \
+    {                                                                                                                            \
+        name, WEFT__FIELD_NOTE, 0, 0, NONE, 0, 0, "any", NULL                                                                    \
+    }
+#define END                                                                                                                      \
+    {                                                                                                                            \
+        NULL, 0, 0, 0, 0, 0, 0, NULL, NULL                                                                                       \
+    }
+
+#define TEXTS "string or array of strings"
+#define PROMPT WEFT__API_PROMPT_TYPE
+#define LORAS "array of objects with id and scale"
+#define MAX_INT 2147483647.0
+#define MAX_NAME 256
+#define MAX_GRAMMAR (1 << 18)
+
+/* Sampling as OpenAI names and bounds it, and the fields that other servers of its dialect add. */
+#define OPENAI_SAMPLING                                                                                                          \
+    INT("n", n, 1, 1, WEFT__MAX_N), NUMBER("temperature", temperature, 1, 0, 2), NUMBER("top_p", top_p, 1, 0, 1),                \
+        NUMBER("presence_penalty", presence_penalty, 0, -2, 2), NUMBER("frequency_penalty", frequency_penalty, 0, -2, 2),        \
+        {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed},                                \
+        READ("logit_bias", "object of token ids and numbers", weft__api_read_bias), READ("stop", TEXTS, weft__api_read_stop),    \
+        BOOL("stream", stream, 0), READ("stream_options", "object", weft__api_read_stream_options),                              \
+        READ("response_format", "object", weft__api_read_response_format), STRING("user", user, MAX_NAME),                       \
+        STRING("model", model, MAX_NAME), INT("top_k", top_k, 0, -1, MAX_INT), NUMBER("min_p", min_p, 0, 0, 1),                  \
+        NUMBER("repetition_penalty", repeat_penalty, 1, 0.01, 100), BOOL("ignore_eos", ignore_end, 0),                           \
+        BOOL("cache_prompt", cache_prompt, 1), STRING("grammar", grammar, MAX_GRAMMAR), READ("lora", LORAS, weft__lora_read),    \
+        INT("priority", priority, 0, -8, 0), INT("timeout_ms", timeout_ms, 0, 0, 86400000.0)
+
+static const weft__field chat_fields[] = {
+    JSON("messages", 1, messages, "array of messages", weft__api_read_messages),
+    INT("max_tokens", max_tokens, -1, 1, MAX_INT),
+    INT("max_completion_tokens", max_tokens, -1, 1, MAX_INT),
+    BOOL("logprobs", logprobs, 0),
+    INT("top_logprobs", n_top, 0, 0, 20),
+    OPENAI_SAMPLING,
+    JSON("chat_template_kwargs", 0, kwargs, "object", weft__api_read_kwargs),
+    EMPTY("tools"),
+    READ("tool_choice", "string", weft__api_read_tool_choice),
+    EMPTY("functions"),
+    READ("function_call", "string", weft__api_read_tool_choice),
+    READ("modalities", "array of strings", weft__api_read_modalities),
+    EMPTY("audio"),
+    EMPTY("prediction"),
+    EMPTY("web_search_options"),
+    NOTE("parallel_tool_calls"),
+    NOTE("reasoning_effort"),
+    NOTE("verbosity"),
+    NOTE("store"),
+    NOTE("metadata"),
+    NOTE("service_tier"),
+    NOTE("safety_identifier"),
+    NOTE("prompt_cache_key"),
+    NOTE("prompt_cache_retention"),
+    END,
+};
+
+static const weft__field completions_fields[] = {
+    JSON("prompt", 1, prompt, PROMPT, weft__api_read_prompt),
+    INT("max_tokens", max_tokens, 16, 0, MAX_INT),
+    INT("logprobs", n_top, -1, 0, 5),
+    BOOL("echo", echo, 0),
+    OPENAI_SAMPLING,
+    EMPTY("suffix"),
+    READ("best_of", "integer", weft__api_read_best_of),
+    END,
+};
+
+static const weft__field embeddings_fields[] = {
+    JSON("input", 1, input, PROMPT, weft__api_read_prompt),
+    READ("encoding_format", "'float' or 'base64'", weft__api_read_encoding),
+    EMPTY("dimensions"),
+    STRING("model", model, MAX_NAME),
+    STRING("user", user, MAX_NAME),
+    END,
+};
+
+/* llama.cpp's names and defaults. A negative limit of tokens means none. */
+static const weft__field completion_fields[] = {
+    JSON("prompt", 1, prompt, PROMPT, weft__api_read_prompt_llama),
+    INT("n_predict", max_tokens, -1, -1, MAX_INT),
+    INT("max_completion_tokens", max_tokens, -1, -1, MAX_INT),
+    INT("max_tokens", max_tokens, -1, -1, MAX_INT),
+    INT("n_cmpl", n, 1, 1, WEFT__MAX_N),
+    INT("n", n, 1, 1, WEFT__MAX_N),
+    NUMBER("temperature", temperature, WEFT__SAMPLE_TEMPERATURE, -100, 100),
+    INT("top_k", top_k, WEFT__SAMPLE_TOP_K, -1, MAX_INT),
+    NUMBER("top_p", top_p, WEFT__SAMPLE_TOP_P, 0, 1),
+    NUMBER("min_p", min_p, WEFT__SAMPLE_MIN_P, 0, 1),
+    NUMBER("repeat_penalty", repeat_penalty, WEFT__SAMPLE_REPEAT_PENALTY, 0.01, 100),
+    INT("repeat_last_n", penalty_last_n, WEFT__SAMPLE_PENALTY_LAST_N, -1, MAX_INT),
+    NUMBER("presence_penalty", presence_penalty, WEFT__SAMPLE_PRESENCE_PENALTY, -100, 100),
+    NUMBER("frequency_penalty", frequency_penalty, WEFT__SAMPLE_FREQUENCY_PENALTY, -100, 100),
+    {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed_llama},
+    READ("logit_bias", "array of [token, number] or object", weft__api_read_bias_llama),
+    READ("stop", TEXTS, weft__api_read_stop),
+    BOOL("stream", stream, 0),
+    BOOL("ignore_eos", ignore_end, 0),
+    BOOL("cache_prompt", cache_prompt, 1),
+    BOOL("return_tokens", return_tokens, 0),
+    BOOL("timings_per_token", timings, 0),
+    INT("n_probs", n_top, 0, 0, 20),
+    READ("logprobs", "integer or boolean", weft__api_read_logprobs_llama),
+    STRING("grammar", grammar, MAX_GRAMMAR),
+    READ("response_format", "object", weft__api_read_response_format),
+    INT("id_slot", id_slot, -1, -1, 65535),
+    STRING("user", user, MAX_NAME),
+    STRING("model", model, MAX_NAME),
+    INT("priority", priority, 0, -8, 0),
+    INT("timeout_ms", timeout_ms, 0, 0, 86400000.0),
+    READ("json_schema", "object", weft__api_read_json_schema),
+    READ("samplers", "array of strings, or string of letters", weft__api_read_samplers),
+    READ("lora", LORAS, weft__lora_read),
+    EMPTY("image_data"),
+    EMPTY("grammar_lazy"),
+    EMPTY("response_fields"),
+    ONLY("post_sampling_probs", 0),
+    ONLY("mirostat", 0),
+    ONLY("dynatemp_range", 0),
+    ONLY("typical_p", 1),
+    ONLY("xtc_probability", 0),
+    ONLY("dry_multiplier", 0),
+    ONLY("top_n_sigma", -1),
+    ONLY("adaptive_target", -1),
+    ONLY("min_keep", 0),
+    ONLY("n_indent", 0),
+    READ("t_max_predict_ms", "integer", weft__api_read_no_limit),
+    END,
+};
+
+static const weft__field tokenize_fields[] = {
+    JSON("content", 0, content, "string, or array of strings and token ids", weft__api_read_content),
+    BOOL("add_special", add_special, 0),
+    BOOL("parse_special", parse_special, 1),
+    BOOL("with_pieces", with_pieces, 0),
+    END,
+};
+
+static const weft__field detokenize_fields[] = {
+    JSON("tokens", 1, tokens, "array of token ids", weft__api_read_ids),
+    END,
+};
+
+static const weft__field apply_template_fields[] = {
+    JSON("messages", 1, messages, "array of messages", weft__api_read_messages),
+    JSON("chat_template_kwargs", 0, kwargs, "object", weft__api_read_kwargs),
+    BOOL("add_generation_prompt", generation_prompt, 1),
+    EMPTY("tools"),
+    END,
+};
+
+static const weft__field embedding_fields[] = {
+    JSON("content", 0, content, PROMPT, weft__api_read_prompt_llama),
+    JSON("input", 0, input, PROMPT, weft__api_read_prompt_llama),
+    ONLY("embd_normalize", 2), /* the Euclidean norm */
+    END,
+};
+
+static const weft__field slot_fields[] = {
+    {"filename", WEFT__FIELD_STRING, 0, AT(filename), NONE, 0, WEFT__MAX_FILENAME, NULL, NULL},
+    END,
+};
+
+static const weft__field load_adapter_fields[] = {
+    {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
+    {"lora_path", WEFT__FIELD_STRING, 1, AT(lora_path), NONE, 0, 1024, NULL, NULL},
+    BOOL("load_inplace", load_inplace, 0),
+    BOOL("publish", publish, 0),
+    NUMBER("scale", scale, 1, -1e6, 1e6),
+    NOTE("base_model_name"),
+    END,
+};
+
+static const weft__field unload_adapter_fields[] = {
+    {"lora_name", WEFT__FIELD_STRING, 1, AT(lora_name), NONE, 0, 128, NULL, NULL},
+    NOTE("lora_int_id"),
+    END,
+};
+
+const weft__form weft__form_chat = {.name = "chat",
+                                    .path = "/v1/chat/completions",
+                                    .strict = 1,
+                                    .fields = chat_fields,
+                                    .check = weft__api_check_chat,
+                                    .n = "n",
+                                    .tokens = "max_tokens",
+                                    .top = "top_logprobs"};
+const weft__form weft__form_completions = {.name = "completions",
+                                           .path = "/v1/completions",
+                                           .strict = 1,
+                                           .fields = completions_fields,
+                                           .check = weft__api_check_completions,
+                                           .n = "n",
+                                           .tokens = "max_tokens",
+                                           .top = "logprobs"};
+const weft__form weft__form_embeddings = {"embeddings", "/v1/embeddings", 1, embeddings_fields, NULL};
+const weft__form weft__form_completion = {.name = "completion",
+                                          .path = "/completion",
+                                          .fields = completion_fields,
+                                          .check = weft__api_check_completion,
+                                          .n = "n_cmpl",
+                                          .tokens = "n_predict",
+                                          .top = "n_probs"};
+const weft__form weft__form_tokenize = {"tokenize", "/tokenize", 0, tokenize_fields, NULL};
+const weft__form weft__form_detokenize = {"detokenize", "/detokenize", 0, detokenize_fields, NULL};
+const weft__form weft__form_apply_template = {"apply_template", "/apply-template", 0, apply_template_fields, NULL};
+const weft__form weft__form_embedding = {"embedding", "/embedding", 0, embedding_fields, weft__api_check_embedding};
+const weft__form weft__form_slot = {"slot", "/slots/{id_slot}", 0, slot_fields, NULL};
+
+const weft__form weft__form_load_adapter = {"load_lora_adapter", "/v1/load_lora_adapter", 0, load_adapter_fields, NULL};
+const weft__form weft__form_unload_adapter = {"unload_lora_adapter", "/v1/unload_lora_adapter", 0, unload_adapter_fields, NULL};
+
+const weft__form *const weft__forms[] = {
+    &weft__form_chat,     &weft__form_completions,  &weft__form_embeddings,     &weft__form_completion,
+    &weft__form_tokenize, &weft__form_detokenize,   &weft__form_apply_template, &weft__form_embedding,
+    &weft__form_slot,     &weft__form_load_adapter, &weft__form_unload_adapter, NULL,
+};
