@@ -14,9 +14,10 @@ CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 emulated check-layers check-headers check-kernels \
-	bench-kernels bench-adapters bench-train bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers clients kill-store \
-	format format-check clean
+.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
+	bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
+	clients kill-store format format-check clean
 
 all:
 	@scripts/build
@@ -50,7 +51,10 @@ help:
 	@echo 'make emulated        the kernels of AVX-512 and AMX on a processor with AVX2 alone: what they compute, not how fast'
 	@echo 'make faults          faults put into the code on purpose, each of which a test must find (ARGS=NAME; tests/faults/run --help)'
 	@echo 'make check-layers    the includes against layers.txt'
+	@echo 'make check-names     shared names against layers.txt: each says its room; no type and no file stands twice'
+	@echo 'make check-limits    columns, lines of files and functions, parameters, licence lines, subjects of commits'
 	@echo 'make check-headers   each header compiles alone'
+	@echo 'make check-dead      internal functions that no program of ours reaches, or tests alone'
 	@echo 'make check-kernels   every kernel of every tier against its reference'
 	@echo 'make bench-kernels   their speed against the limits of the machine'
 	@echo 'make bench-adapters  what adapters cost in a step, and for how long loading one holds up tokens, on a 1.1B shape'
@@ -88,8 +92,17 @@ demo: ready
 check-layers:
 	@scripts/check-layers
 
+check-names:
+	@scripts/check-names
+
+check-limits:
+	@scripts/check-limits
+
 check-headers:
 	@scripts/check-headers
+
+check-dead: all
+	@scripts/check-dead build
 
 check-kernels bench-kernels bench-adapters bench-train bench-text:
 	@scripts/build $@

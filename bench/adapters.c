@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/taken.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "model/build.h"
 #include "model/synthetic.h"
@@ -30,7 +31,8 @@ typedef struct bench {
     weft_kv_binding kv;
     int32_t n_pages;
     int32_t *pages; /* [MAX_STREAMS][n_pages] */
-    float *logits, *hidden;
+    weft__graph_batch batch;
+    float *logits;
     int32_t depth, rounds, json, missed, not_judged, threads;
     int64_t n_vocab;
 } bench;
@@ -94,7 +96,7 @@ static void bench_open(bench *b, const char *shape, uint32_t dtype, const char *
     b->pages = need(weft__alloc_array(n, sizeof *b->pages));
     for (size_t i = 0; i < n; i++) b->pages[i] = (int32_t)i;
     b->logits = need(weft__alloc_array((size_t)(MAX_STREAMS * b->n_vocab), sizeof *b->logits));
-    b->hidden = need(weft__alloc_array((size_t)PREFILL * (size_t)hp.d_model, sizeof *b->hidden));
+    if (weft__graph_batch_init(&b->batch, PREFILL, hp.d_model, &err)) die("rows", &err);
 }
 
 static void bench_close(bench *b)
@@ -106,43 +108,26 @@ static void bench_close(bench *b)
     weft__free(b->kv.data);
     weft__free(b->pages);
     weft__free(b->logits);
-    weft__free(b->hidden);
+    weft__graph_batch_free(&b->batch);
 }
 
 /* One row of each stream, or a prompt (streams 0), at the depth; adapters are given out in turn. Returns seconds. */
 static double step(bench *b, int streams, weft_adapter *const *adapters, int n_adapters)
 {
-    int32_t token[PREFILL], pos[PREFILL], seq[PREFILL], adapter[PREFILL], n = streams ? streams : PREFILL;
-    uint8_t want[PREFILL] = {0};
-    weft_seq_view views[MAX_STREAMS];
     const int32_t *tables[MAX_STREAMS];
-    for (int32_t i = 0; i < n; i++) {
-        token[i] = (i * 37 + 5) % (int32_t)b->n_vocab;
-        pos[i] = b->depth + (streams ? 0 : i);
-        seq[i] = streams ? i : 0;
-        adapter[i] = n_adapters ? seq[i] % n_adapters : -1;
-        want[i] = streams || i == n - 1 ? WEFT_WANT_LOGITS : 0;
-    }
-    for (int s = 0; s < MAX_STREAMS; s++) {
+    weft__graph_batch_clear(&b->batch);
+    for (int32_t s = 0, row = 0; s < (streams ? streams : 1); s++) {
         tables[s] = b->pages + (ptrdiff_t)s * b->n_pages;
-        views[s] = (weft_seq_view){&tables[s], &b->n_pages, NULL};
+        weft__graph_batch_add_sequence(&b->batch, (weft_seq_view){&tables[s], &b->n_pages, NULL},
+                                       n_adapters ? adapters[s % n_adapters] : NULL);
+        for (int32_t i = 0, n = streams ? 1 : PREFILL; i < n; i++, row++)
+            weft__graph_batch_add_row(&b->batch, (row * 37 + 5) % (int32_t)b->n_vocab, b->depth + i,
+                                      i == n - 1 ? WEFT_WANT_LOGITS : 0);
     }
-    weft_rows rows = {.size = sizeof rows,
-                      .n_rows = n,
-                      .n_wanted = streams ? n : 1,
-                      .n_seqs = streams ? streams : 1,
-                      .token = token,
-                      .pos = pos,
-                      .seq = seq,
-                      .want = want,
-                      .seqs = views,
-                      .adapter = n_adapters ? adapter : NULL,
-                      .n_adapters = n_adapters,
-                      .adapters = adapters};
     weft_error err = {0};
-    float *out[2] = {b->logits, b->hidden};
+    float *out[2] = {b->logits, b->batch.hidden};
     uint64_t begin = weft__clock_ns();
-    if (weft__plan_run(b->plan, &rows, &b->kv, out, &err)) die("step", &err);
+    if (weft__plan_run(b->plan, &b->batch.rows, &b->kv, out, &err)) die("step", &err);
     return (double)(weft__clock_ns() - begin) * 1e-9;
 }
 

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "kernels/kernels.h"
 #include "quant/quant.h"
+#include "weft/graph.h"
 #include "weft/weft.h"
 
 enum { K = 512, N_OUT = 32, N_ROW = 1024, HEAD = 64, PAGE = 64, DEPTH = 256, N_Q = 4, STEP_PROMPT = 32 };

@@ -305,6 +305,21 @@ static const char *check_options(bench_options *o, int n_models)
     return NULL;
 }
 
+/* What the options ask for, once they are known to go together. `model`: n_models of them are given, one or none. */
+static int bench_as_told(bench_options *o, const char *model, int n_models)
+{
+    const char *wrong = check_options(o, n_models);
+    if (wrong) {
+        fprintf(stderr, "weft bench: %s\n", wrong);
+        return EXIT_USAGE;
+    }
+    if (!rope_options_check("bench", &o->rope)) return EXIT_USAGE;
+    if (output_refused("bench", o->trace) || output_refused("bench", o->write)) return EXIT_FAILED;
+    if (o->trace && output_is_input("bench", o->trace, model)) return EXIT_FAILED;
+    weft_error err = {0};
+    return (o->write ? write_model(o, &err) : bench_all(o, model, &err)) ? report("bench", &err) : EXIT_DONE;
+}
+
 int cmd_bench(int argc, char **argv)
 {
     bench_options o = {.n_prompt = {1, {512}},
@@ -358,14 +373,5 @@ int cmd_bench(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    const char *wrong = check_options(&o, argc - first);
-    if (wrong) {
-        fprintf(stderr, "weft bench: %s\n", wrong);
-        return EXIT_USAGE;
-    }
-    if (!rope_options_check("bench", &o.rope)) return EXIT_USAGE;
-    if (output_refused("bench", o.trace) || output_refused("bench", o.write)) return EXIT_FAILED;
-    if (o.trace && output_is_input("bench", o.trace, argv[first])) return EXIT_FAILED;
-    weft_error err = {0};
-    return (o.write ? write_model(&o, &err) : bench_all(&o, argv[first], &err)) ? report("bench", &err) : EXIT_DONE;
+    return bench_as_told(&o, argv[first], argc - first);
 }

@@ -237,6 +237,24 @@ static weft_status open_chat(chat *c, const char *path, weft_error *err)
     return st;
 }
 
+static int chat_as_told(struct chat_options *o, const char *model)
+{
+    static chat c = {.past = {.fd = -1}};
+    weft_error err = {0};
+    c.o = o;
+    c.notes = stderr;
+    c.model = model;
+    weft_status st = open_chat(&c, model, &err);
+    if (!st) converse(&c);
+    weft_sampler_free(&c.sampler);
+    conversation_free(&c.c);
+    weft_session_free(&c.c.session);
+    weft_chat_close(&c.c.chat);
+    weft_model_close(&c.c.model);
+    if (st) return report("chat", &err);
+    return c.failed ? EXIT_FAILED : EXIT_DONE;
+}
+
 int cmd_chat(int argc, char **argv)
 {
     static struct chat_options o = {.n = -1, .kv_type = "f16"};
@@ -280,18 +298,5 @@ int cmd_chat(int argc, char **argv)
     }
     if (!rope_options_check("chat", &o.rope)) return EXIT_USAGE;
     if (!adapter_options_parse("chat", &o.adapters, o.adapter)) return EXIT_USAGE;
-    static chat c = {.past = {.fd = -1}};
-    weft_error err = {0};
-    c.o = &o;
-    c.notes = stderr;
-    c.model = argv[first];
-    weft_status st = open_chat(&c, argv[first], &err);
-    if (!st) converse(&c);
-    weft_sampler_free(&c.sampler);
-    conversation_free(&c.c);
-    weft_session_free(&c.c.session);
-    weft_chat_close(&c.c.chat);
-    weft_model_close(&c.c.model);
-    if (st) return report("chat", &err);
-    return c.failed ? EXIT_FAILED : EXIT_DONE;
+    return chat_as_told(&o, argv[first]);
 }

@@ -14,6 +14,7 @@
 #include "provider.h"
 #include "shown.h"
 #include "rope.h"
+#include "sample/defaults.h"
 #include "terminal.h"
 
 enum { MOST = LIST_MAX + 1 };
@@ -273,7 +274,8 @@ int cmd_compare(int argc, char **argv)
         PROVIDER_OPTION,
         ROPE_OPTIONS(&o.rope),
         {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads (one per core)", 1, WEFT_THREADS_MAX, NULL},
-        {"temp", 0, OPT_FLOAT, &o.sampler.temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},
+        {"temp", 0, OPT_FLOAT, &o.sampler.temperature, "T",
+         "temperature, 0: always the likeliest token (" WEFT__SAMPLE_TEXT(TEMPERATURE) ")", 0, 100, NULL},
         {"seed", 0, OPT_SEED, &o.sampler.seed, "S", "makes the result repeatable (random)", 0, 0, &o.sampler.seed_given},
         {"json", 0, OPT_FLAG, &o.json, NULL, "one JSON list: adapter, text, tokens", 0, 0, NULL},
         {0},

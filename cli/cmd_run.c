@@ -174,6 +174,32 @@ static weft_status run_model(struct run_options *o, const char *path, const char
     return st;
 }
 
+/* args: the model, and the prompt where there are two. */
+static int run_as_told(struct run_options *o, char **args, int n_args)
+{
+    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) {
+        fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o->kv_type);
+        return EXIT_USAGE;
+    }
+    if (o->grammar && o->json_object) {
+        fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
+        return EXIT_USAGE;
+    }
+    if (!rope_options_check("run", &o->rope)) return EXIT_USAGE;
+    weft_logit_bias bias[LIST_MAX];
+    if (!parse_bias(&o->bias, bias) || !adapter_options_parse("run", &o->adapters, o->adapter)) return EXIT_USAGE;
+    o->sampler.bias = bias;
+    o->sampler.n_bias = o->bias.n;
+    weft_error err = {0};
+    const char *prompt = n_args == 2 ? args[1] : isatty(STDIN_FILENO) ? "" : "-";
+    char *text = NULL;
+    size_t n = strlen(prompt);
+    if (!strcmp(prompt, "-") && read_text("-", &text, &n, &err)) return report("run", &err);
+    weft_status st = run_model(o, args[0], text ? text : prompt, n, &err);
+    free(text);
+    return st ? report("run", &err) : EXIT_DONE;
+}
+
 int cmd_run(int argc, char **argv)
 {
     static struct run_options o = {.n = 256, .kv_type = "f16"};
@@ -213,25 +239,5 @@ int cmd_run(int argc, char **argv)
     int first;
     int rc = options_parse(&spec, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
-        fprintf(stderr, "weft run: --kv-type %s: must be f16 or f32\n", o.kv_type);
-        return EXIT_USAGE;
-    }
-    if (o.grammar && o.json_object) {
-        fprintf(stderr, "weft run: --grammar and --json-object exclude each other\n");
-        return EXIT_USAGE;
-    }
-    if (!rope_options_check("run", &o.rope)) return EXIT_USAGE;
-    weft_logit_bias bias[LIST_MAX];
-    if (!parse_bias(&o.bias, bias) || !adapter_options_parse("run", &o.adapters, o.adapter)) return EXIT_USAGE;
-    s->bias = bias;
-    s->n_bias = o.bias.n;
-    weft_error err = {0};
-    const char *prompt = argc - first == 2 ? argv[first + 1] : isatty(STDIN_FILENO) ? "" : "-";
-    char *text = NULL;
-    size_t n = strlen(prompt);
-    if (!strcmp(prompt, "-") && read_text("-", &text, &n, &err)) return report("run", &err);
-    weft_status st = run_model(&o, argv[first], text ? text : prompt, n, &err);
-    free(text);
-    return st ? report("run", &err) : EXIT_DONE;
+    return run_as_told(&o, argv + first, argc - first);
 }

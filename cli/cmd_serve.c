@@ -23,7 +23,7 @@
 enum { LARGE = 256 << 10 };
 
 struct serve_options {
-    int32_t threads, max_mb, adapter_mb;
+    int32_t threads, max_mb, adapter_mb, store_mb, kv_tokens;
     const char *kv_type, *adapter_type, *template_file;
     struct text_list keys, admins, proxies, origins, hosts, aliases, adapters;
     struct adapter_option adapter[LIST_MAX];
@@ -164,108 +164,120 @@ static int writes_over_input(const struct serve_options *o, const char *model)
     return 0;
 }
 
+/* What the options fill in: its address is known to the table. */
+static struct serve_options given = {.kv_type = "f16", .adapter_type = "auto"};
+
+static const option_spec OPTIONS[] = {
+    {"host", 0, OPT_TEXT, &given.server.host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
+    {"port", 'p', OPT_INT, &given.server.port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
+    {"unix", 0, OPT_TEXT, &given.server.unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
+    {"api-key", 0, OPT_LIST, &given.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
+    {"admin-key", 0, OPT_LIST, &given.admins, "K",
+     "the same; may change what all get, and see what they do; may be repeated; without keys: who calls from here, through no proxy",
+     0, 0, NULL},
+    {"api-key-file", 0, OPT_TEXT, &given.server.api_key_file, "FILE",
+     "a line each: KEY or sha256:HEX of it, then [admin] [name=NAME]", 0, 0, NULL},
+    {"tls-cert", 0, OPT_TEXT, &given.server.tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
+    {"tls-key", 0, OPT_TEXT, &given.server.tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
+    {"cors-origin", 0, OPT_LIST, &given.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0,
+     NULL},
+    {"allow-host", 0, OPT_LIST, &given.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
+    {"alias", 0, OPT_LIST, &given.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
+    {"chat-template", 0, OPT_TEXT, &given.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
+    PROVIDER_OPTION,
+    {"threads", 't', OPT_INT, &given.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
+    {"ctx", 'c', OPT_INT, &given.engine.n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
+     WEFT_CTX_MAX, NULL},
+    ROPE_OPTIONS(&given.rope),
+    /* As the engine has them, but told by the name of the option, and before the model is read. */
+    {"slots", 0, OPT_INT, &given.engine.n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
+    {"queue", 0, OPT_INT, &given.engine.max_queue, "N", "requests that wait at most (256)", 1, WEFT_QUEUE_MAX, NULL},
+    {"chunk", 0, OPT_INT, &given.engine.chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1,
+     WEFT_ROWS_DEFAULT, NULL},
+    {"kv-tokens", 0, OPT_INT, &given.kv_tokens, "N",
+     "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
+    {"kv-type", 0, OPT_TEXT, &given.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
+    {"adapter", 0, OPT_LIST, &given.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0,
+     NULL},
+    {"adapter-dir", 0, OPT_TEXT, &given.server.adapter_dir, "DIR",
+     "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
+    {"adapter-mb", 0, OPT_INT, &given.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
+    {"adapter-type", 0, OPT_TEXT, &given.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0,
+     NULL},
+    {"isolate-tenants", 0, OPT_FLAG, &given.engine.isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0,
+     NULL},
+    {"store", 0, OPT_TEXT, &given.engine.store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0,
+     NULL},
+    {"store-mb", 0, OPT_INT, &given.store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
+    {"log-file", 0, OPT_TEXT, &given.server.log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
+    {"trace", 0, OPT_TEXT, &given.engine.trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
+    {"max-connections", 0, OPT_INT, &given.server.max_connections, "N", "(512)", 1, 65536, NULL},
+    {"max-per-ip", 0, OPT_INT, &given.server.max_per_ip, "N", "connections of one address (a quarter of them)", 1, 65536, NULL},
+    {"proxy", 0, OPT_LIST, &given.proxies, "ADDRESS", "many call from it: no limit of one address counts; may be repeated", 0, 0,
+     NULL},
+    {"max-body", 0, OPT_INT, &given.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
+    {"idle", 0, OPT_INT, &given.server.idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
+    {"slow", 0, OPT_INT, &given.server.slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},
+    {"drain", 0, OPT_INT, &given.server.drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400, NULL},
+    {0},
+};
+
+static const command_spec SPEC = {
+    "serve",
+    "MODEL [options]",
+    "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
+    "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
+    "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
+    "file anew and reads the file of keys again.\n"
+    "Without any keys whoever calls from this machine is an admin, and no one else. With keys only an admin's sets\n"
+    "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
+    "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
+    "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
+    "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
+    "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
+    OPTIONS,
+    1,
+    1};
+
+/* Whether each option has a value that it may have; says which has not. */
+static int values_are_known(const struct serve_options *o)
+{
+    if (full(&o->keys, "--api-key") || full(&o->admins, "--admin-key") || full(&o->proxies, "--proxy") ||
+        full(&o->origins, "--cors-origin") || full(&o->hosts, "--allow-host") || full(&o->aliases, "--alias"))
+        return 0;
+    if (strcmp(o->adapter_type, "auto") && strcmp(o->adapter_type, "q8_0") && strcmp(o->adapter_type, "q4_0") &&
+        strcmp(o->adapter_type, "bf16") && strcmp(o->adapter_type, "f32")) {
+        fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o->adapter_type);
+        return 0;
+    }
+    if (strcmp(o->kv_type, "f16") && strcmp(o->kv_type, "f32")) {
+        fprintf(stderr, "weft serve: --kv-type %s: must be f16 or f32\n", o->kv_type);
+        return 0;
+    }
+    return 1;
+}
+
 int cmd_serve(int argc, char **argv)
 {
-    static struct serve_options o = {.kv_type = "f16", .adapter_type = "auto"};
-    weft_engine_params *e = &o.engine;
-    weft_server_params *s = &o.server;
-    int32_t store_mb = 0, kv_tokens = 0;
+    weft_engine_params *e = &given.engine;
+    weft_server_params *s = &given.server;
     weft_engine_params_default(e);
     weft_server_params_default(s);
     s->port = 8080;
-    const option_spec options[] = {
-        {"host", 0, OPT_TEXT, &s->host, "H", "address to listen on (127.0.0.1)", 0, 0, NULL},
-        {"port", 'p', OPT_INT, &s->port, "P", "its port, 0 or -1: any (8080)", -1, 65535, NULL},
-        {"unix", 0, OPT_TEXT, &s->unix_path, "PATH", "listen on a unix socket instead", 0, 0, NULL},
-        {"api-key", 0, OPT_LIST, &o.keys, "K", "who calls must know it; may be repeated", 0, 0, NULL},
-        {"admin-key", 0, OPT_LIST, &o.admins, "K",
-         "the same; may change what all get, and see what they do; may be repeated; without keys: who calls from here, through no proxy",
-         0, 0, NULL},
-        {"api-key-file", 0, OPT_TEXT, &s->api_key_file, "FILE", "a line each: KEY or sha256:HEX of it, then [admin] [name=NAME]",
-         0, 0, NULL},
-        {"tls-cert", 0, OPT_TEXT, &s->tls_cert_file, "FILE", "certificate, PEM", 0, 0, NULL},
-        {"tls-key", 0, OPT_TEXT, &s->tls_key_file, "FILE", "its key, PEM", 0, 0, NULL},
-        {"cors-origin", 0, OPT_LIST, &o.origins, "ORIGIN", "pages of this origin may call, '*': all; may be repeated", 0, 0,
-         NULL},
-        {"allow-host", 0, OPT_LIST, &o.hosts, "NAME", "a name for this machine in Host headers; may be repeated", 0, 0, NULL},
-        {"alias", 0, OPT_LIST, &o.aliases, "NAME", "a name for the model, '*': any; may be repeated", 0, 0, NULL},
-        {"chat-template", 0, OPT_TEXT, &o.template_file, "FILE", "Jinja template instead of the model's own", 0, 0, NULL},
-        PROVIDER_OPTION,
-        {"threads", 't', OPT_INT, &o.threads, "THREADS", "threads that compute (one per core)", 1, WEFT_THREADS_MAX, NULL},
-        {"ctx", 'c', OPT_INT, &e->n_ctx, "CTX", "tokens of one request, prompt included (the model's, at most 4096)", 1,
-         WEFT_CTX_MAX, NULL},
-        ROPE_OPTIONS(&o.rope),
-        /* As the engine has them, but told by the name of the option, and before the model is read. */
-        {"slots", 0, OPT_INT, &e->n_slots, "N", "requests that run at once (16)", 1, WEFT_SLOTS_MAX, NULL},
-        {"queue", 0, OPT_INT, &e->max_queue, "N", "requests that wait at most (256)", 1, WEFT_QUEUE_MAX, NULL},
-        {"chunk", 0, OPT_INT, &e->chunk, "ROWS", "tokens of prompts in a step while others decode (128)", 1, WEFT_ROWS_DEFAULT,
-         NULL},
-        {"kv-tokens", 0, OPT_INT, &kv_tokens, "N",
-         "tokens that may be kept in all (slots times context, at most half the free memory)", 1, INT32_MAX, NULL},
-        {"kv-type", 0, OPT_TEXT, &o.kv_type, "TYPE", "keys and values as f16 or f32 (f16)", 0, 0, NULL},
-        {"adapter", 0, OPT_LIST, &o.adapters, "A", "NAME=PATH[:SCALE]: requests name it as their model; may be repeated", 0, 0,
-         NULL},
-        {"adapter-dir", 0, OPT_TEXT, &s->adapter_dir, "DIR",
-         "its adapters by name, read when asked for; clients may load others from it", 0, 0, NULL},
-        {"adapter-mb", 0, OPT_INT, &o.adapter_mb, "MB", "of adapters ready to be used (1024)", 1, 1 << 30, NULL},
-        {"adapter-type", 0, OPT_TEXT, &o.adapter_type, "TYPE", "in which they are kept: auto, q8_0, q4_0, bf16, f32 (auto)", 0, 0,
-         NULL},
-        {"isolate-tenants", 0, OPT_FLAG, &e->isolate_tenants, NULL, "prefixes are shared within one API key only", 0, 0, NULL},
-        {"store", 0, OPT_TEXT, &e->store_dir, "DIR", "folder in which prefixes and saved slots outlive the server", 0, 0, NULL},
-        {"store-mb", 0, OPT_INT, &store_mb, "MB", "its size at most (4096)", 1, 1 << 30, NULL},
-        {"log-file", 0, OPT_TEXT, &s->log_file, "FILE", "a line of JSON per request; '-': stderr", 0, 0, NULL},
-        {"trace", 0, OPT_TEXT, &e->trace, "FILE", "a Chrome trace of steps", 0, 0, NULL},
-        {"max-connections", 0, OPT_INT, &s->max_connections, "N", "(512)", 1, 65536, NULL},
-        {"max-per-ip", 0, OPT_INT, &s->max_per_ip, "N", "connections of one address (a quarter of them)", 1, 65536, NULL},
-        {"proxy", 0, OPT_LIST, &o.proxies, "ADDRESS", "many call from it: no limit of one address counts; may be repeated", 0, 0,
-         NULL},
-        {"max-body", 0, OPT_INT, &o.max_mb, "MB", "of one request (8)", 1, 1024, NULL},
-        {"idle", 0, OPT_INT, &s->idle_s, "S", "seconds that a connection may bring nothing (60)", 1, 86400, NULL},
-        {"slow", 0, OPT_INT, &s->slow_s, "S", "seconds that bytes may wait for their reader (30)", 1, 86400, NULL},
-        {"drain", 0, OPT_INT, &s->drain_s, "S", "seconds that requests may take after SIGTERM (30)", 1, 86400, NULL},
-        {0},
-    };
-    const command_spec spec = {
-        "serve",
-        "MODEL [options]",
-        "Serves the model over HTTP: the endpoints of OpenAI (/v1/chat/completions, /v1/completions,\n"
-        "/v1/embeddings, /v1/models) and of llama.cpp (/completion, /tokenize, /slots, /metrics, ...).\n"
-        "SIGTERM or Ctrl-C lets requests end and refuses new ones; a second one cancels them. SIGHUP opens the log\n"
-        "file anew and reads the file of keys again.\n"
-        "Without any keys whoever calls from this machine is an admin, and no one else. With keys only an admin's sets\n"
-        "adapters for all, publishes and unloads those that all have, and sees others' slots and use; what another key\n"
-        "loads is its own. One key, or without keys one address, gets a part of connections, bodies, unread answers,\n"
-        "queue and disk, so that others find room; addresses behind --unix or --proxy are not told apart.",
-        "  weft serve model.gguf --port 8080 --api-key-file keys.txt\n"
-        "  curl localhost:8080/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n",
-        options,
-        1,
-        1};
     int first;
-    int rc = options_parse(&spec, argc, argv, &first);
+    int rc = options_parse(&SPEC, argc, argv, &first);
     if (rc) return rc < 0 ? EXIT_DONE : rc;
-    if (full(&o.keys, "--api-key") || full(&o.admins, "--admin-key") || full(&o.proxies, "--proxy") ||
-        full(&o.origins, "--cors-origin") || full(&o.hosts, "--allow-host") || full(&o.aliases, "--alias"))
-        return EXIT_USAGE;
-    if (strcmp(o.adapter_type, "auto") && strcmp(o.adapter_type, "q8_0") && strcmp(o.adapter_type, "q4_0") &&
-        strcmp(o.adapter_type, "bf16") && strcmp(o.adapter_type, "f32")) {
-        fprintf(stderr, "weft serve: --adapter-type %s: must be auto, q8_0, q4_0, bf16 or f32\n", o.adapter_type);
-        return EXIT_USAGE;
-    }
-    if (strcmp(o.kv_type, "f16") && strcmp(o.kv_type, "f32")) {
-        fprintf(stderr, "weft serve: --kv-type %s: must be f16 or f32\n", o.kv_type);
-        return EXIT_USAGE;
-    }
-    if (!rope_options_check("serve", &o.rope)) return EXIT_USAGE;
-    if (!adapter_options_parse("serve", &o.adapters, o.adapter)) return EXIT_USAGE;
+    if (!values_are_known(&given)) return EXIT_USAGE;
+    if (!rope_options_check("serve", &given.rope)) return EXIT_USAGE;
+    if (!adapter_options_parse("serve", &given.adapters, given.adapter)) return EXIT_USAGE;
     if (output_refused("serve", e->trace)) return EXIT_FAILED;
-    if (writes_over_input(&o, argv[first])) return EXIT_FAILED;
-    e->store_bytes = (uint64_t)store_mb << 20;
-    e->n_kv_tokens = kv_tokens;
+    if (writes_over_input(&given, argv[first])) return EXIT_FAILED;
+    e->store_bytes = (uint64_t)given.store_mb << 20;
+    e->n_kv_tokens = given.kv_tokens;
     if (s->port == 0) s->port = -1; /* to the library it is the default; to who types it, any, as everywhere */
 #ifdef M_MMAP_THRESHOLD
     mallopt(M_MMAP_THRESHOLD, LARGE); /* the C library itself keeps to a threshold only until the first large piece is freed */
 #endif
     weft_error err = {0};
-    return serve_model(&o, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
+    return serve_model(&given, argv[first], &err) ? report("serve", &err) : EXIT_DONE;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "options.h"
+#include "sample/defaults.h"
 #include "weft/weft.h"
 
 /* Called with each piece of text that is certain to belong to the answer. Returning non-zero stops the generation. */
@@ -45,19 +46,24 @@ void generate_cancel_on_interrupt(weft_session *session);
 
 /* How text is sampled: options of weft run and weft chat; s: weft_sampler_params *. */
 /* clang-format off */
-#define SAMPLER_OPTIONS(s)                                                                                                      \
-    {"temp", 0, OPT_FLOAT, &(s)->temperature, "T", "temperature, 0: always the likeliest token (0.8)", 0, 100, NULL},           \
-    {"top-k", 0, OPT_INT, &(s)->top_k, "K", "only the K likeliest, 0: off (40)", 0, 1 << 30, NULL},                             \
-    {"top-p", 0, OPT_FLOAT, &(s)->top_p, "P", "only the likeliest that sum to P, 1: off (0.95)", OPTION_ABOVE_0, 1, NULL},      \
-    {"min-p", 0, OPT_FLOAT, &(s)->min_p, "P", "only those with P times the largest probability, 0: off (0.05)", 0, 1, NULL},    \
-    {"repeat-penalty", 0, OPT_FLOAT, &(s)->repeat_penalty, "R", "divides the logits of tokens seen, 1: off (1)",                \
-     OPTION_ABOVE_0, OPTION_FINITE, NULL},                                                                                      \
-    {"presence-penalty", 0, OPT_FLOAT, &(s)->presence_penalty, "P", "subtracted from tokens seen (0)",                          \
-     -OPTION_FINITE, OPTION_FINITE, NULL},                                                                                      \
-    {"frequency-penalty", 0, OPT_FLOAT, &(s)->frequency_penalty, "F", "subtracted per occurrence (0)",                          \
-     -OPTION_FINITE, OPTION_FINITE, NULL},                                                                                      \
-    {"penalty-last-n", 0, OPT_INT, &(s)->penalty_last_n, "N", "tokens the penalties look back, -1: all (64)",                   \
-     -1, 1 << 30, NULL},                                                                                                        \
+#define SAMPLER_DEFAULT(name) " (" WEFT__SAMPLE_TEXT(name) ")"
+#define SAMPLER_OPTIONS(s)                                                                                             \
+    {"temp", 0, OPT_FLOAT, &(s)->temperature, "T",                                                                    \
+     "temperature, 0: always the likeliest token" SAMPLER_DEFAULT(TEMPERATURE),                                       \
+     0, 100, NULL},                                                                                                    \
+    {"top-k", 0, OPT_INT, &(s)->top_k, "K", "only the K likeliest, 0: off" SAMPLER_DEFAULT(TOP_K), 0, 1 << 30, NULL},  \
+    {"top-p", 0, OPT_FLOAT, &(s)->top_p, "P", "only the likeliest that sum to P, 1: off" SAMPLER_DEFAULT(TOP_P),       \
+     OPTION_ABOVE_0, 1, NULL},                                                                                         \
+    {"min-p", 0, OPT_FLOAT, &(s)->min_p, "P",                                                                          \
+     "only those with P times the largest probability, 0: off" SAMPLER_DEFAULT(MIN_P), 0, 1, NULL},                    \
+    {"repeat-penalty", 0, OPT_FLOAT, &(s)->repeat_penalty, "R",                                                        \
+     "divides the logits of tokens seen, 1: off" SAMPLER_DEFAULT(REPEAT_PENALTY), OPTION_ABOVE_0, OPTION_FINITE, NULL},\
+    {"presence-penalty", 0, OPT_FLOAT, &(s)->presence_penalty, "P",                                                    \
+     "subtracted from tokens seen" SAMPLER_DEFAULT(PRESENCE_PENALTY), -OPTION_FINITE, OPTION_FINITE, NULL},            \
+    {"frequency-penalty", 0, OPT_FLOAT, &(s)->frequency_penalty, "F",                                                  \
+     "subtracted per occurrence" SAMPLER_DEFAULT(FREQUENCY_PENALTY), -OPTION_FINITE, OPTION_FINITE, NULL},             \
+    {"penalty-last-n", 0, OPT_INT, &(s)->penalty_last_n, "N",                                                          \
+     "tokens the penalties look back, -1: all" SAMPLER_DEFAULT(PENALTY_LAST_N), -1, 1 << 30, NULL},                    \
     {"seed", 0, OPT_SEED, &(s)->seed, "S", "makes the result repeatable (random)", 0, 0, &(s)->seed_given}
 /* clang-format on */
 

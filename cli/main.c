@@ -47,8 +47,9 @@ static void usage(FILE *f)
     fprintf(
         f,
         "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
-        "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_EXACT (1: BF16 weights in\n"
-        "float32), WEFT_LOG (error, warn, info or debug), WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
+        "\nEnvironment: WEFT_THREADS (as --threads), WEFT_CPU (ref, avx2, avx512, ...: no more than this tier), WEFT_TUNE (generic,\n"
+        "zen4: as that microarchitecture), WEFT_EXACT (1: BF16 weights in float32), WEFT_LOG (error, warn, info or debug),\n"
+        "WEFT_PLUGIN_PATH (folders of plugins for --provider), WEFT_CACHE (of pulled models), and\n"
         "those of 'weft pull'; docs/howto/environment.md has all.\n");
 }
 

@@ -88,12 +88,12 @@ weft_status top_server_open(top_server *s, const char *address, const char *key,
     weft_status st = read_address(s, address, err);
     if (!st && key) st = take_key(s, key, strlen(key), err);
     else if (!st && key_file) st = read_key_file(s, key_file, err);
-    return st ? st : weft__http_open(TIMEOUT_S, &s->http, err);
+    return st ? st : weft__hub_http_open(TIMEOUT_S, &s->http, err);
 }
 
 void top_server_close(top_server *s)
 {
-    weft__http_close(&s->http);
+    weft__hub_http_close(&s->http);
 }
 
 struct answer {
@@ -101,7 +101,7 @@ struct answer {
     top_server *server;
 };
 
-static weft_status take_body(void *arg, const weft__http_reply *reply, const void *bytes, size_t n, weft_error *err)
+static weft_status take_body(void *arg, const weft__hub_http_reply *reply, const void *bytes, size_t n, weft_error *err)
 {
     struct answer *a = arg;
     (void)reply;
@@ -120,18 +120,18 @@ weft_status top_server_get(top_server *s, const char *path, char **out, weft_err
 {
     char url[sizeof s->url + 64];
     struct answer a = {.server = s};
-    weft__http_reply reply;
+    weft__hub_http_reply reply;
     snprintf(url, sizeof url, "%s%s", s->url, path);
-    const weft__http_call call = {.url = url,
-                                  .token = s->key[0] ? s->key : NULL,
-                                  .direct = 1,
-                                  .unix_path = s->unix_path[0] ? s->unix_path : NULL,
-                                  .authorities = s->authorities,
-                                  .total_limit = 1,
-                                  .body = take_body,
-                                  .poll = poll_over,
-                                  .arg = &a};
-    weft_status st = weft__http_get(s->http, &call, &reply, err);
+    const weft__hub_http_call call = {.url = url,
+                                      .token = s->key[0] ? s->key : NULL,
+                                      .direct = 1,
+                                      .unix_path = s->unix_path[0] ? s->unix_path : NULL,
+                                      .authorities = s->authorities,
+                                      .total_limit = 1,
+                                      .body = take_body,
+                                      .poll = poll_over,
+                                      .arg = &a};
+    weft_status st = weft__hub_http_get(s->http, &call, &reply, err);
     *out = NULL;
     if (st && st != WEFT_CANCELLED) weft_fail_within(err, st, "%s%s", s->unix_path[0] ? "unix:" : s->url, s->unix_path);
     else if (!st && reply.status == 401) st = weft_fail(err, WEFT_IO, "the server wants a key: --api-key");

@@ -5,10 +5,10 @@
 #include "hub/http.h"
 
 typedef struct top_server {
-    weft__http *http;
+    weft__hub_http *http;
     char url[512];       /* "https://host:port/prefix", without a slash at its end */
     char unix_path[108]; /* "": none */
-    char key[WEFT__HTTP_TOKEN];
+    char key[WEFT__HUB_HTTP_TOKEN];
     const char *authorities; /* PEM file; NULL: the system's */
     int (*is_over)(void);    /* asked while an answer is waited for; non-zero ends that with WEFT_CANCELLED */
 } top_server;

@@ -5,7 +5,8 @@ get_property(rooms GLOBAL PROPERTY WEFT_ROOMS)
 get_property(modules GLOBAL PROPERTY WEFT_MODULES)
 list(REMOVE_DUPLICATES modules)
 
-file(WRITE ${PROJECT_BINARY_DIR}/library/weft.map "{ global: weft_*; local: *; };\n") # those of rooms, weft__, are hidden already
+# those of rooms, weft__, are hidden already
+file(WRITE ${PROJECT_BINARY_DIR}/library/weft.map "{ global: weft_*; local: *; };\n")
 file(WRITE ${PROJECT_BINARY_DIR}/library/all.c "#include \"weft/train.h\"\n#include \"weft/server.h\"\n")
 
 # All rooms as one object.
@@ -14,7 +15,8 @@ foreach(room ${rooms})
     list(APPEND archives $<TARGET_FILE:weft_${room}>)
 endforeach()
 set(all ${PROJECT_BINARY_DIR}/library/weft.o)
-add_custom_command(OUTPUT ${all} COMMAND ${CMAKE_LINKER} -r -o ${all} --whole-archive ${archives} DEPENDS ${archives} COMMENT "Merging the rooms" VERBATIM)
+add_custom_command(OUTPUT ${all} COMMAND ${CMAKE_LINKER} -r -o ${all} --whole-archive ${archives}
+    DEPENDS ${archives} COMMENT "Merging the rooms" VERBATIM)
 
 add_library(weft_shared SHARED ${PROJECT_BINARY_DIR}/library/all.c ${all})
 add_library(weft::weft ALIAS weft_shared)
@@ -33,7 +35,7 @@ set_target_properties(weft_shared PROPERTIES OUTPUT_NAME weft VERSION ${PROJECT_
 find_program(CMAKE_OBJCOPY objcopy REQUIRED)
 set(static ${PROJECT_BINARY_DIR}/library/libweft.a)
 add_custom_command(OUTPUT ${static}
-    COMMAND ${CMAKE_OBJCOPY} --strip-debug --localize-hidden --localize-symbol=MHD_queue_response ${all} libweft.o
+    COMMAND ${CMAKE_OBJCOPY} --strip-debug --localize-hidden ${all} libweft.o
     COMMAND ${CMAKE_COMMAND} -E rm -f ${static}
     COMMAND ${CMAKE_AR} qcs ${static} libweft.o
     COMMAND ${CMAKE_COMMAND} -E rm libweft.o

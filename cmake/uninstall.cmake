@@ -1,6 +1,7 @@
 # Removes what the last `make install` of this tree put there, and the folders that were made for it. Usage: cmake -D BUILD=build -P uninstall.cmake
 if(NOT EXISTS ${BUILD}/install_manifest.txt)
-    message(FATAL_ERROR "${BUILD}/install_manifest.txt is missing: `make install` writes it, so nothing is known to be installed")
+    message(FATAL_ERROR
+        "${BUILD}/install_manifest.txt is missing: `make install` writes it, so nothing is known to be installed")
 endif()
 file(STRINGS ${BUILD}/install_manifest.txt files)
 foreach(file ${files})

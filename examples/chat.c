@@ -9,6 +9,10 @@
 
 enum { MAX_TOKENS = 4096, MAX_JSON = 1 << 16, MAX_LINE = 1024, ANSWER = 200 };
 
+static char answer[MAX_JSON / 4];
+static int32_t held[MAX_TOKENS]; /* what the session was given */
+static size_t n_answer, n_held;
+
 static void check(weft_status status, const weft_error *err)
 {
     if (!status) return;
@@ -26,66 +30,58 @@ static void add_message(char *json, const char *role, const char *text)
     snprintf(json + n, MAX_JSON - n, "\"}]");
 }
 
+/* A token of the answer, and the text that became certain with it. */
+static int on_piece(void *arg, const weft_generated *piece)
+{
+    (void)arg;
+    if (n_answer + piece->length >= sizeof answer || n_held == MAX_TOKENS) return 1; /* enough */
+    memcpy(answer + n_answer, piece->text, piece->length);
+    n_answer += piece->length;
+    if (piece->token >= 0) held[n_held++] = piece->token;
+    fwrite(piece->text, 1, piece->length, stdout);
+    fflush(stdout);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static char json[MAX_JSON] = "[]", line[MAX_LINE], answer[MAX_JSON / 4];
-    static int32_t tokens[MAX_TOKENS], held[MAX_TOKENS];
+    static char json[MAX_JSON] = "[]", line[MAX_LINE];
+    static int32_t tokens[MAX_TOKENS];
     if (argc != 2) return fprintf(stderr, "usage: chat MODEL\n"), 2;
     weft_error err = {0};
     weft_model *model = NULL;
     weft_chat *chat = NULL;
     weft_session *session = NULL;
-    weft_model_info info = {.size = sizeof info};
-    weft_model_params mp;
-    weft_session_params sp;
-    weft_model_params_default(&mp);
-    weft_session_params_default(&sp);
-    check(weft_model_open(argv[1], &mp, &model, &err), &err);
-    check(weft_model_describe(model, &info, &err), &err);
+    weft_sampler *sampler = NULL;
+    weft_sampler_params how;
+    weft_generate_params p;
+    weft_sampler_params_default(&how);
+    weft_generate_params_default(&p);
+    how.temperature = 0;
+    p.max_tokens = ANSWER, p.callback = on_piece;
+    check(weft_model_open(argv[1], NULL, &model, &err), &err);
     check(weft_chat_open(model, NULL, 0, &chat, &err), &err);
-    check(weft_session_new(model, &sp, &session, &err), &err);
-    float *logits = malloc((size_t)info.n_vocab * sizeof *logits);
-    const weft_tokenizer *tokenizer = weft_model_tokenizer(model);
-    while (logits && fgets(line, sizeof line, stdin)) {
+    check(weft_session_new(model, NULL, &session, &err), &err);
+    while (fgets(line, sizeof line, stdin)) {
         weft_chat_prompt *prompt = NULL;
-        weft_detok *detok = NULL;
-        weft_sampler *sampler = NULL;
-        weft_sampler_params how;
-        size_t n, same = 0, length, n_answer = 0;
-        const char *text;
+        size_t n, same = 0;
         line[strcspn(line, "\n")] = 0;
         add_message(json, "user", line);
         check(weft_chat_render(chat, json, NULL, NULL, 1, &prompt, &err), &err);
         check(weft_chat_prompt_tokenize(prompt, 0, tokens, MAX_TOKENS, &n, &err), &err);
+        weft_chat_prompt_free(&prompt);
         while (same + 1 < n && same < (size_t)weft_session_n_tokens(session) && tokens[same] == held[same]) same++;
         same = (size_t)weft_session_trim(session, (int32_t)same);
-        check(weft_session_eval(session, tokens + same, (int32_t)(n - same), 0, logits, &err), &err);
         memcpy(held, tokens, n * sizeof *held);
-        weft_sampler_params_default(&how);
-        how.temperature = 0;
+        n_held = n, n_answer = 0;
+        p.tokens = tokens + same, p.n_tokens = (int32_t)(n - same);
         check(weft_sampler_for(model, &how, &sampler, &err), &err);
-        check(weft_detok_new(tokenizer, WEFT_DETOK_CONTINUE, &detok, &err), &err);
-        for (int i = 0; i < ANSWER && n < MAX_TOKENS; i++) {
-            int32_t token;
-            check(weft_sampler_pick(sampler, logits, &token, &err), &err);
-            if (weft_token_is_end(tokenizer, token)) break;
-            check(weft_detok_push(detok, token, &text, &length, &err), &err);
-            if (n_answer + length >= sizeof answer) break;
-            memcpy(answer + n_answer, text, length);
-            n_answer += length;
-            fwrite(text, 1, length, stdout);
-            fflush(stdout);
-            check(weft_session_eval(session, &token, 1, 0, logits, &err), &err);
-            held[n++] = token;
-        }
+        check(weft_generate(session, sampler, &p, NULL, &err), &err);
+        weft_sampler_free(&sampler);
         answer[n_answer] = 0;
         putchar('\n');
         add_message(json, "assistant", answer);
-        weft_detok_free(&detok);
-        weft_sampler_free(&sampler);
-        weft_chat_prompt_free(&prompt);
     }
-    free(logits);
     weft_session_free(&session);
     weft_chat_close(&chat);
     weft_model_close(&model);

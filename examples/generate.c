@@ -17,6 +17,15 @@ static void check(weft_status status, const weft_error *err)
     exit(1);
 }
 
+/* Called with each token, and the text that became certain with it. */
+static int print(void *arg, const weft_generated *piece)
+{
+    (void)arg;
+    fwrite(piece->text, 1, piece->length, stdout);
+    fflush(stdout);
+    return 0; /* another value ends the text here */
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) return fprintf(stderr, "usage: generate MODEL TEXT [TOKENS]\n"), 2;
@@ -24,45 +33,28 @@ int main(int argc, char **argv)
     weft_model *model = NULL;
     weft_session *session = NULL;
     weft_sampler *sampler = NULL;
-    weft_detok *detok = NULL;
-    weft_model_params mp;
-    weft_session_params sp;
-    weft_model_params_default(&mp);
-    weft_session_params_default(&sp);
-    check(weft_model_open(argv[1], &mp, &model, &err), &err);
-    check(weft_session_new(model, &sp, &session, &err), &err);
+    check(weft_model_open(argv[1], NULL, &model, &err), &err); /* NULL: parameters as they are by default */
+    check(weft_session_new(model, NULL, &session, &err), &err);
 
     weft_sampler_params how;
     weft_sampler_params_default(&how);
     how.temperature = 0; /* always the likeliest token */
-    weft_model_info info = {.size = sizeof info};
-    check(weft_model_describe(model, &info, &err), &err);
     check(weft_sampler_for(model, &how, &sampler, &err), &err);
 
-    const weft_tokenizer *tokenizer = weft_model_tokenizer(model);
-    int32_t tokens[MAX_PROMPT], token;
-    size_t n, length;
-    const char *text;
-    check(weft_tokenize(tokenizer, argv[2], strlen(argv[2]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT, &n, &err), &err);
-    check(weft_detok_new(tokenizer, WEFT_DETOK_CONTINUE, &detok, &err), &err);
-    float *logits = malloc((size_t)info.n_vocab * sizeof *logits);
-    if (!logits) return fprintf(stderr, "generate: no memory for logits\n"), 1;
-
-    check(weft_session_eval(session, tokens, (int32_t)n, 0, logits, &err), &err);
+    int32_t tokens[MAX_PROMPT];
+    size_t n;
+    check(weft_tokenize(weft_model_tokenizer(model), argv[2], strlen(argv[2]), WEFT_TOKENIZE_BOS, tokens, MAX_PROMPT, &n, &err),
+          &err);
+    weft_generate_params p;
+    weft_generate_params_default(&p);
+    p.tokens = tokens, p.n_tokens = (int32_t)n;
+    p.max_tokens = argc > 3 ? atoi(argv[3]) : 64;
+    p.detok_flags = WEFT_DETOK_CONTINUE; /* the text goes on where the prompt's ended */
+    p.callback = print;
     fputs(argv[2], stdout);
-    for (int left = argc > 3 ? atoi(argv[3]) : 64; left > 0; left--) {
-        check(weft_sampler_pick(sampler, logits, &token, &err), &err);
-        check(weft_sampler_accept(sampler, token, &err), &err); /* for penalties */
-        if (weft_token_is_end(tokenizer, token)) break;
-        check(weft_detok_push(detok, token, &text, &length, &err), &err);
-        fwrite(text, 1, length, stdout);
-        fflush(stdout);
-        if (left > 1) check(weft_session_eval(session, &token, 1, 0, logits, &err), &err);
-    }
+    check(weft_generate(session, sampler, &p, NULL, &err), &err);
     putchar('\n');
 
-    free(logits);
-    weft_detok_free(&detok);
     weft_sampler_free(&sampler);
     weft_session_free(&session);
     weft_model_close(&model);

@@ -37,7 +37,7 @@ def sentence(text):
 def claim_of(path):
     """What a test's source says in its first comment."""
     with open(os.path.join(ROOT, path), errors="replace") as f:
-        head = f.read(4000)
+        head = re.sub(r"^# SPDX-License.*\n", "", f.read(4000), flags=re.M)
     shell = path.endswith(".sh") or re.match(r"#!.*\b(ba|da)?sh\b", head)
     pattern = r"^#(?!!)(.*(?:\n#.*)*)" if shell else r"/\*(.*?)\*/" if path.endswith(".c") else r'"""(.*?)"""'
     found = re.search(pattern, head, re.M if shell else re.S)
@@ -201,7 +201,8 @@ def exceeding(seconds, total=0, cache="", whole=False):
 # ---- the table ----
 
 # What is no test of CTest's: by the name of the stage (scripts/test), its source, and whether `make test` has it.
-PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
+PROGRAMS = {"check-layers": ("scripts/check-layers", True), "check-names": ("scripts/check-names", True), "check-limits": ("scripts/check-limits", True),
+            "check-headers": ("scripts/check-headers", True), "check-format": ("scripts/check-format", True),
             "faults": ("tests/faults/run", False), "kill-store": ("tests/server/kill_store.py", False), "soak": ("bench/soak", False)}
 HEAD = """# The tests
 

@@ -1,13 +1,16 @@
-/* backend.h: the table of functions through which the core uses a provider of compute, and all that a plugin may see of the core.
+/* backend.h: the table of functions through which the core uses a provider of compute, and all that a plugin may see of
+ * the core.
  *
- * A provider is a shared object that exports weft_backend_entry, or the CPU provider, which is linked in and goes through the
- * same table. Rules of the ABI: structs begin with `size` and `abi_version`; fields and functions are appended, never moved or
- * changed; a function that is NULL is not offered. The core refuses a table whose abi_version differs in the major number or
- * whose size is smaller than the functions required here, before any other call.
- * Thread safety: the functions of one backend object are called by one thread at a time; different objects are independent. */
+ * A provider is a shared object that exports weft_backend_entry, or the CPU provider, which is linked in and goes
+ * through the same table. Rules of the ABI: structs begin with `size` and `abi_version`; fields and functions are
+ * appended, never moved or changed; a function that is NULL is not offered. The core refuses a table whose
+ * abi_version differs in the major number or whose size is smaller than the functions required here, before any
+ * other call. Thread safety: the functions of one backend object are called by one thread at a time; different
+ * objects are independent. */
 #ifndef WEFT_BACKEND_H
 #define WEFT_BACKEND_H
 
+#include "weft/common.h"
 #include "weft/graph.h"
 
 #ifdef __cplusplus
@@ -28,32 +31,9 @@ typedef struct weft_host_api {
     void (*free)(void *p);
 } weft_host_api;
 
-typedef struct weft_backend_info {
-    uint32_t size;
-    int32_t n_units;       /* threads, compute units */
-    char name[64];         /* "cpu" */
-    char device[128];      /* "AMD EPYC ..., avx512vnni, avx512bf16" */
-    uint64_t memory_bytes; /* that it can allocate; 0 unknown */
-    uint32_t domains;      /* bit per weft_domain that it can read weights from */
-    uint32_t reserved;
-} weft_backend_info;
-
-/* Limits of the hardware, measured when asked. 0: not measured. */
-typedef struct weft_peaks {
-    uint32_t size;
-    uint32_t brief;   /* set by the caller. 0: medians of several rounds, in about a second; 1: one short round, in about 30 ms,
-                           * for a limit that is measured in turns with what is held against it */
-    double read_gb_s; /* 10^9 bytes per second, all units reading their own segment */
-    double int8_dot_gops; /* 10^9 multiplications and additions per second of the 8-bit dot product */
-    double bf16_dot_gflops;
-    double f32_fma_gflops;
-    double
-        l2_int8_gops; /* from 1.6: the same as int8_dot_gops of a product that each unit keeps in its second-level cache: beside a busy
-                          * neighbour on the other thread of a core it falls further than what registers alone reach */
-} weft_peaks;
-
-/* A run of nodes for one provider. Tensors made and used inside live at arena_offset (bytes, for max_rows rows; UINT64_MAX for
- * those that are bound); two whose lifetimes do not overlap may share bytes. A provider may plan its own instead. */
+/* A run of nodes for one provider. Tensors made and used inside live at arena_offset (bytes, for max_rows rows;
+ * UINT64_MAX for those that are bound); two whose lifetimes do not overlap may share bytes. A provider may plan its
+ * own instead. */
 typedef struct weft_segment {
     uint32_t size;
     int32_t n_nodes;
@@ -66,10 +46,8 @@ typedef struct weft_segment {
     uint64_t arena_bytes;
 } weft_segment;
 
-/* Called now and then while a program is compiled (weights are packed). fraction in [0, 1]. Returning non-zero cancels. */
-typedef int (*weft_progress_fn)(void *arg, const char *what, double fraction);
-
-/* The packed weights of a program (from 1.2), as it hands them out and as another one takes them, in this process or a later one. */
+/* The packed weights of a program (from 1.2), as it hands them out and as another one takes them, in this process or
+ * a later one. */
 typedef struct weft_image {
     uint32_t size;
     int32_t n_weights;  /* of the graph */
@@ -84,13 +62,14 @@ typedef struct weft_compile_options {
     uint32_t size, reserved;
     weft_progress_fn progress; /* may be NULL */
     void *progress_arg;
-    /* From 1.2: weights that were packed before, or NULL. data outlives the program, the rest the call. A weight whose buffer is
-     * WEFT_DOMAIN_MAPPED without data has its bytes only here. WEFT_UNSUPPORTED when the layout is not the provider's. */
+    /* From 1.2: weights that were packed before, or NULL. data outlives the program, the rest the call. A weight
+     * whose buffer is WEFT_DOMAIN_MAPPED without data has its bytes only here. WEFT_UNSUPPORTED when the layout is
+     * not the provider's. */
     const weft_image *image;
 } weft_compile_options;
 
-/* One op of one run, as the thread that leads the run saw it: from begin to done it did its own share; from done to end it waited
- * for the others, where somebody needs the result. Nanoseconds of CLOCK_MONOTONIC. */
+/* One op of one run, as the thread that leads the run saw it: from begin to done it did its own share; from done to
+ * end it waited for the others, where somebody needs the result. Nanoseconds of CLOCK_MONOTONIC. */
 typedef struct weft_profile_event {
     int32_t node; /* index into graph->nodes; WEFT_NONE: work for the whole step, such as the angles of its positions */
     int32_t reserved;
@@ -103,10 +82,6 @@ typedef struct weft_profile_log {
     int32_t capacity, n, n_lost;
     weft_profile_event *events;
 } weft_profile_log;
-
-/* From 1.3: the type in which an adapter's A and B are kept: WEFT_Q8_0 and WEFT_Q4_0 stand for 8 and 4 bits with scales, in an order
- * that is the provider's own; WEFT_BF16; WEFT_F32. AUTO: the fastest that answers as BF16 does; F32 where arithmetic is exact. */
-#define WEFT_ADAPTER_AUTO UINT32_MAX
 
 typedef struct weft_adapter_spec {
     uint32_t size;
@@ -136,18 +111,19 @@ typedef struct weft_backend_api {
     /* Optional: measures the limits of the hardware; may take a second. */
     weft_status (*measure)(weft_backend *backend, weft_peaks *out, weft_error *err);
     /* Optional: one line per choice the program made ("linear Q4_0: matmul_q4_0_avx512vnni"), separated by newlines. */
-    const char *(*program_describe)(weft_program *program);
-    /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer. Runs without a
-     * log must not become slower. */
+    const char *(*program_describe)(const weft_program *program);
+    /* Optional, from 1.1: the runs that follow append their events to *log, which outlives them; NULL: no longer.
+     * Runs without a log must not become slower. */
     void (*profile)(weft_program *program, weft_profile_log *log);
-    /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed weights, borrowed
-     * until program_free. out->size set by the caller. */
-    weft_status (*image)(weft_program *program, weft_image *out, weft_error *err);
-    /* Optional, from 1.3; a provider that lacks it is never given rows with adapters. Packs what an adapter changes about the
-     * program's weights; entries of weights that the program does not have are ignored. The adapter is immutable; steps of this
-     * program refer to it by weft_rows.adapters, and the caller keeps it, and the program, as long as a step uses it. May be called
-     * by any thread, also while the program runs. WEFT_ARGUMENT for a rank above WEFT_ADAPTER_RANK_MAX or a type that is none. */
-    weft_status (*adapter_new)(weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
+    /* Optional, from 1.2; a provider that has it also takes weft_compile_options.image: the program's packed
+     * weights, borrowed until program_free. out->size set by the caller. */
+    weft_status (*image)(const weft_program *program, weft_image *out, weft_error *err);
+    /* Optional, from 1.3; a provider that lacks it is never given rows with adapters. Packs what an adapter changes
+     * about the program's weights; entries of weights that the program does not have are ignored. The adapter is
+     * immutable; steps of this program refer to it by weft_rows.adapters, and the caller keeps it, and the program,
+     * as long as a step uses it. May be called by any thread, also while the program runs. WEFT_ARGUMENT for a rank
+     * above WEFT_ADAPTER_RANK_MAX or a type that is none. */
+    weft_status (*adapter_new)(const weft_program *program, const weft_adapter_spec *spec, weft_adapter **out, weft_error *err);
     void (*adapter_free)(weft_adapter **adapter);
     uint64_t (*adapter_bytes)(const weft_adapter *adapter); /* that it occupies */
 } weft_backend_api;

@@ -1,9 +1,9 @@
 /* error.h: the status every Weft function returns, and the details that go with a failure.
  *
- * Contract: a function that can fail returns weft_status and takes a `weft_error *` as its last argument. WEFT_OK is 0. The
- * error may be NULL when the caller does not want the text. On success the error is left as it was. A message names the thing
- * that failed and, where there is one, the remedy; it ends without a newline or a full stop.
- * Thread safety: everything here is reentrant; an error object belongs to one caller. */
+ * Contract: a function that can fail returns weft_status and takes a `weft_error *` as its last argument. WEFT_OK is
+ * 0. The error may be NULL when the caller does not want the text. On success the error is left as it was. A message
+ * names the thing that failed and, where there is one, the remedy; it ends without a newline or a full stop. Thread
+ * safety: everything here is reentrant; an error object belongs to one caller. */
 #ifndef WEFT_ERROR_H
 #define WEFT_ERROR_H
 
@@ -21,11 +21,13 @@ extern "C" {
 #define WEFT_PRINTF(fmt, first)
 #endif
 
-/* C++ spells it differently, and plugins may be written in it. */
-#ifdef __cplusplus
+/* C++ spells it differently, and plugins may be written in it; C99 has none. */
+#if defined(__cplusplus)
 #define WEFT_STATIC_ASSERT static_assert
-#else
+#elif __STDC_VERSION__ >= 201112L
 #define WEFT_STATIC_ASSERT _Static_assert
+#else
+#define WEFT_STATIC_ASSERT(condition, text) extern char weft_static_assert_[(condition) ? 1 : -1]
 #endif
 
 /* X(name, value, text). Append only: the values are part of the plugin ABI. */
@@ -66,9 +68,9 @@ WEFT_API const char *weft_status_text(weft_status status);
  * `return weft_fail(err, WEFT_FORMAT, "%s: ...", path);` */
 WEFT_API weft_status weft_fail(weft_error *err, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 
-/* Puts "prefix: " before the message already in *err, for a caller that knows the name of the thing. `status` is what the
- * failed call returned; it is stored again and returned, also when err is NULL. A message that begins with "prefix: " already stays
- * as it is. */
+/* Puts "prefix: " before the message already in *err, for a caller that knows the name of the thing. `status` is
+ * what the failed call returned; it is stored again and returned, also when err is NULL. A message that begins with
+ * "prefix: " already stays as it is. */
 WEFT_API weft_status weft_fail_within(weft_error *err, weft_status status, const char *format, ...) WEFT_PRINTF(3, 4);
 
 #ifdef __cplusplus

@@ -1,12 +1,13 @@
 /* server.h: one engine behind HTTP, with the endpoints of OpenAI and of llama.cpp.
  *
- * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive it.
- * So that a process that serves for weeks gives freed memory back, weft_server_new sets two bounds of the C library's heap where that
- * is glibc (mallopt: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, 128 KB each), for the whole process. */
+ * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive
+ * it. So that a process that serves for weeks gives freed memory back, weft_server_new sets two bounds of the C
+ * library's heap where that is glibc (mallopt: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, 128 KB each), for the whole
+ * process. */
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H
 
-#include "weft/weft.h"
+#include "weft/engine.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,51 +23,62 @@ typedef struct weft_server_params {
     const char *unix_path;                    /* a socket's path instead of host and port */
     const char *tls_cert_file, *tls_key_file; /* PEM; both, or NULL for plain HTTP */
     const char *const *api_keys;              /* none here and none in the file: everyone may call */
-    const char *api_key_file; /* a line each: a key, or sha256:HEX of one, and behind it "admin", "name=NAME", "# comment" */
-    const char *const *cors_origins; /* origins whose pages may call, "*": any; none: no page of another origin */
-    const char *const *allow_hosts;  /* names that the Host header may have beside those of this machine, "*": any */
-    const char *const *aliases;      /* names that requests may give for the model, "*": any; the first is the one shown */
-    const char *chat_template;       /* Jinja source instead of the model's own; NULL: that */
-    const char *adapter_dir;         /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
-    const char *log_file;            /* JSON, a line per request; "-": stderr; NULL: none */
-    int32_t n_threads;               /* that move bytes: 2 */
-    int32_t n_workers;               /* that read requests: 4; all but one may wait for the disk, none for a request's adapters */
-    int32_t max_connections;         /* 512 */
-    int32_t max_per_ip;              /* of them: a quarter; on a unix socket none */
-    int32_t max_headers;             /* 100 */
-    int32_t idle_s;                  /* 60: how long a connection may bring nothing */
-    int32_t slow_s;                  /* 30: how long bytes may wait for a reader */
-    int32_t ping_s;                  /* 15: between comments on a stream that has nothing to say */
-    int32_t drain_s;                 /* 30: how long requests may take after weft_server_stop */
-    uint64_t max_body;               /* bytes: 8 MiB */
-    uint64_t max_head;               /* bytes: 32 KiB */
-    uint64_t max_buffer;             /* bytes that wait for one reader: 1 MiB */
-    int32_t add_adapters;            /* those of adapter_dir are added by their names, and read when asked for; no: 0 */
-    const char *const
-        *admin_keys; /* as api_keys; they may also change what all others get, and see what they do. Without any keys, who calls
-                                      * from this machine may */
-    const char *const *proxies; /* addresses in digits that many call from: what one address may hold is no limit for them */
+    /* a line each: a key, or sha256:HEX of one, and behind it "admin", "name=NAME", "# comment" */
+    const char *api_key_file;
+    /* origins whose pages may call, "*": any; none: no page of another origin */
+    const char *const *cors_origins;
+    /* names that the Host header may have beside those of this machine, "*": any */
+    const char *const *allow_hosts;
+    /* names that requests may give for the model, "*": any; the first is the one shown */
+    const char *const *aliases;
+    const char *chat_template; /* Jinja source instead of the model's own; NULL: that */
+    /* folder from which clients may load adapters (/v1/load_lora_adapter); NULL: none */
+    const char *adapter_dir;
+    const char *log_file; /* JSON, a line per request; "-": stderr; NULL: none */
+    int32_t n_threads;    /* that move bytes: 2 */
+    /* that read requests: 4; all but one may wait for the disk, none for a request's adapters */
+    int32_t n_workers;
+    int32_t max_connections; /* 512 */
+    int32_t max_per_ip;      /* of them: a quarter; on a unix socket none */
+    int32_t max_headers;     /* 100 */
+    int32_t idle_s;          /* 60: how long a connection may bring nothing */
+    int32_t slow_s;          /* 30: how long bytes may wait for a reader */
+    int32_t ping_s;          /* 15: between comments on a stream that has nothing to say */
+    int32_t drain_s;         /* 30: how long requests may take after weft_server_stop */
+    uint64_t max_body;       /* bytes: 8 MiB */
+    uint64_t max_head;       /* bytes: 32 KiB */
+    uint64_t max_buffer;     /* bytes that wait for one reader: 1 MiB */
+    /* those of adapter_dir are added by their names, and read when asked for; no: 0 */
+    int32_t add_adapters;
+    /* as api_keys; they may also change what all others get, and see what they do. Without any keys, who calls from
+     * this machine may */
+    const char *const *admin_keys;
+    /* addresses in digits that many call from: what one address may hold is no limit for them */
+    const char *const *proxies;
 } weft_server_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_server_params_default(weft_server_params *params);
-/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called as the model is),
- * what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
+WEFT_API void weft_server_params_init(weft_server_params *params, uint32_t size);
+#define weft_server_params_default(params) weft_server_params_init(params, sizeof *(params))
+/* Fails with WEFT_IO (address, files), WEFT_ARGUMENT (parameters, by name; an adapter of the engine that is called
+ * as the model is), what weft_chat_open says of a chat_template, WEFT_UNSUPPORTED (TLS; a model without tokenizer),
  * WEFT_LIMIT, WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
                                      weft_error *err);
 /* "http://127.0.0.1:8080"; lives with the server. */
 WEFT_API const char *weft_server_address(const weft_server *server);
-/* Waits for weft_server_stop; then refuses what is new, lets requests end for drain_s, and cancels what is left. Returns how many
- * that were. */
+/* Waits for weft_server_stop; then refuses what is new, lets requests end for drain_s, and cancels what is left.
+ * Returns how many that were. */
 WEFT_API int32_t weft_server_run(weft_server *server);
 /* Callable from a signal handler or any thread; a second call ends the draining. */
 WEFT_API void weft_server_stop(weft_server *server);
-/* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a signal handler or any
- * thread. */
+/* Opens the log file anew by its name, soon, as after it was renamed; nothing where there is none. Callable from a
+ * signal handler or any thread. */
 WEFT_API void weft_server_reopen_log(weft_server *server);
-/* The same, and reads the key file again: who has lost his key is refused from then on, what his requests do already they go on with, and his own
- * adapters are unloaded. A file that cannot be read, or has no key in it, changes nothing, and the log of the program says so. Callable as
- * above. */
+/* The same, and reads the key file again: who has lost his key is refused from then on, what his requests do already
+ * they go on with, and his own adapters are unloaded. A file that cannot be read, or has no key in it, changes
+ * nothing, and the log of the program says so. Callable as above. */
 WEFT_API void weft_server_reload(weft_server *server);
 WEFT_API void weft_server_free(weft_server **server);
 

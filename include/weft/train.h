@@ -1,11 +1,11 @@
 /* train.h: vocabularies, models and adapters learned on this machine, for programs that embed the engine.
  *
- * Parameter structs begin with `size`: fill them with the ..._default function, then change fields. Strings and lists are borrowed during the
- * call. Every file appears under its name only when it is complete. */
+ * Parameter structs begin with `size`: fill them with the ..._default function, then change fields. Strings and
+ * lists are borrowed during the call. Every file appears under its name only when it is complete. */
 #ifndef WEFT_TRAIN_H
 #define WEFT_TRAIN_H
 
-#include "weft/weft.h"
+#include "weft/common.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,10 +18,12 @@ typedef struct weft_vocab_params {
     int32_t n_vocab;   /* tokens, special ones included (2048); fewer when the texts have no more pairs */
     int32_t min_count; /* a pair that is rarer becomes no token (2) */
     int32_t reserved;
-    const char *pre;             /* name of the pre-tokenizer that cuts texts into words, as GGUF has it ("qwen2") */
+    /* name of the pre-tokenizer that cuts texts into words, as GGUF has it ("qwen2") */
+    const char *pre;
     const char *const *specials; /* further control tokens, NULL-terminated, or NULL */
-    const char *const *words;    /* tokens that are shown in answers ("<tool_call>"), NULL-terminated, or NULL */
-    const char *chat_template;   /* Jinja source, or NULL */
+    /* tokens that are shown in answers ("<tool_call>"), NULL-terminated, or NULL */
+    const char *const *words;
+    const char *chat_template; /* Jinja source, or NULL */
     weft_progress_fn progress;
     void *progress_arg;
 } weft_vocab_params;
@@ -31,12 +33,15 @@ typedef struct weft_vocab_result {
     uint64_t n_bytes; /* of text */
 } weft_vocab_result;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_vocab_params_default(weft_vocab_params *params);
-/* Learns a byte-level BPE vocabulary from text files (those called .jsonl too: as text) and writes it as a GGUF file without tensors. Ids 0 to
- * 4 are <|startoftext|> (BOS, put before texts), <|endoftext|> (EOS), <|pad|>, <|im_start|> and <|im_end|> (end of turn); the further
- * ones, the words, the 256 bytes and the merges follow. The same texts and parameters give the same file. Fails with
- * WEFT_ARGUMENT (a parameter), WEFT_UNSUPPORTED (the pre-tokenizer), WEFT_FORMAT (the template), WEFT_NOT_FOUND, WEFT_IO,
- * WEFT_NO_MEMORY, WEFT_CANCELLED. */
+WEFT_API void weft_vocab_params_init(weft_vocab_params *params, uint32_t size);
+#define weft_vocab_params_default(params) weft_vocab_params_init(params, sizeof *(params))
+/* Learns a byte-level BPE vocabulary from text files (those called .jsonl too: as text) and writes it as a GGUF file
+ * without tensors. Ids 0 to 4 are <|startoftext|> (BOS, put before texts), <|endoftext|> (EOS), <|pad|>,
+ * <|im_start|> and <|im_end|> (end of turn); the further ones, the words, the 256 bytes and the merges follow. The
+ * same texts and parameters give the same file. Fails with WEFT_ARGUMENT (a parameter), WEFT_UNSUPPORTED (the
+ * pre-tokenizer), WEFT_FORMAT (the template), WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED. */
 WEFT_API weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out,
                                           const weft_vocab_params *params, weft_vocab_result *result, weft_error *err);
 
@@ -68,9 +73,11 @@ typedef struct weft_train_event {
     double heldout_better; /* the same over the held-out pairs */
     double lr, grad_norm;  /* before clipping */
     double rows_per_s, seconds, seconds_left;
-    double gflops,
-        peak_gflops; /* products of the last step per second; what the threads reached on registers just before it: measured before some steps only */
-    uint64_t n_params, n_frozen, n_bytes;             /* that learn; that do not; memory of the trainer without the frozen */
+    /* products of the last step per second; what the threads reached on registers just before it: measured before
+     * some steps only */
+    double gflops, peak_gflops;
+    /* that learn; that do not; memory of the trainer without the frozen */
+    uint64_t n_params, n_frozen, n_bytes;
     int64_t epoch_rows, n_segments, n_cut, n_dropped; /* of the data: see weft_train's description */
     int64_t n_ctx;                                    /* tokens of a text at most */
     int64_t batch;                                    /* tokens computed at once */
@@ -83,13 +90,15 @@ typedef int (*weft_train_fn)(void *arg, const weft_train_event *event);
 typedef struct weft_train_params {
     uint32_t size;
     int32_t n_threads; /* 0: one per core */
-    /* What learns: all weights of a fresh model (base NULL) or of `base`, or an adapter of `base` (lora_rank above 0). */
+    /* What learns: all weights of a fresh model (base NULL) or of `base`, or an adapter of `base` (lora_rank above
+     * 0). */
     const char *base;      /* a GGUF model; of an adapter, a Hugging Face folder too */
     const char *tokenizer; /* fresh: a GGUF file whose vocabulary and chat template the model takes */
     const char *name;      /* general.name, or NULL */
     int32_t n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, tied; /* fresh; architecture llama */
-    int32_t
-        n_ctx; /* tokens of a text at most, 0: 512, or the base's context where that is less (more than it is refused); of a fresh model, its context */
+    /* tokens of a text at most, 0: 512, or the base's context where that is less (more than it is refused); of a
+     * fresh model, its context */
+    int32_t n_ctx;
     float rope_base;
     int32_t lora_rank; /* 0: all weights */
     float lora_alpha;
@@ -99,9 +108,11 @@ typedef struct weft_train_params {
     /* Data: text, .jsonl, .u16, .u32 (weft train --help says what they hold); NULL-terminated lists. */
     const char *const *data;
     const char *const *heldout; /* or NULL; of the same kind */
-    const char *chat_template;  /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
-    int32_t learn_prompts;      /* 1: prompts are learned, too */
-    int32_t batch;      /* tokens computed at once; memory grows with it. 0: 16 texts of the data's mean length, at most 2048 */
+    /* Jinja source instead of the model's own, or NULL; the model that is written keeps it */
+    const char *chat_template;
+    int32_t learn_prompts; /* 1: prompts are learned, too */
+    /* tokens computed at once; memory grows with it. 0: 16 texts of the data's mean length, at most 2048 */
+    int32_t batch;
     int32_t accumulate; /* batches of a step */
     uint64_t seed;      /* of the order, the fresh weights, the adapter's */
     /* How. */
@@ -111,26 +122,30 @@ typedef struct weft_train_params {
     int64_t n_warmup;  /* -1: a fiftieth of all */
     float epochs;      /* 0: 2, or more where the data make fewer than 200 steps of them, at most 12 */
     int32_t recompute; /* 1: less memory, more time */
-    /* Output: a folder, made when it is missing (and removed when the run is refused). In it appear model.gguf or adapter.gguf,
-     * checkpoint.gguf, loss.jsonl and loss.svg. */
+    /* Output: a folder, made when it is missing (and removed when the run is refused). In it appear model.gguf or
+     * adapter.gguf, checkpoint.gguf, loss.jsonl and loss.svg. */
     const char *out;
-    int32_t resume;         /* 1: go on from the checkpoint there; the parameters and data must be those it was made with */
-    int32_t heldout_tokens; /* of the held-out data at most, each time; 0: all */
+    /* 1: go on from the checkpoint there; the parameters and data must be those it was made with */
+    int32_t resume;
+    int32_t heldout_tokens;            /* of the held-out data at most, each time; 0: all */
     int64_t save_every, heldout_every; /* steps; 0: at the end only */
     weft_train_fn report;
     void *arg;
-    int (*stop)(
-        void
-            *arg); /* NULL, or asked every few milliseconds of a step or of held-out data: non-zero as of `report`, but at once */
+    /* NULL, or asked every few milliseconds of a step or of held-out data: non-zero as of `report`, but at once */
+    int (*stop)(void *arg);
 } weft_train_params;
 
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
 WEFT_API void weft_train_params_default(weft_train_params *params);
-/* Trains. The result depends on the parameters, the data and the kind of processor, never on threads or interruptions: a run that was stopped or killed and is
- * resumed gives the same files, bit for bit. A record that is malformed is named with file and line before anything else is done.
- * Conversations longer than n_ctx lose their end (n_cut), texts without anything to learn are left out (n_dropped), and so are pairs whose
- * answers are the same, as far as they fit. Fails with WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder
- * holds a run, or is a file), WEFT_STATE (a checkpoint of another run), WEFT_LIMIT (losses that are not finite), WEFT_IO, WEFT_NO_MEMORY,
- * WEFT_CANCELLED. */
+WEFT_API void weft_train_params_init(weft_train_params *params, uint32_t size);
+#define weft_train_params_default(params) weft_train_params_init(params, sizeof *(params))
+/* Trains. The result depends on the parameters, the data and the kind of processor, never on threads or
+ * interruptions: a run that was stopped or killed and is resumed gives the same files, bit for bit. A record that is
+ * malformed is named with file and line before anything else is done. Conversations longer than n_ctx lose their end
+ * (n_cut), texts without anything to learn are left out (n_dropped), and so are pairs whose answers are the same, as
+ * far as they fit. Fails with WEFT_ARGUMENT, WEFT_FORMAT, WEFT_UNSUPPORTED, WEFT_NOT_FOUND, WEFT_EXISTS (the folder
+ * holds a run, or is a file), WEFT_STATE (a checkpoint of another run), WEFT_LIMIT (losses that are not finite),
+ * WEFT_IO, WEFT_NO_MEMORY, WEFT_CANCELLED. */
 WEFT_API weft_status weft_train(const weft_train_params *params, weft_error *err);
 
 #ifdef __cplusplus

@@ -48,7 +48,7 @@ static inline int weft__adapt_all_zero(const float *x, int64_t n)
 }
 
 /* DoRA leaves this expert as it is. */
-static inline int weft__adapt_spares(const weft__adapt_pair *p, int64_t expert)
+static inline int weft__adapt_is_identity(const weft__adapt_pair *p, int64_t expert)
 {
     return p->n_experts > 1 && weft__adapt_all_zero(p->magnitude + expert * p->n, p->n);
 }
@@ -59,14 +59,14 @@ static inline int64_t weft__adapt_n_magnitudes(const weft__adapt_pair *p)
 }
 
 /* A matrix of the base that a folder holds beside its change: some of its n rows, evenly spread, to be held against the base's. */
-enum { WEFT__ADAPT_COPIES = 2 /* the embedding and the output head */, WEFT__ADAPT_COPY_ROWS = 64 };
+enum { WEFT__ADAPT_BASE_CHECKS = 2 /* the embedding and the output head */, WEFT__ADAPT_BASE_CHECK_ROWS = 64 };
 
-typedef struct weft__adapt_copy {
+typedef struct weft__adapt_base_check {
     char name[WEFT_NAME_MAX];
     int64_t k, n;
     int32_t n_rows;    /* row i is row i * n / n_rows */
     const float *rows; /* [n_rows, k] */
-} weft__adapt_copy;
+} weft__adapt_base_check;
 
 /* What computes the same has the same id (SHA-256 of names, shapes, scales and values, cut). */
 typedef struct weft__adapt_id {
@@ -74,14 +74,15 @@ typedef struct weft__adapt_id {
 } weft__adapt_id;
 
 typedef struct weft__adapt {
-    char *label;        /* its path, for messages */
-    char arch[64];      /* general.architecture of its base; "" where it does not say */
-    int peft;           /* read from a folder */
-    uint64_t base_mark; /* weft__adapt_mark of its base; 0: it does not say */
+    char *label;               /* its path, for messages */
+    char arch[64];             /* general.architecture of its base; "" where it does not say */
+    int peft;                  /* read from a folder */
+    uint64_t base_fingerprint; /* weft__adapt_fingerprint of its base; 0: it does not say */
     int32_t n_pairs;
     weft__adapt_pair *pairs; /* sorted by name */
-    int32_t n_copies;
-    weft__adapt_copy copies[WEFT__ADAPT_COPIES]; /* not of the id: they change nothing that is computed; nor are they written */
+    int32_t n_checks;
+    weft__adapt_base_check
+        checks[WEFT__ADAPT_BASE_CHECKS]; /* not of the id: they change nothing that is computed; nor are they written */
     weft__adapt_id id;
     uint64_t n_bytes, max_bytes; /* of values in float32; at most so many may be read */
     weft__arena arena;
@@ -124,15 +125,15 @@ weft_status weft__adapt_open(const char *path, const weft__adapt_names *names, u
                              weft_error *err);
 void weft__adapt_close(weft__adapt **a);
 
-/* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's mark; alpha for all, and scales of their own for those that
+/* Writers; what is read back has the same id. GGUF: with general.architecture `arch` and the base's fingerprint; alpha for all, and scales of their own for those that
  * differ (NAME.lora_scale). A folder is made where there is none; WEFT_UNSUPPORTED where it cannot say what the adapter means. Fail as
  * weft__out_write does. */
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err);
 weft_status weft__adapt_write_peft(const weft__adapt *a, const weft__adapt_names *names, const char *folder, weft_error *err);
 
-/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's mark, where it is known. 16 hexadecimal digits. */
-#define WEFT__ADAPT_MARK_KEY "weft.adapter.base_mark"
-weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t mark, weft_error *err);
+/* For all who write adapters as GGUF, before weft__gguf_begin: the key that says the base's fingerprint, where it is known. 16 hexadecimal digits. */
+#define WEFT__ADAPT_FINGERPRINT_KEY "weft.adapter.base_mark"
+weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err);
 
 /* ---- adapters with each other ---- */
 
@@ -185,7 +186,7 @@ typedef struct weft__adapt_target {
 /* Tells bases of the same shapes apart, whatever their formats: a checksum of the weights of the last norm ("output_norm.weight", n
  * values), which training moves, and which no quantization and no adapter that is merged in changes. They are rounded to bfloat16 first, as
  * some bases keep them. 0, unknown: data is NULL, or not of F32, F16 or BF16. */
-uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n);
+uint64_t weft__adapt_fingerprint(const void *data, uint32_t dtype, int64_t n);
 /* That of a file's tensors; 0 where the norm is not among them. */
 uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set);
 /* That of a graph's weights; 0 where their bytes are not there (a compiled plan). */
@@ -193,7 +194,7 @@ uint64_t weft__adapt_mark_of_graph(const weft_graph *graph);
 
 typedef struct weft__adapt_base {
     const char *arch, *label; /* borrowed */
-    uint64_t mark;
+    uint64_t fingerprint;
     int32_t n;
     weft__adapt_target *targets; /* [n] of a graph: one per weight */
 } weft__adapt_base;
@@ -203,7 +204,7 @@ weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err);
 void weft__adapt_base_free(weft__adapt_base *base);
 
-/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when both marks are known
+/* WEFT_ARGUMENT when a pair fits no matrix of the base, naming both, when the adapter is another architecture's, when both fingerprints are known
  * and differ, or when a copy is not what the base has there, as far as its bytes are there. */
 weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base, weft_error *err);
 

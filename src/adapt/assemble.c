@@ -11,8 +11,8 @@
 
 /* ---- what was found ---- */
 
-weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all, const char *module, size_t len,
-                                        weft_status *status, weft_error *err)
+weft__adapt_parsed *weft__adapt_parsed_at(weft__adapt *a, weft__adapt_parsed_list *all, const char *module, size_t len,
+                                          weft_status *status, weft_error *err)
 {
     char shown[WEFT__SHOW];
     int64_t at = weft__names_find(&all->names, module, len);
@@ -29,13 +29,13 @@ weft__adapt_found *weft__adapt_found_at(weft__adapt *a, weft__adapt_founds *all,
         *status = weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of tensors");
         return NULL;
     }
-    weft__adapt_found *f = &all->items[all->n++];
-    *f = (weft__adapt_found){.place = {.expert = -1, .n_experts = 1}};
+    weft__adapt_parsed *f = &all->items[all->n++];
+    *f = (weft__adapt_parsed){.place = {.expert = -1, .n_experts = 1}};
     memcpy(f->module, module, len);
     return f;
 }
 
-void weft__adapt_founds_free(weft__adapt_founds *all)
+void weft__adapt_parsed_list_free(weft__adapt_parsed_list *all)
 {
     weft__names_free(&all->names);
     weft__free(all->items);
@@ -47,13 +47,13 @@ typedef struct shape {
     int64_t k, n, rank, n_experts;
 } shape;
 
-static weft_status misfit(const weft__adapt_found *f, const char *what, weft_error *err)
+static weft_status misfit(const weft__adapt_parsed *f, const char *what, weft_error *err)
 {
     return weft_fail(err, WEFT_FORMAT, "%s: %s", f->module, what);
 }
 
 /* Dimensions of each half by its meaning. */
-static weft_status measure(const weft__adapt_found *f, shape *out, weft_error *err)
+static weft_status measure(const weft__adapt_parsed *f, shape *out, weft_error *err)
 {
     const weft__tensor_desc *a = f->a, *b = f->b;
     if (!a || !b) return weft_fail(err, WEFT_FORMAT, "%s: its half %s is missing", f->module, a ? "B" : "A");
@@ -149,7 +149,7 @@ static void pair_rows(const float *in, float *out, int64_t n, int64_t width, int
 }
 
 /* One expert's halves (all, where the file has them stacked) into those of the pair, whose rank may be larger. */
-static weft_status fill(const weft__adapt_found *f, const shape *s, float *scratch, float *a, float *b, int64_t rank,
+static weft_status fill(const weft__adapt_parsed *f, const shape *s, float *scratch, float *a, float *b, int64_t rank,
                         weft_error *err)
 {
     weft_status st;
@@ -165,7 +165,7 @@ static weft_status fill(const weft__adapt_found *f, const shape *s, float *scrat
 }
 
 /* Of the item's expert, where it is one, else all. */
-static weft_status fill_magnitude(const weft__adapt_found *f, int64_t n, float *scratch, float *m, weft_error *err)
+static weft_status fill_magnitude(const weft__adapt_parsed *f, int64_t n, float *scratch, float *m, weft_error *err)
 {
     const int64_t n_values = (int64_t)f->magnitude->n_elems;
     weft_status st = decode(f->magnitude, scratch, err);
@@ -176,21 +176,22 @@ static weft_status fill_magnitude(const weft__adapt_found *f, int64_t n, float *
 }
 
 /* Magnitudes of 0 all over say that an expert is not changed: they are in no file beside halves that change it, and of no module by itself. */
-static weft_status check_spared(const weft__adapt_found *f, size_t n, const weft__adapt_pair *p, weft_error *err)
+static weft_status check_spared(const weft__adapt_parsed *f, size_t n, const weft__adapt_pair *p, weft_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (f[i].place.expert >= 0 && weft__adapt_spares(p, f[i].place.expert))
+        if (f[i].place.expert >= 0 && weft__adapt_is_identity(p, f[i].place.expert))
             return weft_fail(err, WEFT_FORMAT, "%s: its magnitudes are all 0, which leaves nothing of it", f[i].module);
     }
     for (int64_t e = 0; e < p->n_experts; e++) {
         const int64_t n_a = p->rank * p->k, n_b = p->n * p->rank;
-        if (weft__adapt_spares(p, e) && !(weft__adapt_all_zero(p->a + e * n_a, n_a) && weft__adapt_all_zero(p->b + e * n_b, n_b)))
+        if (weft__adapt_is_identity(p, e) &&
+            !(weft__adapt_all_zero(p->a + e * n_a, n_a) && weft__adapt_all_zero(p->b + e * n_b, n_b)))
             return weft_fail(err, WEFT_FORMAT, "%s: expert %lld is changed, but its magnitudes are all 0", p->name, (long long)e);
     }
     return WEFT_OK;
 }
 
-static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_found *items, size_t n, float *scratch, weft__adapt_pair *p,
+static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_parsed *items, size_t n, float *scratch, weft__adapt_pair *p,
                                    weft_error *err)
 {
     weft_status st = WEFT_OK;
@@ -212,13 +213,13 @@ static weft_status fill_magnitudes(weft__adapt *a, const weft__adapt_found *item
 
 static int by_place(const void *x, const void *y)
 {
-    const weft__adapt_found *a = x, *b = y;
+    const weft__adapt_parsed *a = x, *b = y;
     int order = strcmp(a->place.name, b->place.name);
     return order ? order : (a->place.expert > b->place.expert) - (a->place.expert < b->place.expert);
 }
 
 /* The experts of a layer share one scale: what another has of it goes into B. */
-static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, float to, weft_error *err)
+static weft_status scale_rows(const weft__adapt_parsed *f, float *b, int64_t n, float to, weft_error *err)
 {
     int ok = 1;
     if (f->scale == to) return WEFT_OK;
@@ -233,7 +234,7 @@ static weft_status scale_rows(const weft__adapt_found *f, float *b, int64_t n, f
 }
 
 /* One expert in a file means room for all of the base, so that a file may need far more than it has. */
-static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_found *f, weft_error *err)
+static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt_parsed *f, weft_error *err)
 {
     uint64_t need =
         (uint64_t)(s->n_experts * s->rank * (s->k + s->n)) * sizeof(float) +
@@ -247,11 +248,11 @@ static weft_status count_bytes(weft__adapt *a, const shape *s, const weft__adapt
 }
 
 /* The pair of items [0, n), which stand for one tensor. */
-static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, size_t n, weft__adapt_pair *p, weft_error *err)
+static weft_status make_pair(weft__adapt *a, const weft__adapt_parsed *items, size_t n, weft__adapt_pair *p, weft_error *err)
 {
-    const weft__adapt_found *first = items;
+    const weft__adapt_parsed *first = items;
     shape s, whole = {0};
-    uint64_t most = 0;
+    uint64_t max = 0;
     weft_status st = WEFT_OK;
     for (size_t i = 0; i < n && !st; i++) {
         if ((st = measure(&items[i], &s, err))) return st;
@@ -261,14 +262,14 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
         int64_t rank = s.rank > whole.rank ? s.rank : whole.rank;
         whole = s;
         whole.rank = rank;
-        if (items[i].a->n_elems > most) most = items[i].a->n_elems;
-        if (items[i].b->n_elems > most) most = items[i].b->n_elems;
-        if (items[i].magnitude && items[i].magnitude->n_elems > most) most = items[i].magnitude->n_elems;
+        if (items[i].a->n_elems > max) max = items[i].a->n_elems;
+        if (items[i].b->n_elems > max) max = items[i].b->n_elems;
+        if (items[i].magnitude && items[i].magnitude->n_elems > max) max = items[i].magnitude->n_elems;
         if (items[i].scale != 0 && p->scale == 0) p->scale = items[i].scale;
     }
     if ((st = count_bytes(a, &whole, first, err))) return st;
     size_t n_a = (size_t)(whole.rank * whole.k), n_b = (size_t)(whole.n * whole.rank), e = (size_t)whole.n_experts;
-    float *scratch = weft__alloc_array((size_t)most, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
+    float *scratch = weft__alloc_array((size_t)max, sizeof *scratch), *pa = weft__arena_array(&a->arena, n_a * sizeof *pa, e),
           *pb = weft__arena_array(&a->arena, n_b * sizeof *pb, e);
     if (!scratch || !pa || !pb) {
         weft__free(scratch);
@@ -300,7 +301,7 @@ static weft_status make_pair(weft__adapt *a, const weft__adapt_found *items, siz
     return st;
 }
 
-weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_founds *all, weft_error *err)
+weft_status weft__adapt_assemble(weft__adapt *a, weft__adapt_parsed_list *all, weft_error *err)
 {
     if (all->n == 0) return weft_fail(err, WEFT_FORMAT, "it has no tensors of an adapter");
     weft__names_free(&all->names); /* their places change */

@@ -268,7 +268,7 @@ static weft_status merge_group(merging *m, const group *g)
     return st ? st : check_values(m, p);
 }
 
-/* The least name that is left in any of the sorted lists; their heads move on. 0: none is left. */
+/* The first name, by order, that is left in any of the sorted lists; their heads move on. 0: none is left. */
 static int next_group(const merging *m, int32_t heads[MOST], group *g)
 {
     *g = (group){0};
@@ -310,23 +310,23 @@ weft_status weft__adapt_merge(const weft__adapt_use *uses, int32_t n, const weft
 {
     merging m = {.uses = uses, .n = n, .mix = mix, .err = err};
     int32_t heads[MOST] = {0};
-    size_t most = 0;
+    size_t max = 0;
     group g;
     *out = NULL;
     weft_status st = check(uses, n, mix, err);
     if (st) return st;
-    for (int32_t i = 0; i < n; i++) most += (size_t)uses[i].adapter->n_pairs;
+    for (int32_t i = 0; i < n; i++) max += (size_t)uses[i].adapter->n_pairs;
     m.out = weft__alloc_zero(1, sizeof *m.out);
     if (!m.out || !(m.out->label = weft__strdup("merged")) ||
-        !(m.out->pairs = weft__arena_array(&m.out->arena, most, sizeof *m.out->pairs))) {
+        !(m.out->pairs = weft__arena_array(&m.out->arena, max, sizeof *m.out->pairs))) {
         weft__adapt_close(&m.out);
         return no_memory(&m);
     }
     weft__rng_seed(&m.rng, mix->seed);
     snprintf(m.out->arch, sizeof m.out->arch, "%s", uses[0].adapter->arch);
-    m.out->base_mark = uses[0].adapter->base_mark;
+    m.out->base_fingerprint = uses[0].adapter->base_fingerprint;
     for (int32_t i = 1; i < n; i++)
-        if (uses[i].adapter->base_mark != m.out->base_mark) m.out->base_mark = 0;
+        if (uses[i].adapter->base_fingerprint != m.out->base_fingerprint) m.out->base_fingerprint = 0;
     while (!st && next_group(&m, heads, &g)) st = merge_group(&m, &g);
     if (!st) st = weft__adapt_identify(m.out, err);
     if (st) weft__adapt_close(&m.out);

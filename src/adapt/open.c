@@ -155,7 +155,7 @@ static weft_status fail_without_weights(weft_status st, const char *folder, weft
         "and save it as safetensors: model.save_pretrained(folder, safe_serialization=True)");
 }
 
-static weft_status read_weights(weft__adapt *a, const char *path, weft__peft_config *config, const weft__adapt_names *names,
+static weft_status read_weights(weft__adapt *a, const char *path, weft__adapt_peft_config *config, const weft__adapt_names *names,
                                 weft_error *err)
 {
     static const char name[] = "adapter_model.safetensors";
@@ -173,16 +173,16 @@ static weft_status read_folder(weft__adapt *a, const char *path, const weft__ada
 {
     static const char name[] = "adapter_config.json";
     input config;
-    weft__peft_config *said = NULL;
+    weft__adapt_peft_config *said = NULL;
     weft_status st;
     if (!names)
         return weft_fail(err, WEFT_ARGUMENT,
                          "it is a PEFT folder: its names are those of the base model's folder; give the base, too");
     if ((st = open_member(&config, path, name, MAX_CONFIG_BYTES, err))) return st;
     st = read_to(&config, config.n, err);
-    if (!st) st = weft__peft_config_read((const char *)config.bytes, (size_t)config.n, &said, err);
+    if (!st) st = weft__adapt_peft_config_read((const char *)config.bytes, (size_t)config.n, &said, err);
     if (!st) st = read_weights(a, path, said, names, err);
-    weft__peft_config_free(&said);
+    weft__adapt_peft_config_free(&said);
     if (!st) st = check_in_place(&config, path, name, err);
     close_input(&config);
     return st;

@@ -22,16 +22,16 @@ typedef struct patterns {
     size_t n, capacity;
 } patterns;
 
-struct weft__peft_config {
+struct weft__adapt_peft_config {
     int64_t r;
     double alpha;
     int rslora, dora;
     patterns ranks, alphas;
-    weft__peft_selection *modules;
+    weft__adapt_peft_selection *modules;
     int32_t n_matches;
 };
 
-weft_status weft__peft_config_wrong(weft_error *err, const char *key, const char *want)
+weft_status weft__adapt_peft_config_wrong(weft_error *err, const char *key, const char *want)
 {
     return weft_fail(err, WEFT_FORMAT, "adapter_config.json: %s must be %s", key, want);
 }
@@ -45,7 +45,7 @@ static const weft__json *field(const weft__json *root, const char *key)
 static weft_status flag(const weft__json *root, const char *key, int *out, weft_error *err)
 {
     const weft__json *v = field(root, key);
-    return !v || weft__json_bool(v, out) ? WEFT_OK : weft__peft_config_wrong(err, key, "true or false");
+    return !v || weft__json_bool(v, out) ? WEFT_OK : weft__adapt_peft_config_wrong(err, key, "true or false");
 }
 
 /* ---- what is refused ---- */
@@ -122,13 +122,13 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
     const char *s;
     size_t n;
     if (!weft__json_string(weft__json_get(root, "peft_type"), &s, &n))
-        return weft__peft_config_wrong(err, "peft_type", "\"LORA\"");
+        return weft__adapt_peft_config_wrong(err, "peft_type", "\"LORA\"");
     if (strcmp(s, "LORA"))
         return weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: peft_type is \"%s\", not \"LORA\"",
                          weft__show_name(shown, s, n));
     const weft__json *bias = field(root, "bias");
     if (!bias) return WEFT_OK;
-    if (!weft__json_string(bias, &s, &n)) return weft__peft_config_wrong(err, "bias", "\"none\"");
+    if (!weft__json_string(bias, &s, &n)) return weft__adapt_peft_config_wrong(err, "bias", "\"none\"");
     return strcmp(s, "none") ? weft_fail(err, WEFT_UNSUPPORTED, "adapter_config.json: bias is \"%s\"; only \"none\" is supported",
                                          weft__show_name(shown, s, n))
                              : WEFT_OK;
@@ -139,14 +139,14 @@ static weft_status check_strings(const weft__json *root, weft_error *err)
 /* PEFT takes the first key that matches as (.*\.)?KEY to the end. */
 static weft_status add_pattern(patterns *all, const char *key, size_t n, double value, weft_error *err)
 {
-    if (all->n == WEFT__PEFT_LIST_MAX)
-        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", WEFT__PEFT_LIST_MAX);
+    if (all->n == WEFT__ADAPT_PEFT_LIST_MAX)
+        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: more than %d patterns", WEFT__ADAPT_PEFT_LIST_MAX);
     if (!weft__grow(&all->items, &all->capacity, all->n + 1, sizeof *all->items))
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for the patterns of adapter_config.json");
     pattern *p = &all->items[all->n];
     p->value = value;
     weft__show_name(p->key, key, n);
-    weft_status st = weft__peft_pattern_new(all->name, "(?:.*\\.)?", key, n, &p->regex, err);
+    weft_status st = weft__adapt_peft_pattern_new(all->name, "(?:.*\\.)?", key, n, &p->regex, err);
     if (!st) all->n++;
     return st;
 }
@@ -159,14 +159,15 @@ static weft_status read_patterns(const weft__json *root, const char *name, patte
     weft_status st = WEFT_OK;
     all->name = name;
     if (!v) return WEFT_OK;
-    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__peft_config_wrong(err, name, "an object of numbers");
+    if (weft__json_kind_of(v) != WEFT__JSON_OBJECT) return weft__adapt_peft_config_wrong(err, name, "an object of numbers");
     while (!st && weft__json_next(v, &m))
-        st = weft__json_double(m.value, &value) && isfinite(value) ? add_pattern(all, m.key, m.key_len, value, err)
-                                                                   : weft__peft_config_wrong(err, name, "an object of numbers");
+        st = weft__json_double(m.value, &value) && isfinite(value)
+                 ? add_pattern(all, m.key, m.key_len, value, err)
+                 : weft__adapt_peft_config_wrong(err, name, "an object of numbers");
     return st;
 }
 
-static weft_status match(weft__peft_config *c, const patterns *all, const char *module, double *value, weft_error *err)
+static weft_status match(weft__adapt_peft_config *c, const patterns *all, const char *module, double *value, weft_error *err)
 {
     weft_status st = WEFT_OK;
     int found = 0;
@@ -174,7 +175,7 @@ static weft_status match(weft__peft_config *c, const patterns *all, const char *
         if (c->n_matches++ == MAX_MATCHES)
             return weft_fail(err, WEFT_LIMIT,
                              "adapter_config.json: its patterns are too many for so many modules; write them as fewer");
-        st = weft__peft_pattern_match(all->items[i].regex, module, strlen(module), &found, err);
+        st = weft__adapt_peft_pattern_match(all->items[i].regex, module, strlen(module), &found, err);
         if (st) weft_fail_within(err, st, "adapter_config.json: %s '%s'", all->name, all->items[i].key);
         else if (found) *value = all->items[i].value;
     }
@@ -183,7 +184,7 @@ static weft_status match(weft__peft_config *c, const patterns *all, const char *
 
 /* ---- the whole ---- */
 
-static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_error *err)
+static weft_status read_root(const weft__json *root, weft__adapt_peft_config *c, weft_error *err)
 {
     weft_status st;
     if (weft__json_kind_of(root) != WEFT__JSON_OBJECT) return weft_fail(err, WEFT_FORMAT, "adapter_config.json is no object");
@@ -194,22 +195,23 @@ static weft_status read_root(const weft__json *root, weft__peft_config *c, weft_
     if (!weft__json_int(weft__json_get(root, "r"), &c->r) || c->r < 1 || c->r > WEFT__ADAPT_RANK_MAX)
         return weft_fail(err, WEFT_FORMAT, "adapter_config.json: r must be a whole number from 1 to %d", WEFT__ADAPT_RANK_MAX);
     if (!weft__json_double(weft__json_get(root, "lora_alpha"), &c->alpha) || !isfinite((float)c->alpha))
-        return weft__peft_config_wrong(err, "lora_alpha", "a number");
-    if ((st = weft__peft_selection_read(root, &c->modules, err)) || (st = read_patterns(root, "rank_pattern", &c->ranks, err)))
+        return weft__adapt_peft_config_wrong(err, "lora_alpha", "a number");
+    if ((st = weft__adapt_peft_selection_read(root, &c->modules, err)) ||
+        (st = read_patterns(root, "rank_pattern", &c->ranks, err)))
         return st;
     return read_patterns(root, "alpha_pattern", &c->alphas, err);
 }
 
-weft_status weft__peft_config_read(const char *text, size_t n, weft__peft_config **out, weft_error *err)
+weft_status weft__adapt_peft_config_read(const char *text, size_t n, weft__adapt_peft_config **out, weft_error *err)
 {
     weft__json *root;
     *out = NULL;
     weft_status st = weft__json_parse(text, n, &root, err);
     if (st) return weft_fail_within(err, st, "adapter_config.json");
-    weft__peft_config *c = weft__alloc_zero(1, sizeof *c);
+    weft__adapt_peft_config *c = weft__alloc_zero(1, sizeof *c);
     st = c ? read_root(root, c, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for adapter_config.json");
     weft__json_free(&root);
-    if (st) weft__peft_config_free(&c);
+    if (st) weft__adapt_peft_config_free(&c);
     *out = c;
     return st;
 }
@@ -220,18 +222,19 @@ static void free_patterns(patterns *all)
     weft__free(all->items);
 }
 
-void weft__peft_config_free(weft__peft_config **p)
+void weft__adapt_peft_config_free(weft__adapt_peft_config **p)
 {
-    weft__peft_config *c = p ? *p : NULL;
+    weft__adapt_peft_config *c = p ? *p : NULL;
     if (!c) return;
     free_patterns(&c->alphas);
     free_patterns(&c->ranks);
-    weft__peft_selection_free(&c->modules);
+    weft__adapt_peft_selection_free(&c->modules);
     weft__free(c);
     *p = NULL;
 }
 
-weft_status weft__peft_config_of(weft__peft_config *c, const char *module, int64_t *rank, float *scale, weft_error *err)
+weft_status weft__adapt_peft_config_of(weft__adapt_peft_config *c, const char *module, int64_t *rank, float *scale,
+                                       weft_error *err)
 {
     double r = (double)c->r, alpha = c->alpha;
     weft_status st;
@@ -245,12 +248,13 @@ weft_status weft__peft_config_of(weft__peft_config *c, const char *module, int64
     return WEFT_OK;
 }
 
-int weft__peft_config_dora(const weft__peft_config *c)
+int weft__adapt_peft_config_dora(const weft__adapt_peft_config *c)
 {
     return c->dora;
 }
 
-weft_status weft__peft_config_selects(const weft__peft_config *c, const char *module, const char **not_by, weft_error *err)
+weft_status weft__adapt_peft_config_selects(const weft__adapt_peft_config *c, const char *module, const char **not_by,
+                                            weft_error *err)
 {
-    return weft__peft_selected(c->modules, module, not_by, err);
+    return weft__adapt_peft_selected(c->modules, module, not_by, err);
 }

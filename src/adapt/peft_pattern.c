@@ -18,8 +18,8 @@ static void put_unnamed(weft__text *to, const char *key, size_t n)
     }
 }
 
-weft_status weft__peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
-                                   weft_error *err)
+weft_status weft__adapt_peft_pattern_new(const char *what, const char *before, const char *key, size_t n, weft__regex **out,
+                                         weft_error *err)
 {
     char shown[WEFT__SHOW];
     weft__text text = {0};
@@ -36,7 +36,7 @@ weft_status weft__peft_pattern_new(const char *what, const char *before, const c
     return st;
 }
 
-weft_status weft__peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err)
+weft_status weft__adapt_peft_pattern_match(const weft__regex *pattern, const char *s, size_t n, int *found, weft_error *err)
 {
     weft__regex_scratch scratch = {0};
     size_t begin, end;

@@ -18,7 +18,7 @@ typedef struct choice {
     int none; /* not given */
 } choice;
 
-struct weft__peft_selection {
+struct weft__adapt_peft_selection {
     choice targets, excluded;
     int64_t *layers;
     size_t n_layers;     /* 0: all */
@@ -50,54 +50,54 @@ static weft_status read_choice(const weft__json *root, const char *key, choice *
     c->none = count == 0;
     if (c->none) return WEFT_OK;
     if (weft__json_kind_of(v) != WEFT__JSON_ARRAY) {
-        if (!weft__json_string(v, &s, &n)) return weft__peft_config_wrong(err, key, "a list of names, or a pattern");
+        if (!weft__json_string(v, &s, &n)) return weft__adapt_peft_config_wrong(err, key, "a list of names, or a pattern");
         c->none = n == 0 || !strcasecmp(s, "all-linear"); /* what that was is what the file holds */
-        return c->none ? WEFT_OK : weft__peft_pattern_new(key, "", s, n, &c->pattern, err);
+        return c->none ? WEFT_OK : weft__adapt_peft_pattern_new(key, "", s, n, &c->pattern, err);
     }
-    if (count > WEFT__PEFT_LIST_MAX)
-        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key, WEFT__PEFT_LIST_MAX);
+    if (count > WEFT__ADAPT_PEFT_LIST_MAX)
+        return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d names", key, WEFT__ADAPT_PEFT_LIST_MAX);
     if (!(c->ends = weft__alloc_zero(count, sizeof *c->ends))) return no_memory(err);
     for (; c->n < count; c->n++) {
         if (!weft__json_string(weft__json_at(v, c->n), &s, &n))
-            return weft__peft_config_wrong(err, key, "a list of names, or a pattern");
+            return weft__adapt_peft_config_wrong(err, key, "a list of names, or a pattern");
         if (!(c->ends[c->n] = weft__strdup(s))) return no_memory(err);
     }
     return WEFT_OK;
 }
 
-static weft_status read_layers(const weft__json *root, weft__peft_selection *c, weft_error *err)
+static weft_status read_layers(const weft__json *root, weft__adapt_peft_selection *c, weft_error *err)
 {
     const weft__json *v = weft__json_get(root, "layers_to_transform"), *stems = weft__json_get(root, "layers_pattern");
     size_t count = n_items(v), n_stems = n_items(stems), n;
     const char *s;
     weft_status st = WEFT_OK;
-    if (count > WEFT__PEFT_LIST_MAX || n_stems > STEMS_MAX)
+    if (count > WEFT__ADAPT_PEFT_LIST_MAX || n_stems > STEMS_MAX)
         return weft_fail(err, WEFT_LIMIT, "adapter_config.json: %s has more than %d entries",
                          n_stems > STEMS_MAX ? "layers_pattern" : "layers_to_transform",
-                         n_stems > STEMS_MAX ? STEMS_MAX : WEFT__PEFT_LIST_MAX);
+                         n_stems > STEMS_MAX ? STEMS_MAX : WEFT__ADAPT_PEFT_LIST_MAX);
     if (count == 0) return WEFT_OK;
     c->layers = weft__alloc_array(count, sizeof *c->layers);
     c->stems = weft__alloc_zero(n_stems + 1, sizeof *c->stems);
     if (!c->layers || !c->stems) return no_memory(err);
     for (; c->n_layers < count; c->n_layers++)
         if (!weft__json_int(item(v, c->n_layers), &c->layers[c->n_layers]))
-            return weft__peft_config_wrong(err, "layers_to_transform", "a number, or a list of numbers");
+            return weft__adapt_peft_config_wrong(err, "layers_to_transform", "a number, or a list of numbers");
     for (size_t i = 0; i < n_stems && !st; i++) {
         if (!weft__json_string(item(stems, i), &s, &n))
-            return weft__peft_config_wrong(err, "layers_pattern", "a pattern, or a list of them");
-        if (n && !(st = weft__peft_pattern_new("layers_pattern", ".*\\.", s, n, &c->stems[c->n_stems], err))) c->n_stems++;
+            return weft__adapt_peft_config_wrong(err, "layers_pattern", "a pattern, or a list of them");
+        if (n && !(st = weft__adapt_peft_pattern_new("layers_pattern", ".*\\.", s, n, &c->stems[c->n_stems], err))) c->n_stems++;
     }
     return st;
 }
 
-weft_status weft__peft_selection_read(const weft__json *root, weft__peft_selection **out, weft_error *err)
+weft_status weft__adapt_peft_selection_read(const weft__json *root, weft__adapt_peft_selection **out, weft_error *err)
 {
-    weft__peft_selection *c = weft__alloc_zero(1, sizeof *c);
+    weft__adapt_peft_selection *c = weft__alloc_zero(1, sizeof *c);
     weft_status st = c ? WEFT_OK : no_memory(err);
     if (!st) st = read_choice(root, "target_modules", &c->targets, err);
     if (!st) st = read_choice(root, "exclude_modules", &c->excluded, err);
     if (!st) st = read_layers(root, c, err);
-    if (st) weft__peft_selection_free(&c);
+    if (st) weft__adapt_peft_selection_free(&c);
     *out = c;
     return st;
 }
@@ -109,9 +109,9 @@ static void free_choice(choice *c)
     weft__regex_free(&c->pattern);
 }
 
-void weft__peft_selection_free(weft__peft_selection **p)
+void weft__adapt_peft_selection_free(weft__adapt_peft_selection **p)
 {
-    weft__peft_selection *c = p ? *p : NULL;
+    weft__adapt_peft_selection *c = p ? *p : NULL;
     if (!c) return;
     free_choice(&c->targets);
     free_choice(&c->excluded);
@@ -127,7 +127,7 @@ static weft_status chosen(const choice *c, const char *module, int *found, int *
 {
     size_t len = strlen(module);
     *found = *whole = 0;
-    if (c->pattern) return weft__peft_pattern_match(c->pattern, module, len, found, err);
+    if (c->pattern) return weft__adapt_peft_pattern_match(c->pattern, module, len, found, err);
     for (size_t i = 0; i < c->n; i++) {
         size_t n = strlen(c->ends[i]);
         if (n > len || strcmp(module + len - n, c->ends[i])) continue;
@@ -139,7 +139,7 @@ static weft_status chosen(const choice *c, const char *module, int *found, int *
 
 /* Is the number of its layer one of those that are asked for? It is the last part of the name that is a number, has two parts before it
  * (those before the number as a stem says) and one behind. */
-static weft_status in_layers(const weft__peft_selection *c, const char *module, int *found, weft_error *err)
+static weft_status in_layers(const weft__adapt_peft_selection *c, const char *module, int *found, weft_error *err)
 {
     const char *number = NULL;
     weft_status st;
@@ -150,7 +150,7 @@ static weft_status in_layers(const weft__peft_selection *c, const char *module, 
         while (isdigit((unsigned char)*end)) end++;
         if (end != next || end == dot + 1) continue;
         for (size_t i = 0; i < c->n_stems && !stem; i++)
-            if ((st = weft__peft_pattern_match(c->stems[i], module, (size_t)(dot - module), &stem, err))) return st;
+            if ((st = weft__adapt_peft_pattern_match(c->stems[i], module, (size_t)(dot - module), &stem, err))) return st;
         if (stem) number = dot + 1;
     }
     int64_t layer = 0;
@@ -159,7 +159,8 @@ static weft_status in_layers(const weft__peft_selection *c, const char *module, 
     return WEFT_OK;
 }
 
-weft_status weft__peft_selected(const weft__peft_selection *c, const char *module, const char **not_by, weft_error *err)
+weft_status weft__adapt_peft_selected(const weft__adapt_peft_selection *c, const char *module, const char **not_by,
+                                      weft_error *err)
 {
     int found = 0, whole = 0;
     weft_status st = chosen(&c->excluded, module, &found, &whole, err);

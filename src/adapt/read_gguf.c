@@ -13,7 +13,7 @@
 typedef struct reading {
     weft__adapt *a;
     const weft__gguf *g;
-    weft__adapt_founds all;
+    weft__adapt_parsed_list all;
     weft_error *err;
 } reading;
 
@@ -28,16 +28,16 @@ static weft_status check_kind(reading *r, const char *key, const char *want)
     return weft_fail(r->err, WEFT_UNSUPPORTED, "key %s is \"%s\", not \"%s\"", key, weft__show_name(shown, s.data, s.len), want);
 }
 
-static weft_status read_mark(reading *r)
+static weft_status read_fingerprint(reading *r)
 {
     weft__gguf_str s;
     char digits[17] = "";
-    weft_status st = weft__gguf_string(r->g, WEFT__ADAPT_MARK_KEY, &s, r->err);
+    weft_status st = weft__gguf_string(r->g, WEFT__ADAPT_FINGERPRINT_KEY, &s, r->err);
     if (st) return st == WEFT_NOT_FOUND ? WEFT_OK : st;
     if (s.len == 16) memcpy(digits, s.data, 16);
     if (strspn(digits, "0123456789abcdef") != 16)
-        return weft_fail(r->err, WEFT_FORMAT, "key " WEFT__ADAPT_MARK_KEY " is not 16 hexadecimal digits");
-    r->a->base_mark = strtoull(digits, NULL, 16);
+        return weft_fail(r->err, WEFT_FORMAT, "key " WEFT__ADAPT_FINGERPRINT_KEY " is not 16 hexadecimal digits");
+    r->a->base_fingerprint = strtoull(digits, NULL, 16);
     return WEFT_OK;
 }
 
@@ -57,10 +57,10 @@ static weft_status read_keys(reading *r, float *alpha)
     if (arch.len >= sizeof r->a->arch || memchr(arch.data, 0, arch.len))
         return weft_fail(r->err, WEFT_FORMAT, "key general.architecture is too long, or holds a NUL");
     memcpy(r->a->arch, arch.data, arch.len);
-    return read_mark(r);
+    return read_fingerprint(r);
 }
 
-static weft_status read_scale(reading *r, weft__adapt_found *f, const weft__tensor_desc *t)
+static weft_status read_scale(reading *r, weft__adapt_parsed *f, const weft__tensor_desc *t)
 {
     if (t->dtype != WEFT_F32 || t->n_elems != 1) return weft_fail(r->err, WEFT_FORMAT, "%s is not one F32 number", t->name);
     memcpy(&f->scale, weft__tensor_data(t), sizeof f->scale);
@@ -84,7 +84,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
         return weft_fail(r->err, WEFT_UNSUPPORTED, "tensor %s is no part of a LoRA (NAME.lora_a, NAME.lora_b)",
                          weft__show_name(shown, t->name, n));
     weft_status st;
-    weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name, n - tail, &st, r->err);
+    weft__adapt_parsed *f = weft__adapt_parsed_at(r->a, &r->all, t->name, n - tail, &st, r->err);
     if (!f) return st;
     if (!f->place.name[0]) f->scale = NAN; /* alpha's, unless it has one of its own */
     snprintf(f->place.name, sizeof f->place.name, "%.*s", (int)(n - tail), t->name);
@@ -98,7 +98,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
 static void set_scales(reading *r, float alpha)
 {
     for (size_t i = 0; i < r->all.n; i++) {
-        weft__adapt_found *f = &r->all.items[i];
+        weft__adapt_parsed *f = &r->all.items[i];
         double rank = f->b ? (double)f->b->d[0] : 1;
         if (isnan(f->scale)) f->scale = alpha != 0 ? (float)((double)alpha / rank) : 1;
     }
@@ -129,7 +129,7 @@ weft_status weft__adapt_read_gguf(weft__adapt *a, const void *bytes, size_t n, w
         set_scales(&r, alpha);
         st = weft__adapt_assemble(a, &r.all, err);
     }
-    weft__adapt_founds_free(&r.all);
+    weft__adapt_parsed_list_free(&r.all);
     weft__gguf_close(&g);
     return st;
 }

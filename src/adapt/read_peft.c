@@ -19,14 +19,14 @@ static const struct {
     {".lora_magnitude_vector.weight", HALF_MAGNITUDE},
     {".lora_embedding_A", HALF_EMBEDDING_A},
     {".lora_embedding_B", HALF_EMBEDDING_B},
-    {".base_layer.weight", NO_HALF}, /* the base's own (copies.c) */
+    {".base_layer.weight", NO_HALF}, /* the base's own (base_check.c) */
 };
 
 typedef struct reading {
     weft__adapt *a;
     const weft__adapt_names *names;
-    weft__peft_config *config;
-    weft__adapt_founds all;
+    weft__adapt_peft_config *config;
+    weft__adapt_parsed_list all;
     weft_error *err;
 } reading;
 
@@ -47,7 +47,7 @@ static int split(const char *name, size_t *begin, size_t *n, enum half *half)
 }
 
 /* What the module is here, and what the configuration says of it. */
-static weft_status begin_module(reading *r, weft__adapt_found *f)
+static weft_status begin_module(reading *r, weft__adapt_parsed *f)
 {
     char shown[WEFT__SHOW];
     weft__adapt_place place = {.expert = -1, .n_experts = 1};
@@ -55,7 +55,7 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
     if (!r->names->place(r->names->arg, f->module, &place))
         return weft_fail(r->err, WEFT_ARGUMENT, "module %s is none that adapters change in a base of architecture '%s'",
                          weft__show_name(shown, f->module, strlen(f->module)), r->names->arch);
-    weft_status st = weft__peft_config_selects(r->config, f->module, &not_by, r->err);
+    weft_status st = weft__adapt_peft_config_selects(r->config, f->module, &not_by, r->err);
     if (st) return st;
     if (not_by)
         return weft_fail(
@@ -63,7 +63,7 @@ static weft_status begin_module(reading *r, weft__adapt_found *f)
             "module %s is left out by %s of adapter_config.json, but the file has tensors for it; correct one of them",
             weft__show_name(shown, f->module, strlen(f->module)), not_by);
     f->place = place;
-    return weft__peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
+    return weft__adapt_peft_config_of(r->config, f->module, &f->rank, &f->scale, r->err);
 }
 
 static weft_status refuse_tensor(const char *name, weft_error *err)
@@ -83,7 +83,7 @@ static weft_status add_copy(reading *r, const weft__tensor_desc *t, const char *
         module[n] = 0;
         if (r->names->place(r->names->arg, module, &place) &&
             (weft__adapt_is_table(place.name) || !strcmp(place.name, "output.weight")))
-            return weft__adapt_copy_add(r->a, place.name, t, r->err);
+            return weft__adapt_base_check_add(r->a, place.name, t, r->err);
     }
     return refuse_tensor(t->name, r->err);
 }
@@ -95,7 +95,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     weft_status st;
     if (!split(t->name, &begin, &n, &half)) return refuse_tensor(t->name, r->err);
     if (half == NO_HALF) return add_copy(r, t, t->name + begin, n - begin);
-    weft__adapt_found *f = weft__adapt_found_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
+    weft__adapt_parsed *f = weft__adapt_parsed_at(r->a, &r->all, t->name + begin, n - begin, &st, r->err);
     if (!f || (!f->place.name[0] && (st = begin_module(r, f)))) return st;
     int embedding = half == HALF_EMBEDDING_A || half == HALF_EMBEDDING_B;
     const weft__tensor_desc **slot = half == HALF_MAGNITUDE                       ? &f->magnitude
@@ -108,7 +108,7 @@ static weft_status add_tensor(reading *r, const weft__tensor_desc *t)
     return WEFT_OK;
 }
 
-static weft_status check_module(reading *r, const weft__adapt_found *f)
+static weft_status check_module(reading *r, const weft__adapt_parsed *f)
 {
     int is_table = weft__adapt_is_table(f->place.name);
     if (f->a && f->b && !!f->embedding != is_table)
@@ -117,7 +117,7 @@ static weft_status check_module(reading *r, const weft__adapt_found *f)
     if (f->b && f->b->d[0] != (uint64_t)f->rank)
         return weft_fail(r->err, WEFT_FORMAT, "%s: its tensors have rank %llu, adapter_config.json says %lld", f->module,
                          (unsigned long long)f->b->d[0], (long long)f->rank);
-    int dora = weft__peft_config_dora(r->config);
+    int dora = weft__adapt_peft_config_dora(r->config);
     if (dora != (f->magnitude != NULL))
         return weft_fail(r->err, WEFT_FORMAT,
                          dora ? "%s: use_dora is true, but its lora_magnitude_vector is missing"
@@ -134,7 +134,7 @@ static weft_status read_all(reading *r, const weft__tensor_set *set)
     return st ? st : weft__adapt_assemble(r->a, &r->all, r->err);
 }
 
-weft_status weft__adapt_read_peft(weft__adapt *a, weft__peft_config *config, const void *weights, size_t n_weights,
+weft_status weft__adapt_read_peft(weft__adapt *a, weft__adapt_peft_config *config, const void *weights, size_t n_weights,
                                   const weft__adapt_names *names, weft_error *err)
 {
     weft__safetensors *file = NULL;
@@ -142,7 +142,7 @@ weft_status weft__adapt_read_peft(weft__adapt *a, weft__peft_config *config, con
     snprintf(a->arch, sizeof a->arch, "%s", names->arch);
     weft_status st = weft__safetensors_parse(weights, n_weights, "adapter_model.safetensors", &file, err);
     if (!st) st = read_all(&r, weft__safetensors_tensors(file));
-    weft__adapt_founds_free(&r.all);
+    weft__adapt_parsed_list_free(&r.all);
     weft__safetensors_close(&file);
     return st;
 }

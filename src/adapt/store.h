@@ -5,7 +5,7 @@
  * whoever has a lease goes on with the one it began with (copy on write), and so after removal. A file that changed without being loaded
  * again is refused when it must be read anew.
  * Thread safety: all functions may be called by any thread. Reading and packing happen while the caller waits, one at a time and in the
- * background (base/background.h); leases that need neither wait for nobody. */
+ * background (base/background.h); leases that need neither do not wait. */
 #ifndef WEFT_ADAPT_STORE_H
 #define WEFT_ADAPT_STORE_H
 
@@ -31,9 +31,8 @@ weft_status weft__adapt_store_create(const weft__adapt_base *base, const weft__a
 /* No lease may be left. */
 void weft__adapt_store_destroy(weft__adapt_store **store);
 
-/* 1 to WEFT__ADAPT_NAME bytes of A-Z a-z 0-9 . _ -, not beginning with a point. */
-int weft__adapt_name_ok(const char *name);
-weft_status weft__adapt_name_check(const char *name, weft_error *err); /* the same; WEFT_ARGUMENT */
+/* 1 to WEFT__ADAPT_NAME bytes of A-Z a-z 0-9 . _ -, not beginning with a point; else WEFT_ARGUMENT. */
+weft_status weft__adapt_name_check(const char *name, weft_error *err);
 
 enum weft__adapt_add {
     WEFT__ADAPT_LAZY = 1u << 0,    /* do not read it now: the first lease does */
@@ -61,7 +60,7 @@ typedef struct weft__adapt_lease weft__adapt_lease;
  * budget), WEFT_BUSY (those in use fill the budget), WEFT_STATE (the file has changed), and as weft__adapt_open, _check_values and _weave do. */
 weft_status weft__adapt_store_lease(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, weft__adapt_lease **out,
                                     weft_error *err);
-/* The same, but nothing is read, and nobody waited for: where that would have to be, *ready is 0, and there is no lease. */
+/* The same, but nothing is read or waited for: where that would have to be, *ready is 0, and there is no lease. */
 weft_status weft__adapt_store_lease_ready(weft__adapt_store *s, const weft__adapt_ask *asks, int32_t n, int *ready,
                                           weft__adapt_lease **out, weft_error *err);
 /* Once more; NULL stays NULL. */

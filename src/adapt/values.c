@@ -15,13 +15,13 @@ static const float MOST_CHANGE = 0x1p32f;
 
 static float largest(const float *x, int64_t n)
 {
-    float most = 0;
+    float max = 0;
     for (int64_t i = 0; i < n;) {
         const int64_t end = n - i < AT_ONCE ? n : i + AT_ONCE;
         weft__background_did((uint64_t)(end - i) * sizeof *x);
-        for (; i < end; i++) most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
+        for (; i < end; i++) max = fabsf(x[i]) > max ? fabsf(x[i]) : max;
     }
-    return most;
+    return max;
 }
 
 static weft_status check_pair(const weft__adapt_pair *p, float weight, weft_error *err)

@@ -22,11 +22,11 @@ static int ends(const char *name, const char *tail)
     return n > t && !strcmp(name + n - t, tail);
 }
 
-uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n)
+uint64_t weft__adapt_fingerprint(const void *data, uint32_t dtype, int64_t n)
 {
     enum { AT_ONCE = 256 };
     weft_dtype_info info = weft_dtype_describe(dtype);
-    uint64_t state[2] = {0}; /* the mark so far, and of the next values */
+    uint64_t state[2] = {0}; /* the checksum so far, and of the next values */
     if (!data || n < 1 || (dtype != WEFT_F32 && dtype != WEFT_F16 && dtype != WEFT_BF16)) return 0;
     for (int64_t i = 0; i < n; i += AT_ONCE) {
         int64_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
@@ -43,7 +43,7 @@ uint64_t weft__adapt_mark(const void *data, uint32_t dtype, int64_t n)
 uint64_t weft__adapt_mark_of_tensors(const weft__tensor_set *set)
 {
     const weft__tensor_desc *norm = weft__tensor_find(set, LAST_NORM);
-    return norm ? weft__adapt_mark(weft__tensor_data(norm), norm->dtype, (int64_t)norm->n_elems) : 0;
+    return norm ? weft__adapt_fingerprint(weft__tensor_data(norm), norm->dtype, (int64_t)norm->n_elems) : 0;
 }
 
 uint64_t weft__adapt_mark_of_graph(const weft_graph *g)
@@ -51,7 +51,7 @@ uint64_t weft__adapt_mark_of_graph(const weft_graph *g)
     for (int32_t i = 0; i < g->n_weights; i++) {
         const weft_weight *w = &g->weights[i];
         if (!strcmp(w->name, LAST_NORM) && w->buffer && w->buffer->data)
-            return weft__adapt_mark((const uint8_t *)w->buffer->data + w->offset, w->dtype, w->shape.d[0]);
+            return weft__adapt_fingerprint((const uint8_t *)w->buffer->data + w->offset, w->dtype, w->shape.d[0]);
     }
     return 0;
 }
@@ -94,7 +94,8 @@ static void set_ranges(const weft_graph *g, weft__adapt_base *base)
 weft_status weft__adapt_base_of_graph(const weft_graph *graph, const char *arch, const char *label, int32_t q_heads,
                                       int32_t k_heads, weft__adapt_base *out, weft_error *err)
 {
-    *out = (weft__adapt_base){.arch = arch, .label = label, .mark = weft__adapt_mark_of_graph(graph), .n = graph->n_weights};
+    *out =
+        (weft__adapt_base){.arch = arch, .label = label, .fingerprint = weft__adapt_mark_of_graph(graph), .n = graph->n_weights};
     out->targets = weft__alloc_zero((size_t)graph->n_weights, sizeof *out->targets);
     if (!out->targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < graph->n_nodes; i++) {
@@ -147,28 +148,28 @@ weft_status weft__adapt_check(const weft__adapt *a, const weft__adapt_base *base
                          base->arch);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < a->n_pairs && !st; i++) st = check_pair(a, &a->pairs[i], base, err);
-    if (!st && a->base_mark && base->mark && a->base_mark != base->mark)
+    if (!st && a->base_fingerprint && base->fingerprint && a->base_fingerprint != base->fingerprint)
         return weft_fail(
             err, WEFT_ARGUMENT,
             "adapter %s was trained on another model than %s: the shapes agree, the weights do not; give that model, or "
             "train on this one (to try it all the same, convert it to a PEFT folder, which does not say its base)",
             weft__show_path(path, a->label), base->label);
-    return st ? st : weft__adapt_check_copies(a, base, err);
+    return st ? st : weft__adapt_run_base_checks(a, base, err);
 }
 
 /* ---- weaving ---- */
 
 /* What one use brings to a target. */
-typedef struct strand {
+typedef struct term {
     const weft__adapt_pair *pair;
     float weight;
     float *g; /* [E, n] DoRA's factors of the target's rows ([k] of the embedding's columns), or NULL */
-} strand;
+} term;
 
 typedef struct weaving {
     const weft__adapt_use *uses;
     int32_t n_uses;
-    strand *strands; /* [n_uses] */
+    term *terms; /* [n_uses] */
     weft__adapt_woven *out;
     weft_error *err;
 } weaving;
@@ -216,16 +217,16 @@ static weft_status no_factor(weaving *v, const char *what, int64_t i, const weft
 }
 
 /* g = m / ||W + scale * B A|| of rows, or 1 where an expert is not changed; row [k]. */
-static weft_status factors_of_rows(weaving *v, strand *s, const weft__adapt_target *t, float *row)
+static weft_status factors_of_rows(weaving *v, term *s, const weft__adapt_target *t, float *row)
 {
     const weft__adapt_pair *p = s->pair;
     float *g = s->g;
     for (int64_t e = 0; e < t->n_experts; e++, g += t->n) {
-        const int spared = weft__adapt_spares(p, e);
+        const int unchanged = weft__adapt_is_identity(p, e);
         for (int64_t r = 0; r < t->n; r++) {
             double sum = 0;
             g[r] = 1;
-            if (spared) continue;
+            if (unchanged) continue;
             changed_row(t, p, e, r, row);
             for (int64_t c = 0; c < t->k; c++) sum += (double)row[c] * (double)row[c];
             g[r] = (float)((double)p->magnitude[e * p->n + pair_row(t, r)] / sqrt(sum));
@@ -236,7 +237,7 @@ static weft_status factors_of_rows(weaving *v, strand *s, const weft__adapt_targ
 }
 
 /* The same of columns, for the embedding; they run over its whole vocabulary. */
-static weft_status factors_of_columns(weaving *v, strand *s, const weft__adapt_target *t, float *row)
+static weft_status factors_of_columns(weaving *v, term *s, const weft__adapt_target *t, float *row)
 {
     weft_status st = WEFT_OK;
     double *sums = weft__alloc_zero((size_t)t->k, sizeof *sums);
@@ -259,7 +260,7 @@ static int64_t n_factors(const weft__adapt_target *t)
     return weft__adapt_is_table(t->name) ? t->k : t->n_experts * t->n;
 }
 
-static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target *t)
+static weft_status find_factors(weaving *v, term *s, const weft__adapt_target *t)
 {
     const weft__adapt_pair *p = s->pair;
     s->g = NULL;
@@ -277,8 +278,8 @@ static weft_status find_factors(weaving *v, strand *s, const weft__adapt_target 
     return st;
 }
 
-/* A of one strand behind those before it, and its columns of B, with all factors; those of columns belong to A. */
-static void lay_strand(const strand *s, const weft__adapt_target *t, float *a, float *b, int64_t rank, int64_t at)
+/* A of one term behind those before it, and its columns of B, with all factors; those of columns belong to A. */
+static void lay_term(const term *s, const weft__adapt_target *t, float *a, float *b, int64_t rank, int64_t at)
 {
     const weft__adapt_pair *p = s->pair;
     const float scale = s->weight * p->scale, *of_rows = weft__adapt_is_table(t->name) ? NULL : s->g,
@@ -307,14 +308,14 @@ static weft_status add_gain(weaving *v, int32_t i, const weft__adapt_target *t)
     for (int64_t r = 0; r < n; r++) {
         gain[r] = 1;
         for (int32_t u = 0; u < v->n_uses; u++)
-            if (v->strands[u].pair && v->strands[u].g) gain[r] += v->strands[u].weight * (v->strands[u].g[r] - 1);
+            if (v->terms[u].pair && v->terms[u].g) gain[r] += v->terms[u].weight * (v->terms[u].g[r] - 1);
     }
     v->out->lora[i].gain = gain;
     return WEFT_OK;
 }
 
 /* A single pair, whole and without factors, is taken as it is. */
-static int borrow(const strand *s, const weft__adapt_target *t, weft_lora *out)
+static int borrow(const term *s, const weft__adapt_target *t, weft_lora *out)
 {
     if (s->g || t->heads > 0 || t->n != t->n_total) return 0;
     *out = (weft_lora){
@@ -328,8 +329,8 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
     int32_t n = 0, last = 0, gains = 0;
     weft_status st;
     for (int32_t u = 0; u < v->n_uses; u++) {
-        strand *s = &v->strands[u];
-        *s = (strand){.pair = v->uses[u].scale != 0 ? pair_of(v->uses[u].adapter, t->name) : NULL, .weight = v->uses[u].scale};
+        term *s = &v->terms[u];
+        *s = (term){.pair = v->uses[u].scale != 0 ? pair_of(v->uses[u].adapter, t->name) : NULL, .weight = v->uses[u].scale};
         if ((st = find_factors(v, s, t))) return st;
         if (!s->pair) continue;
         rank += s->pair->rank;
@@ -342,15 +343,15 @@ static weft_status weave_target(weaving *v, int32_t i, const weft__adapt_target 
         return weft_fail(v->err, WEFT_LIMIT, "the adapters of %s have ranks of %lld together; at most %d", t->name,
                          (long long)rank, WEFT_ADAPTER_RANK_MAX);
     if (gains && (st = add_gain(v, i, t))) return st;
-    if (n == 1 && borrow(&v->strands[last], t, &v->out->lora[i])) return WEFT_OK;
+    if (n == 1 && borrow(&v->terms[last], t, &v->out->lora[i])) return WEFT_OK;
     size_t e = (size_t)t->n_experts, bytes = (size_t)rank * sizeof(float); /* ranks are at most 1024, dimensions 2^31 */
     float *a = weft__arena_array(&v->out->arena, bytes * (size_t)t->k, e),
           *b = weft__arena_array(&v->out->arena, bytes * (size_t)t->n, e);
     if (!a || !b) return weft_fail(v->err, WEFT_NO_MEMORY, "no memory for the adapters of %s", t->name);
     for (int32_t u = 0; u < v->n_uses; u++) {
-        if (!v->strands[u].pair) continue;
-        lay_strand(&v->strands[u], t, a, b, rank, at);
-        at += v->strands[u].pair->rank;
+        if (!v->terms[u].pair) continue;
+        lay_term(&v->terms[u], t, a, b, rank, at);
+        at += v->terms[u].pair->rank;
     }
     v->out->lora[i] =
         (weft_lora){.a = a, .b = b, .rank = (int32_t)rank, .dtype = WEFT_F32, .scale = 1, .gain = v->out->lora[i].gain};
@@ -364,11 +365,11 @@ weft_status weft__adapt_weave(const weft__adapt_use *uses, int32_t n, const weft
     weft_status st = WEFT_OK;
     *out = (weft__adapt_woven){.n = base->n};
     out->lora = weft__alloc_zero((size_t)base->n, sizeof *out->lora);
-    v.strands = weft__alloc_zero((size_t)n, sizeof *v.strands);
-    if (!out->lora || !v.strands) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to weave adapters");
+    v.terms = weft__alloc_zero((size_t)n, sizeof *v.terms);
+    if (!out->lora || !v.terms) st = weft_fail(err, WEFT_NO_MEMORY, "no memory to weave adapters");
     for (int32_t i = 0; i < base->n && !st; i++)
         if (base->targets[i].name[0]) st = weave_target(&v, i, &base->targets[i]);
-    weft__free(v.strands);
+    weft__free(v.terms);
     if (st) weft__adapt_woven_free(out);
     return st;
 }

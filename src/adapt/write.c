@@ -144,12 +144,12 @@ static weft_status gguf_tensors(weft__gguf_writer *w, const weft__adapt *a, int 
     return st;
 }
 
-weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t mark, weft_error *err)
+weft_status weft__adapt_put_mark(weft__gguf_writer *w, uint64_t fingerprint, weft_error *err)
 {
     char digits[17];
-    if (!mark) return WEFT_OK;
-    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)mark);
-    return weft__gguf_put_string(w, WEFT__ADAPT_MARK_KEY, digits, 16, err);
+    if (!fingerprint) return WEFT_OK;
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)fingerprint);
+    return weft__gguf_put_string(w, WEFT__ADAPT_FINGERPRINT_KEY, digits, 16, err);
 }
 
 weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const char *path, weft_error *err)
@@ -161,7 +161,7 @@ weft_status weft__adapt_write_gguf(const weft__adapt *a, const char *arch, const
         !(st = weft__gguf_put_string(w, "general.type", "adapter", 7, err)) &&
         !(st = weft__gguf_put_string(w, "adapter.type", "lora", 4, err)) &&
         !(st = weft__gguf_put_f32(w, "adapter.lora.alpha", alpha_of(a), err)) &&
-        !(st = weft__adapt_put_mark(w, a->base_mark, err)) && !(st = gguf_tensors(w, a, 0, err)) &&
+        !(st = weft__adapt_put_mark(w, a->base_fingerprint, err)) && !(st = gguf_tensors(w, a, 0, err)) &&
         !(st = weft__gguf_begin(w, err)) && !(st = gguf_tensors(w, a, 1, err)))
         st = weft__gguf_finish(w, err);
     weft__gguf_writer_destroy(&w);
@@ -287,7 +287,8 @@ static weft_status each_module(saving *s)
                 return weft_fail(s->err, WEFT_ARGUMENT, "%s has %lld rows, which are not those of %d heads", p->name,
                                  (long long)p->n, place.heads);
             if (expert >= 0 && weft__adapt_all_zero(p->a + e * p->rank * p->k, p->rank * p->k) &&
-                weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank) && (!p->magnitude || weft__adapt_spares(p, e)))
+                weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank) &&
+                (!p->magnitude || weft__adapt_is_identity(p, e)))
                 continue;
             if (!s->out) st = note_module(s, p, module);
             if (!st) st = put_module(s, p, expert, module, place.heads);

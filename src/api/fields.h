@@ -70,7 +70,7 @@ typedef struct weft__ask {
         [WEFT__ADAPTER_NAME]; /* that `model` stands for, by its name in the engine, found when the request came; "": none */
     const weft__json *prompt, *messages, *input, *content, *tokens, *kwargs;
     weft__json
-        *flat; /* owned: messages as templates take them (text/chat_messages.h), but for arguments of calls, which are as given */
+        *flat; /* owned: messages as templates take them (text/chat/messages.h), but for arguments of calls, which are as given */
     int64_t n, max_tokens, seed;
     int seed_given;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "api/readers.h"
+#include "sample/defaults.h"
 
 #define AT(member) offsetof(weft__ask, member)
 #define NONE NAN
@@ -123,14 +124,14 @@ static const weft__field completion_fields[] = {
     INT("max_tokens", max_tokens, -1, -1, MAX_INT),
     INT("n_cmpl", n, 1, 1, WEFT__MAX_N),
     INT("n", n, 1, 1, WEFT__MAX_N),
-    NUMBER("temperature", temperature, 0.8, -100, 100),
-    INT("top_k", top_k, 40, -1, MAX_INT),
-    NUMBER("top_p", top_p, 0.95, 0, 1),
-    NUMBER("min_p", min_p, 0.05, 0, 1),
-    NUMBER("repeat_penalty", repeat_penalty, 1, 0.01, 100),
-    INT("repeat_last_n", penalty_last_n, 64, -1, MAX_INT),
-    NUMBER("presence_penalty", presence_penalty, 0, -100, 100),
-    NUMBER("frequency_penalty", frequency_penalty, 0, -100, 100),
+    NUMBER("temperature", temperature, WEFT__SAMPLE_TEMPERATURE, -100, 100),
+    INT("top_k", top_k, WEFT__SAMPLE_TOP_K, -1, MAX_INT),
+    NUMBER("top_p", top_p, WEFT__SAMPLE_TOP_P, 0, 1),
+    NUMBER("min_p", min_p, WEFT__SAMPLE_MIN_P, 0, 1),
+    NUMBER("repeat_penalty", repeat_penalty, WEFT__SAMPLE_REPEAT_PENALTY, 0.01, 100),
+    INT("repeat_last_n", penalty_last_n, WEFT__SAMPLE_PENALTY_LAST_N, -1, MAX_INT),
+    NUMBER("presence_penalty", presence_penalty, WEFT__SAMPLE_PRESENCE_PENALTY, -100, 100),
+    NUMBER("frequency_penalty", frequency_penalty, WEFT__SAMPLE_FREQUENCY_PENALTY, -100, 100),
     {"seed", WEFT__FIELD_INT, 0, AT(seed), NONE, -0x1p63, 0x1p63, NULL, weft__api_read_seed_llama},
     READ("logit_bias", "array of [token, number] or object", weft__api_read_bias_llama),
     READ("stop", TEXTS, weft__api_read_stop),

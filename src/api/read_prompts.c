@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text/chat_messages.h"
+#include "text/chat/messages.h"
 #include "api/readers.h"
 
 static int is_id(const weft__ask *ask, const weft__json *v)

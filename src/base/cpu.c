@@ -62,6 +62,17 @@ static uint32_t detect_tiers(void)
     return tiers;
 }
 
+/* A Zen 4 is of AMD's family 0x19, as a Zen 3 is, which has no AVX-512. */
+static weft__uarch detect_uarch(uint32_t tiers)
+{
+    uint32_t a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d) || b != signature_AMD_ebx || c != signature_AMD_ecx || d != signature_AMD_edx)
+        return WEFT__UARCH_GENERIC;
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return WEFT__UARCH_GENERIC;
+    const uint32_t base = a >> 8 & 15, family = base == 15 ? base + (a >> 20 & 255) : base;
+    return family == 0x19 && (tiers >> WEFT__TIER_AVX512 & 1) ? WEFT__UARCH_ZEN4 : WEFT__UARCH_GENERIC;
+}
+
 static void detect_name(char name[64])
 {
     uint32_t words[12];
@@ -89,6 +100,12 @@ static uint32_t detect_tiers(void)
 #endif
 }
 
+static weft__uarch detect_uarch(uint32_t tiers)
+{
+    (void)tiers;
+    return WEFT__UARCH_GENERIC;
+}
+
 static void detect_name(char name[64])
 {
 #if defined(__aarch64__)
@@ -102,11 +119,13 @@ static void detect_name(char name[64])
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static uint32_t detected, masked;
+static weft__uarch uarch;
 static char brand_name[64];
 
 static void detect(void)
 {
     detected = detect_tiers();
+    uarch = detect_uarch(detected);
     detect_name(brand_name);
 }
 
@@ -173,6 +192,22 @@ weft_status weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err
 const char *weft__tier_name(weft__tier tier)
 {
     return (unsigned)tier < WEFT__TIER_COUNT ? tier_names[tier] : "unknown";
+}
+
+weft__uarch weft__cpu_uarch(void)
+{
+    pthread_once(&once, detect);
+    return uarch;
+}
+
+const char *weft__uarch_name(weft__uarch which)
+{
+    static const char *const names[WEFT__UARCH_COUNT] = {
+#define UARCH_NAME(name, value, text) [value] = text,
+        WEFT__UARCH_LIST(UARCH_NAME)
+#undef UARCH_NAME
+    };
+    return (unsigned)which < WEFT__UARCH_COUNT ? names[which] : "unknown";
 }
 
 const char *weft__cpu_name(void)

@@ -27,6 +27,22 @@ typedef enum weft__tier {
         WEFT__TIER_COUNT
 } weft__tier;
 
+/* Microarchitectures on which products are taken otherwise than their tier alone would say. X(name, value, text) */
+#define WEFT__UARCH_LIST(X)                                                                                                      \
+    X(GENERIC, 0, "generic")                                                                                                     \
+    X(ZEN4, 1, "zen4")
+
+typedef enum weft__uarch {
+#define WEFT__UARCH_ENUM(name, value, text) WEFT__UARCH_##name = (value),
+    WEFT__UARCH_LIST(WEFT__UARCH_ENUM)
+#undef WEFT__UARCH_ENUM
+        WEFT__UARCH_COUNT
+} weft__uarch;
+
+/* This processor's; WEFT_CPU changes nothing about it. */
+weft__uarch weft__cpu_uarch(void);
+const char *weft__uarch_name(weft__uarch uarch);
+
 /* Bit t set: tier t may run. Bit WEFT__TIER_REF is always set. Applies WEFT_CPU; a name there that is unknown is logged as an
  * error and leaves ref only (call weft__cpu_tiers_for to refuse it instead). */
 uint32_t weft__cpu_tiers(void);

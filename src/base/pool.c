@@ -96,7 +96,7 @@ static atomic_int at_work; /* threads of all pools that have a job */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static unsigned spin_rounds;
 
-/* A pause takes 10 to 100 ns, depending on the processor. The shortest of some measurements, since others may disturb. */
+/* A pause takes longer on some processors than on others. The shortest of some measurements: others may disturb. */
 static void count_spin_rounds(void)
 {
     enum { PAUSES = 200, TRIES = 8 };

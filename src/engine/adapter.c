@@ -100,7 +100,7 @@ static weft_status check_shapes(const weft__adapt *a, const weft_file *file, con
                                 weft_error *err)
 {
     weft__adapt_base base = {.arch = arch, .label = src->label, .n = a->n_pairs};
-    if (file->gguf && !file->plan) base.mark = weft__adapt_mark_of_tensors(weft__gguf_tensors(file->gguf));
+    if (file->gguf && !file->plan) base.fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(file->gguf));
     base.targets = weft__alloc_zero((size_t)a->n_pairs, sizeof *base.targets);
     if (!base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the list of matrices");
     for (int32_t i = 0; i < a->n_pairs; i++) {
@@ -152,10 +152,9 @@ void weft_adapter_file_close(weft_adapter_file **file)
     *file = NULL;
 }
 
-weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_info *out, weft_error *err)
+weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_info *filled, weft_error *err)
 {
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_adapter_info has %u bytes; this build has %zu", out->size, sizeof *out);
+    weft_adapter_info own, *out = &own;
     *out = (weft_adapter_info){.size = sizeof *out, .n_matrices = f->a->n_pairs, .is_folder = f->a->peft};
     for (int32_t i = 0; i < f->a->n_pairs; i++) {
         const weft__adapt_pair *p = &f->a->pairs[i];
@@ -167,24 +166,22 @@ weft_status weft_adapter_file_describe(const weft_adapter_file *f, weft_adapter_
     snprintf(out->arch, sizeof out->arch, "%s", f->a->arch);
     snprintf(out->id, sizeof out->id, "%016llx%016llx", (unsigned long long)f->a->id.word[0],
              (unsigned long long)f->a->id.word[1]);
-    return WEFT_OK;
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_adapter_info), filled, out, err);
 }
 
 weft_status weft_adapter_file_matrix(const weft_adapter_file *f, int32_t index, weft_adapter_matrix *out, weft_error *err)
 {
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_adapter_matrix has %u bytes; this build has %zu", out->size, sizeof *out);
     if (index < 0 || index >= f->a->n_pairs) return weft_fail(err, WEFT_ARGUMENT, "matrix %d of %d", index, f->a->n_pairs);
     const weft__adapt_pair *p = &f->a->pairs[index];
-    *out = (weft_adapter_matrix){.size = sizeof *out,
-                                 .rank = p->rank,
-                                 .k = p->k,
-                                 .n = p->n,
-                                 .n_experts = p->n_experts,
-                                 .scale = p->scale,
-                                 .dora = p->magnitude != NULL,
-                                 .name = p->name};
-    return WEFT_OK;
+    const weft_adapter_matrix own = {.size = sizeof own,
+                                     .rank = p->rank,
+                                     .k = p->k,
+                                     .n = p->n,
+                                     .n_experts = p->n_experts,
+                                     .scale = p->scale,
+                                     .dora = p->magnitude != NULL,
+                                     .name = p->name};
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_adapter_matrix), out, &own, err);
 }
 
 /* ---- writing and merging ---- */
@@ -218,26 +215,35 @@ _Static_assert((int)WEFT_MERGE_CAT == WEFT__ADAPT_CAT && (int)WEFT_MERGE_LINEAR 
                    (int)WEFT_MERGE_DARE == WEFT__ADAPT_DARE,
                "weft.h has the room's methods");
 
-void weft_merge_params_default(weft_merge_params *p)
+void(weft_merge_params_default)(weft_merge_params *p)
 {
     *p = (weft_merge_params){.size = sizeof *p, .method = WEFT_MERGE_CAT, .density = 1};
 }
 
-weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *p, weft_adapter_file **out,
-                                    weft_error *err)
+void weft_merge_params_init(weft_merge_params *params, uint32_t size)
+{
+    weft_merge_params own;
+    (weft_merge_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_merge_params), params, size, &own);
+}
+
+weft_status weft_adapter_file_merge(const weft_adapter_use *uses, int32_t n, const weft_merge_params *params,
+                                    weft_adapter_file **out, weft_error *err)
 {
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];
-    weft__adapt_mix mix = {(weft__adapt_method)p->method, p->density, p->seed};
+    weft_merge_params own, *p = &own;
     *out = NULL;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_merge_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_merge_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_merge_params), p, params, err);
+    if (st) return st;
+    weft__adapt_mix mix = {(weft__adapt_method)p->method, p->density, p->seed};
     if (p->method > WEFT_MERGE_DARE) return weft_fail(err, WEFT_ARGUMENT, "there is no method %u to merge adapters", p->method);
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     for (int32_t i = 0; i < n; i++) stack[i] = (weft__adapt_use){uses[i].file->a, uses[i].scale};
     weft_adapter_file *f = weft__alloc_zero(1, sizeof *f);
     if (!f) return weft_fail(err, WEFT_NO_MEMORY, "no memory to merge adapters");
-    weft_status st = weft__adapt_merge(stack, n, &mix, &f->a, err);
+    st = weft__adapt_merge(stack, n, &mix, &f->a, err);
     if (st) weft_adapter_file_close(&f);
     *out = f;
     return st;

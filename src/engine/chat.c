@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "engine/handles.h"
-#include "text/chat_messages.h"
-#include "text/chat_tokens.h"
+#include "text/chat/messages.h"
+#include "text/chat/tokens.h"
 
 struct weft_chat {
     const weft__tokenizer *tokenizer;

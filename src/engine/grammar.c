@@ -2,8 +2,8 @@
 #include "base/alloc.h"
 #include "engine/handles.h"
 #include "sample/mask.h"
-#include "text/grammar_run.h"
-#include "text/matcher.h"
+#include "text/grammar/run.h"
+#include "text/grammar/matcher.h"
 
 struct weft_matcher {
     weft__matcher *m;

@@ -9,17 +9,19 @@
 #include "backend/registry.h"
 #include "format/gguf.h"
 #include "format/plan_file.h"
+#include "graph/batch.h"
 #include "graph/graph.h"
 #include "kv/kv.h"
 #include "model/build.h"
 #include "model/hf.h"
 #include "model/synthetic.h"
-#include "text/token_trie.h"
-#include "text/tokenizer.h"
+#include "base/params.h"
+#include "text/grammar/token_trie.h"
+#include "text/tokenizer/tokenizer.h"
 #include "weft/weft.h"
 
 struct weft_file {
-    /* Exactly one of these two. */
+    /* What the file is: gguf or hf is set, never both; plan only beside gguf. */
     weft__gguf *gguf;
     weft__hf *hf;          /* a Hugging Face folder */
     weft__plan_file *plan; /* a compiled plan, which then owns gguf: its metadata, without tensors */
@@ -49,22 +51,22 @@ struct weft_model {
     int32_t max_rows, max_wanted;
     weft__adapt_base base; /* the matrices that adapters change */
     weft_model_info info;
-    /* Held while a step is put together, runs and is read: sessions and engines of one model take turns. */
+    /* Held while the plan runs, for its scratch, its threads and its profile: sessions and engines of one model take turns. What a
+     * step is made of and what it brings is their own. */
     pthread_mutex_t stepping;
-    uint64_t n_group_steps; /* of groups of sessions, begun so far */
-    /* A step's columns, [max_rows] each. */
-    int32_t *token, *pos, *seq;
-    uint8_t *want;
-    weft_seq_view *views;
-    int32_t *adapter;        /* index into adapters, or -1 */
-    weft_adapter **adapters; /* of the step's sequences */
-    float *hidden;           /* [max_rows, D], before the final norm; without WEFT_WANT_OUTPUTS a row holds anything */
 };
 
-/* The pages of a group of sessions; freed with the last of them. */
+/* model.c: one step of the model, whose hidden rows, before the final norm, go to batch->hidden. logits [n_wanted, V] may be NULL when
+ * none are wanted. Any thread, each with a batch and pages of its own. */
+weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
+                              weft_error *err);
+
+/* What a group of sessions shares: the pages, and the rows of a step; freed with the last of them. */
 struct weft__shared_pool {
     weft__kv_pool *pool;
+    weft__graph_batch batch;
     int32_t n_sessions;
+    uint64_t n_steps; /* of the group, begun so far */
 };
 
 struct weft_session {
@@ -74,7 +76,7 @@ struct weft_session {
     int32_t n_ctx, chunk;
     weft_adapter *adapter; /* NULL: none */
     char adapters[256];    /* "adapter x", or "adapters x, y", as far as there is room; "": none */
-    uint64_t group_step;   /* the latest it takes part in, counted by model->n_group_steps */
+    uint64_t group_step;   /* the latest it takes part in, counted by shared->n_steps */
     atomic_int cancelled;
 };
 

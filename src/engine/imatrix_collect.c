@@ -33,16 +33,25 @@ struct collector {
     weft__plan *plan;
     weft__kv_pool *pool;
     weft__kv_seq *seq;
+    weft__graph_batch batch;
     int32_t bos; /* what every chunk begins with; -1: its own first token */
 };
 
-void weft_imatrix_params_default(weft_imatrix_params *p)
+void(weft_imatrix_params_default)(weft_imatrix_params *p)
 {
     *p = (weft_imatrix_params){.size = sizeof *p};
 }
 
+void weft_imatrix_params_init(weft_imatrix_params *params, uint32_t size)
+{
+    weft_imatrix_params own;
+    (weft_imatrix_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_imatrix_params), params, size, &own);
+}
+
 static void collector_free(struct collector *c)
 {
+    weft__graph_batch_free(&c->batch);
     weft__kv_seq_destroy(&c->seq);
     weft__kv_pool_destroy(&c->pool);
     weft__plan_destroy(&c->plan);
@@ -143,7 +152,8 @@ static weft_status prepare(struct collector *c, int32_t chunk, const weft_imatri
                                   .progress = p->progress,
                                   .progress_arg = p->progress_arg,
                                   .image = weft__model_image(c->model)};
-    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err))) return st;
+    if ((st = weft__plan_create(&c->graph, &options, &c->plan, err)) || (st = weft__graph_batch_init(&c->batch, ROWS, 0, err)))
+        return st;
     c->data = weft__alloc_zero((size_t)c->graph.n_outputs, sizeof *c->data);
     if (!c->data) return weft_fail(err, WEFT_NO_MEMORY, "no memory for activations");
     for (int32_t i = 0; i < c->graph.n_outputs; i++) {
@@ -186,20 +196,16 @@ static void accumulate(struct collector *c, int32_t n_rows)
 
 static weft_status run_chunk(struct collector *c, const int32_t *tokens, int32_t n, weft_error *err)
 {
-    int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0};
-    uint8_t want[ROWS];
     weft_status st = WEFT_OK;
-    memset(want, WEFT_WANT_OUTPUTS, sizeof want);
     weft__kv_seq_trim(c->seq, 0);
     for (int32_t at = 0, k; at < n && !st; at += k) {
         k = n - at < ROWS ? n - at : ROWS;
         if ((st = weft__kv_seq_reserve(c->seq, k, err))) break;
-        for (int32_t i = 0; i < k; i++) token[i] = tokens[at + i], pos[i] = at + i;
-        if (at == 0 && c->bos >= 0) token[0] = c->bos;
-        weft_seq_view view = weft__kv_seq_view(c->seq);
-        weft_rows rows = {
-            .size = sizeof rows, .n_rows = k, .n_seqs = 1, .token = token, .pos = pos, .seq = seq, .want = want, .seqs = &view};
-        if ((st = weft__plan_run(c->plan, &rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
+        weft__graph_batch_clear(&c->batch);
+        weft__graph_batch_add_sequence(&c->batch, weft__kv_seq_view(c->seq), NULL);
+        for (int32_t i = at; i < at + k; i++)
+            weft__graph_batch_add_row(&c->batch, i == 0 && c->bos >= 0 ? c->bos : tokens[i], i, WEFT_WANT_OUTPUTS);
+        if ((st = weft__plan_run(c->plan, &c->batch.rows, weft__kv_pool_bindings(c->pool), c->data, err))) break;
         weft__kv_seq_advance(c->seq, k);
         accumulate(c, k);
     }
@@ -278,15 +284,17 @@ static weft_status check_sums(const struct collector *c, weft_error *err)
     return WEFT_OK;
 }
 
-weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *p,
+weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64_t n, const weft_imatrix_params *params,
                                  const char *out, int32_t *n_chunks, weft_error *err)
 {
+    weft_imatrix_params own, *p = &own;
     struct collector c = {.model = model};
     const int32_t most = model->hp.n_ctx_max;
-    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
     *n_chunks = 0;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_imatrix_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_imatrix_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_imatrix_params), p, params, err);
+    if (st) return st;
+    int32_t chunk = p->chunk > 0 ? p->chunk : DEFAULT_CHUNK < most ? DEFAULT_CHUNK : most;
     if (chunk > most) return weft__model_context(model, chunk, err);
     int64_t total = n / chunk;
     if (p->max_chunks > 0 && total > p->max_chunks) total = p->max_chunks;
@@ -295,7 +303,7 @@ weft_status weft_imatrix_collect(weft_model *model, const int32_t *tokens, int64
     for (int64_t i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= model->hp.n_vocab)
             return weft_fail(err, WEFT_ARGUMENT, "token %d is not in the vocabulary", tokens[i]);
-    weft_status st = weft__out_check(out, err); /* before the work */
+    st = weft__out_check(out, err); /* before the work */
     if (!st) st = find_bos(&c, err);
     if (!st) st = prepare(&c, chunk, p, err);
     for (int64_t i = 0; i < total && !st; i++) {

@@ -1,5 +1,5 @@
 /* model.c: weft_model: from a file, or a synthetic shape, to a plan that can run.
- * Loading is one thread's; afterwards the model is read-only but for the step columns, which belong to whoever holds `stepping`. */
+ * Loading is one thread's; afterwards the model is read-only but for the plan's scratch (weft__engine_step). */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,15 +19,24 @@ const char *weft_version(void)
     return WEFT_VERSION;
 }
 
-void weft_model_params_default(weft_model_params *p)
+void(weft_model_params_default)(weft_model_params *p)
 {
     *p = (weft_model_params){.size = sizeof *p};
 }
 
-static weft_status check_params(const weft_model_params *p, weft_error *err)
+void weft_model_params_init(weft_model_params *params, uint32_t size)
 {
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_model_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_model_params own;
+    (weft_model_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_model_params), params, size, &own);
+}
+
+/* The parameters that were given, over the defaults. */
+static weft_status read_params(const weft_model_params *given, weft_model_params *p, weft_error *err)
+{
+    weft_model_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_model_params), p, given, err);
+    if (st) return st;
     if (p->n_threads < 0 || p->n_threads > WEFT_THREADS_MAX)
         return weft_fail(err, WEFT_ARGUMENT, "%d threads: give a number from 1 to %d, or 0 to have it chosen", p->n_threads,
                          WEFT_THREADS_MAX);
@@ -109,17 +118,6 @@ static weft_status make_plan(weft_model *m, const weft_model_params *p, weft_err
     if (st) return st;
     m->max_rows = p->max_rows > 0 ? p->max_rows : WEFT_ROWS_DEFAULT;
     m->max_wanted = m->max_rows < WEFT_SLOTS_MAX ? m->max_rows : WEFT_SLOTS_MAX;
-    size_t n = (size_t)m->max_rows;
-    m->token = weft__alloc_array(n, sizeof *m->token);
-    m->pos = weft__alloc_array(n, sizeof *m->pos);
-    m->seq = weft__alloc_array(n, sizeof *m->seq);
-    m->want = weft__alloc_array(n, sizeof *m->want);
-    m->views = weft__alloc_array(n, sizeof *m->views);
-    m->adapter = weft__alloc_array(n, sizeof *m->adapter);
-    m->adapters = weft__alloc_array(n, sizeof *m->adapters);
-    m->hidden = weft__alloc_aligned(64, n * (size_t)m->hp.d_model * sizeof *m->hidden); /* n < 2^16, d_model was checked */
-    if (!m->token || !m->pos || !m->seq || !m->want || !m->views || !m->adapter || !m->adapters || !m->hidden)
-        return weft_fail(err, WEFT_NO_MEMORY, "no memory for steps of %d rows", m->max_rows);
     weft__plan_options plan = {.max_rows = m->max_rows,
                                .max_wanted = m->max_wanted,
                                .providers = (weft__provider *const[]){m->provider, m->plugin},
@@ -183,11 +181,12 @@ static weft_model *model_new(void)
     return m;
 }
 
-weft_status weft_model_open(const char *path, const weft_model_params *p, weft_model **out, weft_error *err)
+weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err)
 {
     uint64_t start = weft__clock_ns();
+    weft_model_params own, *p = &own;
     *out = NULL;
-    weft_status st = check_params(p, err);
+    weft_status st = read_params(params, p, err);
     if (st) return st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory to open %s", path);
@@ -203,11 +202,13 @@ fail:
     return st;
 }
 
-weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *p, weft_model **out, weft_error *err)
+weft_status weft_model_synthetic(const char *shape, uint32_t dtype, const weft_model_params *params, weft_model **out,
+                                 weft_error *err)
 {
     uint64_t start = weft__clock_ns();
+    weft_model_params own, *p = &own;
     *out = NULL;
-    weft_status st = check_params(p, err);
+    weft_status st = read_params(params, p, err);
     if (st) return st;
     weft_model *m = model_new();
     if (!m) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a synthetic model");
@@ -225,14 +226,6 @@ void weft_model_close(weft_model **p)
 {
     weft_model *m = p ? *p : NULL;
     if (!m) return;
-    weft__free(m->hidden);
-    weft__free(m->adapters);
-    weft__free(m->adapter);
-    weft__free(m->views);
-    weft__free(m->want);
-    weft__free(m->seq);
-    weft__free(m->pos);
-    weft__free(m->token);
     weft__free(m->plan_text);
     weft__plan_destroy(&m->plan);
     weft__provider_close(&m->plugin);
@@ -249,12 +242,7 @@ void weft_model_close(weft_model **p)
 
 weft_status weft_model_describe(const weft_model *m, weft_model_info *out, weft_error *err)
 {
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_model_info has %u bytes; this build has %zu", out->size, sizeof *out);
-    uint32_t size = out->size;
-    *out = m->info;
-    out->size = size;
-    return WEFT_OK;
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_model_info), out, &m->info, err);
 }
 
 const weft_file *weft_model_file(const weft_model *m)
@@ -273,9 +261,22 @@ const char *weft_model_plan_text(weft_model *m)
     return m->plan_text ? m->plan_text : "";
 }
 
+weft_status weft__engine_step(weft_model *m, const weft__graph_batch *batch, const weft_kv_binding *kv, float *logits,
+                              weft_error *err)
+{
+    float *outputs[] = {logits, batch->hidden};
+    pthread_mutex_lock(&m->stepping);
+    weft_status st = weft__plan_run(m->plan, &batch->rows, kv, outputs, err);
+    pthread_mutex_unlock(&m->stepping);
+    return st;
+}
+
 weft_status weft_model_measure(weft_model *m, weft_peaks *out, weft_error *err)
 {
     const weft_backend_api *api = m->provider->api;
     if (!api->measure) return weft_fail(err, WEFT_UNSUPPORTED, "provider %s cannot measure its limits", api->name);
-    return api->measure(m->provider->backend, out, err);
+    weft_peaks own = {.size = sizeof own};
+    own.brief = out->brief;
+    weft_status st = api->measure(m->provider->backend, &own, err);
+    return st ? st : weft__params_write(WEFT__PARAMS_TYPE(weft_peaks), out, &own, err);
 }

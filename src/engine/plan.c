@@ -8,9 +8,16 @@
 #include "format/out_file.h"
 #include "quant/finite.h"
 
-void weft_plan_params_default(weft_plan_params *p)
+void(weft_plan_params_default)(weft_plan_params *p)
 {
     *p = (weft_plan_params){.size = sizeof *p};
+}
+
+void weft_plan_params_init(weft_plan_params *params, uint32_t size)
+{
+    weft_plan_params own;
+    (weft_plan_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_plan_params), params, size, &own);
 }
 
 /* ---- a plan as a source ---- */
@@ -158,13 +165,15 @@ static weft_status check_job(const char *in, const char *out, weft_error *err)
     return st;
 }
 
-weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *p, weft_plan_result *result, weft_error *err)
+weft_status weft_plan_write(const char *in, const char *out, const weft_plan_params *params, weft_plan_result *result,
+                            weft_error *err)
 {
     weft_model *m;
+    weft_plan_params own, *p = &own;
     weft_model_params open;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_plan_params has %u bytes; this build has %zu", p->size, sizeof *p);
-    weft_status st = check_job(in, out, err);
+    weft_plan_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_plan_params), p, params, err);
+    if (!st) st = check_job(in, out, err);
     if (st) return st;
     weft_model_params_default(&open);
     open.n_threads = p->n_threads;

@@ -6,10 +6,9 @@
 #include "engine/handles.h"
 
 weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_past, int32_t n_rows, int32_t n_wanted,
-                                 uint32_t kv_dtype, weft_step_cost *out, weft_error *err)
+                                 uint32_t kv_dtype, weft_step_cost *filled, weft_error *err)
 {
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_step_cost has %u bytes; this build has %zu", out->size, sizeof *out);
+    weft_step_cost own = {.size = sizeof own}, *out = &own;
     if (n_seqs < 1 || n_past < 0 || n_rows < 1 || n_wanted < 0 || (int64_t)n_seqs * n_rows > INT32_MAX ||
         n_wanted > n_seqs * n_rows || n_past > INT32_MAX - n_rows)
         return weft_fail(err, WEFT_ARGUMENT, "a step of %d sequences, %d rows each behind %d tokens, %d of all rows wanted",
@@ -19,7 +18,6 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
     if (!seqs) return weft_fail(err, WEFT_NO_MEMORY, "no memory for %d sequences", n_seqs);
     for (int32_t i = 0; i < n_seqs; i++) seqs[i] = (weft__seq_rows){n_past, n_rows, n_wanted / n_seqs + (i < n_wanted % n_seqs)};
     weft__load load = {n_seqs * n_rows, n_wanted, n_seqs, seqs, kv_dtype, 0};
-    *out = (weft_step_cost){.size = out->size};
     for (int32_t i = 0; i < g->n_nodes; i++) {
         weft__cost c = weft__node_cost(g, i, &load);
         out->weight_bytes += c.weight_bytes;
@@ -30,7 +28,7 @@ weft_status weft_model_step_cost(const weft_model *m, int32_t n_seqs, int32_t n_
         out->attention_ops += c.attention_ops;
     }
     weft__free(seqs);
-    return WEFT_OK;
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_step_cost), filled, out, err);
 }
 
 weft_status weft_model_profile_start(weft_model *m, weft_error *err)
@@ -52,19 +50,17 @@ int32_t weft_model_profile_n_steps(const weft_model *m)
 weft_status weft_model_profile_step(const weft_model *m, int32_t index, weft_profile_step *out, weft_error *err)
 {
     const weft__profile *f = weft__plan_profile(m->plan);
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_profile_step has %u bytes; this build has %zu", out->size, sizeof *out);
     if (!f || index < 0 || index >= f->n_steps)
         return weft_fail(err, WEFT_NOT_FOUND, "step %d of a profile of %d", index, f ? f->n_steps : 0);
     const weft__profile_step *s = &f->steps[index];
-    *out = (weft_profile_step){.size = out->size,
-                               .n_rows = s->n_rows,
-                               .n_wanted = s->n_wanted,
-                               .first_op = s->first,
-                               .n_ops = s->n,
-                               .begin_ns = s->begin_ns,
-                               .end_ns = s->end_ns};
-    return WEFT_OK;
+    const weft_profile_step own = {.size = sizeof own,
+                                   .n_rows = s->n_rows,
+                                   .n_wanted = s->n_wanted,
+                                   .first_op = s->first,
+                                   .n_ops = s->n,
+                                   .begin_ns = s->begin_ns,
+                                   .end_ns = s->end_ns};
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_profile_step), out, &own, err);
 }
 
 /* The type of a node's first matrix. */
@@ -103,27 +99,26 @@ weft_status weft_model_profile_op(const weft_model *m, int32_t index, weft_profi
 {
     const weft__profile *f = weft__plan_profile(m->plan);
     const weft_graph *g = weft__plan_graph(m->plan);
-    if (out->size != sizeof *out)
-        return weft_fail(err, WEFT_ABI, "weft_profile_op has %u bytes; this build has %zu", out->size, sizeof *out);
     if (!f || index < 0 || index >= f->n_ops)
         return weft_fail(err, WEFT_NOT_FOUND, "op %d of a profile of %d", index, f ? f->n_ops : 0);
     const weft__profile_op *o = &f->ops[index];
-    *out = (weft_profile_op){.size = out->size,
-                             .layer = -1,
-                             .step = o->step,
-                             .op = "positions",
-                             .type = "",
-                             .name = "positions",
-                             .begin_ns = o->begin_ns,
-                             .done_ns = o->done_ns,
-                             .end_ns = o->end_ns,
-                             .bytes = o->bytes,
-                             .ops = o->ops};
-    if (o->node == WEFT_NONE) return WEFT_OK;
-    const weft_node *n = &g->nodes[o->node];
-    out->layer = n->layer;
-    out->op = weft_op_name(n->op);
-    name_node(g, n, out->name, sizeof out->name);
-    out->type = type_of(g, n);
-    return WEFT_OK;
+    weft_profile_op own = {.size = sizeof own,
+                           .layer = -1,
+                           .step = o->step,
+                           .op = "positions",
+                           .type = "",
+                           .name = "positions",
+                           .begin_ns = o->begin_ns,
+                           .done_ns = o->done_ns,
+                           .end_ns = o->end_ns,
+                           .bytes = o->bytes,
+                           .ops = o->ops};
+    if (o->node != WEFT_NONE) {
+        const weft_node *n = &g->nodes[o->node];
+        own.layer = n->layer;
+        own.op = weft_op_name(n->op);
+        name_node(g, n, own.name, sizeof own.name);
+        own.type = type_of(g, n);
+    }
+    return weft__params_write(WEFT__PARAMS_TYPE(weft_profile_op), out, &own, err);
 }

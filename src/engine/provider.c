@@ -11,7 +11,9 @@ weft_status weft_provider_describe(const char *name, weft_backend_info *out, wef
     weft__provider *p;
     weft_status st = weft__provider_open(name, NULL, &p, err);
     if (st) return st;
-    st = p->api->describe(p->backend, out, err);
+    weft_backend_info own = {.size = sizeof own};
+    st = p->api->describe(p->backend, &own, err);
+    if (!st) st = weft__params_write(WEFT__PARAMS_TYPE(weft_backend_info), out, &own, err);
     weft__provider_close(&p);
     return st;
 }

@@ -63,9 +63,16 @@ struct chunk {
     weft_error *errors;         /* [n_threads] */
 };
 
-void weft_quantize_params_default(weft_quantize_params *p)
+void(weft_quantize_params_default)(weft_quantize_params *p)
 {
     *p = (weft_quantize_params){.size = sizeof *p};
+}
+
+void weft_quantize_params_init(weft_quantize_params *params, uint32_t size)
+{
+    weft_quantize_params own;
+    (weft_quantize_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_quantize_params), params, size, &own);
 }
 
 const char *weft_quantize_types(void)
@@ -303,8 +310,10 @@ static weft_status plan_changes(struct job *j, const char *label, weft_error *er
     if (j->n_uses == 0) return WEFT_OK;
     weft__source_gguf(j->in, label, &src);
     if ((st = weft__source_string(&src, NULL, "general.architecture", 1, arch, sizeof arch, err))) return st;
-    j->base = (weft__adapt_base){
-        .arch = arch, .label = label, .mark = weft__adapt_mark_of_tensors(weft__gguf_tensors(j->in)), .n = (int32_t)j->n_items};
+    j->base = (weft__adapt_base){.arch = arch,
+                                 .label = label,
+                                 .fingerprint = weft__adapt_mark_of_tensors(weft__gguf_tensors(j->in)),
+                                 .n = (int32_t)j->n_items};
     j->base.targets = weft__alloc_zero(j->n_items, sizeof *j->base.targets);
     if (!j->base.targets) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a list of %zu tensors", j->n_items);
     for (size_t i = 0; i < j->n_items; i++) {
@@ -373,11 +382,13 @@ static weft_status run(const char *in, const char *out, const weft__mix *mix, st
 weft_status weft_quantize(const char *in, const char *out, const char *type, const weft_quantize_params *params,
                           weft_quantize_result *result, weft_error *err)
 {
-    struct job j = {.params = params};
+    weft_quantize_params own;
+    struct job j = {.params = &own};
     const weft__mix *mix = weft__mix_find(type);
     memset(result, 0, sizeof *result);
-    if (params->size != sizeof *params)
-        return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    weft_quantize_params_default(&own);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_quantize_params), &own, params, err);
+    if (st) return st;
     if (!mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
     return run(in, out, mix, &j, result, err);
 }
@@ -387,11 +398,13 @@ weft_status weft_adapter_apply(const char *in, const char *out, const weft_adapt
 {
     enum { MOST = 64 };
     weft__adapt_use stack[MOST];
-    struct job j = {.params = params, .uses = stack, .n_uses = n};
+    weft_quantize_params own;
+    struct job j = {.params = &own, .uses = stack, .n_uses = n};
     const weft__mix *mix = type ? weft__mix_find(type) : NULL;
     memset(result, 0, sizeof *result);
-    if (params->size != sizeof *params)
-        return weft_fail(err, WEFT_ABI, "weft_quantize_params has %u bytes; this build has %zu", params->size, sizeof *params);
+    weft_quantize_params_default(&own);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_quantize_params), &own, params, err);
+    if (st) return st;
     if (type && !mix) return weft_fail(err, WEFT_ARGUMENT, "there is no type '%s'; known: %s", type, weft__mix_names());
     if (n < 1 || n > MOST) return weft_fail(err, WEFT_ARGUMENT, "%d adapters to merge; it must be 1 to %d", n, MOST);
     for (int32_t i = 0; i < n; i++) {

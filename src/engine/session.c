@@ -8,14 +8,28 @@
 
 enum { DEFAULT_CTX = 4096 };
 
-void weft_session_params_default(weft_session_params *p)
+void(weft_session_params_default)(weft_session_params *p)
 {
     *p = (weft_session_params){.size = sizeof *p, .kv_dtype = WEFT_F16};
 }
 
-/* Pages for n sessions of n_ctx tokens each. */
-static weft_status make_pool(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out,
-                             weft_error *err)
+void weft_session_params_init(weft_session_params *params, uint32_t size)
+{
+    weft_session_params own;
+    (weft_session_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_session_params), params, size, &own);
+}
+
+static void free_shared(struct weft__shared_pool *shared)
+{
+    weft__kv_pool_destroy(&shared->pool);
+    weft__graph_batch_free(&shared->batch);
+    weft__free(shared);
+}
+
+/* Pages for n sessions of n_ctx tokens each, and the rows of their steps. */
+static weft_status make_shared(weft_model *model, uint32_t dtype, int32_t n_ctx, int32_t n, struct weft__shared_pool **out,
+                               weft_error *err)
 {
     const weft_graph *g = model->graph;
     weft_status st = WEFT_OK;
@@ -33,10 +47,11 @@ static weft_status make_pool(weft_model *model, uint32_t dtype, int32_t n_ctx, i
         }
         n_pages[i] = (int32_t)pages;
     }
-    st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, dtype, &shared->pool, err);
+    if (!(st = weft__graph_batch_init(&shared->batch, model->max_rows, model->hp.d_model, err)))
+        st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, dtype, &shared->pool, err);
 done:
     weft__free(n_pages);
-    if (st) weft__free(shared);
+    if (st && shared) free_shared(shared);
     *out = st ? NULL : shared;
     return st;
 }
@@ -61,30 +76,28 @@ static weft_status new_session(weft_model *model, const weft_session_params *p, 
     return WEFT_OK;
 }
 
-weft_status weft_session_new_group(weft_model *model, const weft_session_params *p, int32_t n, weft_session **out,
+weft_status weft_session_new_group(weft_model *model, const weft_session_params *params, int32_t n, weft_session **out,
                                    weft_error *err)
 {
+    weft_session_params own, *p = &own;
     for (int32_t i = 0; i < n; i++) out[i] = NULL;
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_session_params has %u bytes; this build has %zu", p->size, sizeof *p);
+    weft_session_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_session_params), p, params, err);
+    if (st) return st;
     if (n < 1 || n > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "%d sessions; this model was opened for steps of at most %d rows", n,
                          model->max_rows);
     if (p->n_ctx < 0) return weft_fail(err, WEFT_ARGUMENT, "a context of %d tokens", p->n_ctx);
-    weft_status st = weft__model_context(model, p->n_ctx, err);
-    if (st) return st;
+    if ((st = weft__model_context(model, p->n_ctx, err))) return st;
     if (p->chunk < 0 || p->chunk > model->max_rows)
         return weft_fail(err, WEFT_ARGUMENT, "chunks of %d rows; this model was opened for at most %d", p->chunk,
                          model->max_rows);
     int32_t n_ctx = p->n_ctx > 0 ? p->n_ctx : model->hp.n_ctx < DEFAULT_CTX ? model->hp.n_ctx : DEFAULT_CTX;
     struct weft__shared_pool *shared;
-    if ((st = make_pool(model, p->kv_dtype, n_ctx, n, &shared, err))) return st;
+    if ((st = make_shared(model, p->kv_dtype, n_ctx, n, &shared, err))) return st;
     for (int32_t i = 0; i < n && !st; i++) st = new_session(model, p, n_ctx, shared, &out[i], err);
     if (!st) return WEFT_OK;
-    if (shared->n_sessions == 0) {
-        weft__kv_pool_destroy(&shared->pool);
-        weft__free(shared);
-    }
+    if (shared->n_sessions == 0) free_shared(shared);
     for (int32_t i = 0; i < n; i++) weft_session_free(&out[i]);
     return st;
 }
@@ -100,10 +113,7 @@ void weft_session_free(weft_session **p)
     if (!s) return;
     weft__plan_adapter_free(&s->adapter);
     weft__kv_seq_destroy(&s->seq);
-    if (--s->shared->n_sessions == 0) {
-        weft__kv_pool_destroy(&s->shared->pool);
-        weft__free(s->shared);
-    }
+    if (--s->shared->n_sessions == 0) free_shared(s->shared);
     weft__free(s);
     *p = NULL;
 }
@@ -128,79 +138,24 @@ void weft_session_cancel(weft_session *s)
     atomic_store(&s->cancelled, 1);
 }
 
-/* Adapter i of the step is sequence i's. */
-static weft_status run(weft_session *s, int32_t n_rows, int32_t n_wanted, int32_t n_seqs, int with_adapters, float *logits,
-                       weft_error *err)
+/* Adds a session's rows: n tokens behind those that it holds, of which the last `wanted` get logits. */
+static void add_rows(weft__graph_batch *b, const weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted)
 {
-    weft_model *m = s->model;
-    weft_rows rows = {.size = sizeof rows,
-                      .n_rows = n_rows,
-                      .n_wanted = n_wanted,
-                      .n_seqs = n_seqs,
-                      .token = m->token,
-                      .pos = m->pos,
-                      .seq = m->seq,
-                      .want = m->want,
-                      .seqs = m->views};
-    if (with_adapters) {
-        rows.adapter = m->adapter;
-        rows.adapters = m->adapters;
-        rows.n_adapters = n_seqs;
-    }
-    float *outputs[] = {logits, m->hidden};
-    return weft__plan_run(m->plan, &rows, weft__kv_pool_bindings(s->shared->pool), outputs, err);
+    const int32_t past = weft__kv_seq_length(s->seq);
+    weft__graph_batch_add_sequence(b, weft__kv_seq_view(s->seq), s->adapter);
+    for (int32_t i = 0; i < n; i++) weft__graph_batch_add_row(b, tokens[i], past + i, i >= n - wanted ? WEFT_WANT_LOGITS : 0);
 }
 
 /* One step of n rows; `wanted` of them, the last ones, get logits. */
 static weft_status step(weft_session *s, const int32_t *tokens, int32_t n, int32_t wanted, float *logits, weft_error *err)
 {
-    weft_model *m = s->model;
-    int32_t past = weft__kv_seq_length(s->seq);
+    weft__graph_batch *batch = &s->shared->batch;
     weft_status st = weft__kv_seq_reserve(s->seq, n, err);
     if (st) return st;
-    pthread_mutex_lock(&m->stepping);
-    for (int32_t i = 0; i < n; i++) {
-        m->token[i] = tokens[i];
-        m->pos[i] = past + i;
-        m->seq[i] = 0;
-        m->adapter[i] = s->adapter ? 0 : -1;
-        m->want[i] = i >= n - wanted ? WEFT_WANT_LOGITS : 0;
-    }
-    m->views[0] = weft__kv_seq_view(s->seq);
-    m->adapters[0] = s->adapter;
-    st = run(s, n, wanted, 1, s->adapter != NULL, logits, err);
-    pthread_mutex_unlock(&m->stepping);
+    weft__graph_batch_clear(batch);
+    add_rows(batch, s, tokens, n, wanted);
+    st = weft__engine_step(s->model, batch, weft__kv_pool_bindings(s->shared->pool), logits, err);
     if (!st) weft__kv_seq_advance(s->seq, n);
-    return st;
-}
-
-static weft_status step_group(weft_session *const *sessions, const int32_t *tokens, int32_t n, float *logits, weft_error *err)
-{
-    weft_model *m = sessions[0]->model;
-    if (n > m->max_rows || (logits && n > m->max_wanted))
-        return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
-    weft_status st;
-    int with_adapters = 0;
-    m->n_group_steps++;
-    for (int32_t i = 0; i < n; i++) {
-        if (sessions[i]->shared != sessions[0]->shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
-        if (sessions[i]->group_step == m->n_group_steps) return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
-        sessions[i]->group_step = m->n_group_steps;
-        if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
-            return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i,
-                             m->hp.n_vocab - 1);
-        if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;
-        m->token[i] = tokens[i];
-        m->pos[i] = weft__kv_seq_length(sessions[i]->seq);
-        m->seq[i] = i;
-        m->adapters[i] = sessions[i]->adapter;
-        m->adapter[i] = sessions[i]->adapter ? i : -1;
-        with_adapters |= sessions[i]->adapter != NULL;
-        m->want[i] = logits ? WEFT_WANT_LOGITS : 0;
-        m->views[i] = weft__kv_seq_view(sessions[i]->seq);
-    }
-    st = run(sessions[0], n, logits ? n : 0, n, with_adapters, logits, err);
-    for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
     return st;
 }
 
@@ -208,9 +163,25 @@ weft_status weft_session_eval_group(weft_session *const *sessions, const int32_t
                                     weft_error *err)
 {
     if (n < 1) return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step", n);
-    pthread_mutex_lock(&sessions[0]->model->stepping);
-    weft_status st = step_group(sessions, tokens, n, logits, err);
-    pthread_mutex_unlock(&sessions[0]->model->stepping);
+    weft_model *m = sessions[0]->model;
+    struct weft__shared_pool *shared = sessions[0]->shared;
+    if (n > m->max_rows || (logits && n > m->max_wanted))
+        return weft_fail(err, WEFT_ARGUMENT, "%d sessions to step; at most %d", n, logits ? m->max_wanted : m->max_rows);
+    weft_status st;
+    shared->n_steps++;
+    weft__graph_batch_clear(&shared->batch);
+    for (int32_t i = 0; i < n; i++) {
+        if (sessions[i]->shared != shared) return weft_fail(err, WEFT_ARGUMENT, "session %d is of another group", i);
+        if (sessions[i]->group_step == shared->n_steps) return weft_fail(err, WEFT_ARGUMENT, "session %d is there twice", i);
+        sessions[i]->group_step = shared->n_steps;
+        if (tokens[i] < 0 || tokens[i] >= m->hp.n_vocab)
+            return weft_fail(err, WEFT_ARGUMENT, "token %d for session %d: the model has ids 0 to %d", tokens[i], i,
+                             m->hp.n_vocab - 1);
+        if ((st = weft__kv_seq_reserve(sessions[i]->seq, 1, err))) return st;
+        add_rows(&shared->batch, sessions[i], &tokens[i], 1, logits != NULL);
+    }
+    st = weft__engine_step(m, &shared->batch, weft__kv_pool_bindings(shared->pool), logits, err);
+    for (int32_t i = 0; i < n && !st; i++) weft__kv_seq_advance(sessions[i]->seq, 1);
     return st;
 }
 
@@ -293,13 +264,16 @@ weft_status weft_session_set_adapters(weft_session *s, const weft_adapter_use *u
 weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
 {
     const int32_t n_vocab = model->hp.n_vocab;
-    weft_sampler_params p = *params;
+    weft_sampler_params p;
     *out = NULL;
+    weft_sampler_params_default(&p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), &p, params, err);
+    if (st) return st;
     int32_t *nameless = weft__alloc_array((size_t)n_vocab, sizeof *nameless);
     if (!nameless) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a sampler of %d tokens", n_vocab);
     p.n_nameless = model->tokenizer ? weft_tokenizer_nameless(model->tokenizer, n_vocab, nameless, n_vocab) : 0;
     p.nameless = nameless;
-    weft_status st = weft_sampler_new(n_vocab, &p, out, err);
+    st = weft_sampler_new(n_vocab, &p, out, err);
     weft__free(nameless);
     return st;
 }

@@ -87,11 +87,6 @@ weft_status weft__gguf_parse_meta(const void *bytes, size_t n, const char *name,
 void weft__gguf_close(weft__gguf **g);
 
 uint32_t weft__gguf_version(const weft__gguf *g);
-/* Alignment of tensor data in the first part, bytes. */
-uint32_t weft__gguf_alignment(const weft__gguf *g);
-/* The files' bytes: one buffer per part. */
-size_t weft__gguf_n_parts(const weft__gguf *g);
-weft_buffer *weft__gguf_part(const weft__gguf *g, size_t i);
 
 /* Metadata by position (i < n_meta, in file order), and by key: the position, or -1. */
 size_t weft__gguf_n_meta(const weft__gguf *g);

@@ -9,21 +9,6 @@ uint32_t weft__gguf_version(const weft__gguf *g)
     return g->version;
 }
 
-uint32_t weft__gguf_alignment(const weft__gguf *g)
-{
-    return g->alignment;
-}
-
-size_t weft__gguf_n_parts(const weft__gguf *g)
-{
-    return g->n_parts;
-}
-
-weft_buffer *weft__gguf_part(const weft__gguf *g, size_t i)
-{
-    return i < g->n_parts ? g->parts[i] : NULL;
-}
-
 size_t weft__gguf_n_meta(const weft__gguf *g)
 {
     return g->meta.n;

@@ -42,25 +42,13 @@ static inline weft_status weft__gguf_put_u32(weft__gguf_writer *w, const char *k
 {
     return weft__gguf_put(w, key, WEFT__GGUF_U32, &v, err);
 }
-static inline weft_status weft__gguf_put_i32(weft__gguf_writer *w, const char *key, int32_t v, weft_error *err)
-{
-    return weft__gguf_put(w, key, WEFT__GGUF_I32, &v, err);
-}
 static inline weft_status weft__gguf_put_u64(weft__gguf_writer *w, const char *key, uint64_t v, weft_error *err)
 {
     return weft__gguf_put(w, key, WEFT__GGUF_U64, &v, err);
 }
-static inline weft_status weft__gguf_put_i64(weft__gguf_writer *w, const char *key, int64_t v, weft_error *err)
-{
-    return weft__gguf_put(w, key, WEFT__GGUF_I64, &v, err);
-}
 static inline weft_status weft__gguf_put_f32(weft__gguf_writer *w, const char *key, float v, weft_error *err)
 {
     return weft__gguf_put(w, key, WEFT__GGUF_F32, &v, err);
-}
-static inline weft_status weft__gguf_put_f64(weft__gguf_writer *w, const char *key, double v, weft_error *err)
-{
-    return weft__gguf_put(w, key, WEFT__GGUF_F64, &v, err);
 }
 static inline weft_status weft__gguf_put_bool(weft__gguf_writer *w, const char *key, int v, weft_error *err)
 {

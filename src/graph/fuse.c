@@ -278,8 +278,8 @@ static void fuse_all(fuser *f)
     f->g->n_nodes = left;
 }
 
-weft_status weft__graph_fuse_placed(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
-                                    weft_graph **out, weft_error *err)
+weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
+                             weft_graph **out, weft_error *err)
 {
     size_t n = (size_t)graph->n_tensors;
     fuser f = {.g = weft__graph_copy(graph), .place = place, .supports = supports, .arg = arg};
@@ -296,9 +296,4 @@ weft_status weft__graph_fuse_placed(const weft_graph *graph, const int32_t *plac
     weft__free(f.producer);
     *out = f.g;
     return ok ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory to fuse a graph of %d nodes", graph->n_nodes);
-}
-
-weft_status weft__graph_fuse(const weft_graph *graph, weft__supports_fn supports, void *arg, weft_graph **out, weft_error *err)
-{
-    return weft__graph_fuse_placed(graph, NULL, supports, arg, out, err);
 }

@@ -152,8 +152,10 @@ void weft__plan_profile_stop(weft__plan *plan);
 /* NULL: there never was a start. Changed by every step while recording. */
 const weft__profile *weft__plan_profile(const weft__plan *plan);
 
-/* The fused form of a graph, for tests and for plans; owned by the caller. `supports` decides whether a fused node is wanted. */
+/* The fused form of a graph; owned by the caller. Only nodes of one place [n_nodes] are fused (NULL: all are), and `supports` decides
+ * whether a fused node is wanted. */
 typedef int (*weft__supports_fn)(void *arg, const weft_graph *graph, const weft_node *node);
-weft_status weft__graph_fuse(const weft_graph *graph, weft__supports_fn supports, void *arg, weft_graph **out, weft_error *err);
+weft_status weft__graph_fuse(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
+                             weft_graph **out, weft_error *err);
 
 #endif

@@ -31,10 +31,6 @@ weft_status weft__graph_permute(weft_graph *g, const int32_t *order, int32_t *pl
 /* Flags the nodes, which are in order, that are there for wanted rows alone. Fails only for lack of memory. */
 weft_status weft__graph_mark_wanted(weft_graph *g, weft_error *err);
 
-/* weft__graph_fuse, but only nodes of one place [n_nodes] are fused (NULL: all are). */
-weft_status weft__graph_fuse_placed(const weft_graph *graph, const int32_t *place, weft__supports_fn supports, void *arg,
-                                    weft_graph **out, weft_error *err);
-
 /* ---- memory ---- */
 
 /* Something that needs n_bytes from time `begin` to time `end`, both included. `offset` is the answer. */

@@ -46,7 +46,7 @@ static weft_status prepare(weft__plan *p, const weft_graph *graph, const weft__p
     place_tensors(graph, place, tensor_place);
     fuse_ask ask = {o->providers, tensor_place};
     if (!o->no_fusion) {
-        if ((st = weft__graph_fuse_placed(graph, place, ask_provider, &ask, &p->graph, err))) goto done;
+        if ((st = weft__graph_fuse(graph, place, ask_provider, &ask, &p->graph, err))) goto done;
     } else if (!(p->graph = weft__graph_copy(graph))) {
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory to plan a graph of %zu nodes", n);
         goto done;

@@ -1,12 +1,6 @@
-/* head.c: heads: copied, and refused where they are malformed, too large, for another host or from another origin.
- * Runs on the threads of libmicrohttpd.
- *
- * Framing. A head that could mean different things to us and to a proxy in front of us is refused and its connection closed: two
- * lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a body where the method has none, names that are no
- * tokens, a target that names another host than Host. Lengths that are no numbers the library refuses itself (refusals.c).
- * What it does not tell us and takes: a lone LF or CR for the end of a line (RFC 9112 2.2 allows LF), and a NUL for the end of a value.
- * A header that a proxy did not see because of that is refused where it is one of these cases, not where it is the only one of its kind;
- * so a proxy in front has to refuse such heads, as those in use do. */
+/* head.c: heads that are read (reader.c) are refused where they are for another host, from another origin, or announce a body that could mean
+ * different things to us and to a proxy in front of us: two lengths, a length beside an encoding, an encoding in HTTP/1.0, any but "chunked", a
+ * body where the method has none, a target that names another host than Host. Runs on the loops. */
 #include "http/parts.h"
 
 #include <ctype.h>
@@ -15,34 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
-static int is_token(const char *s)
-{
-    if (!*s) return 0;
-    for (; *s; s++)
-        if (!isalnum((unsigned char)*s) && !strchr("!#$%&'*+-.^_`|~", *s)) return 0;
-    return 1;
-}
-
 static int is_text(const char *s)
 {
     for (; *s; s++)
         if (((unsigned char)*s < 0x20 && *s != '\t') || *s == 0x7f) return 0;
     return 1;
-}
-
-struct collect {
-    weft__text text; /* name NUL value NUL ... */
-    size_t n;
-};
-
-static enum MHD_Result collect_pair(void *arg, enum MHD_ValueKind kind, const char *key, const char *value)
-{
-    struct collect *c = arg;
-    (void)kind;
-    weft__text_put(&c->text, key, strlen(key) + 1);
-    weft__text_put(&c->text, value ? value : "", strlen(value ? value : "") + 1);
-    c->n++;
-    return MHD_YES;
 }
 
 static const char *place_pairs(struct weft__http_pair *pairs, size_t n, const char *s)
@@ -56,29 +27,36 @@ static const char *place_pairs(struct weft__http_pair *pairs, size_t n, const ch
     return s;
 }
 
-int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method)
+int weft__http_take_head(weft__http_request *r, weft__http_reader *reader)
 {
-    struct collect headers = {0}, query = {0};
-    snprintf(r->method, sizeof r->method, "%s", method);
-    r->path = NULL;
-    r->head.len = 0;
-    MHD_get_connection_values(c, MHD_HEADER_KIND, collect_pair, &headers);
-    MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, collect_pair, &query);
-    weft__text_put(&r->head, path, strlen(path) + 1);
-    weft__text_put(&r->head, headers.text.data, headers.text.len);
-    weft__text_put(&r->head, query.text.data, query.text.len);
-    r->headers = weft__alloc_array(headers.n, sizeof *r->headers);
-    r->query = weft__alloc_array(query.n, sizeof *r->query);
-    int ok = !r->head.failed && !headers.text.failed && !query.text.failed && r->headers && r->query;
-    if (ok) {
-        r->n_headers = headers.n;
-        r->n_query = query.n;
-        r->path = r->head.data;
-        place_pairs(r->query, r->n_query, place_pairs(r->headers, r->n_headers, r->path + strlen(r->path) + 1));
+    if (r->path || reader->text.failed || !reader->text.data) return !reader->text.failed;
+    r->head = reader->text;
+    reader->text = (weft__text){0};
+    r->path = r->head.data;
+    r->modern = reader->is_modern;
+    snprintf(r->method, sizeof r->method, "%s", reader->method);
+    r->headers = weft__alloc_array(reader->n_headers, sizeof *r->headers);
+    r->query = weft__alloc_array(reader->n_query, sizeof *r->query);
+    if (!r->headers || !r->query) return 0;
+    r->n_headers = reader->n_headers;
+    r->n_query = reader->n_query;
+    place_pairs(r->headers, r->n_headers, place_pairs(r->query, r->n_query, r->path + strlen(r->path) + 1));
+    return 1;
+}
+
+int weft__http_has_word(const weft__http_request *r, const char *name, const char *word)
+{
+    const size_t n = strlen(word);
+    for (size_t i = 0; i < r->n_headers; i++) {
+        const char *s = r->headers[i].value;
+        while (!strcasecmp(r->headers[i].name, name) && *s) {
+            s += strspn(s, ", \t");
+            size_t length = strcspn(s, ", \t");
+            if (length == n && !strncasecmp(s, word, n)) return 1;
+            s += length;
+        }
     }
-    weft__text_free(&headers.text);
-    weft__text_free(&query.text);
-    return ok;
+    return 0;
 }
 
 static int in_list(const char *const *list, const char *s, size_t n)
@@ -145,8 +123,9 @@ static int check_framing(const weft__http_request *r, const char **message)
     if (length && encoding) return wrong(message, 400, "both Content-Length and Transfer-Encoding");
     if (encoding && !r->modern) return wrong(message, 400, "Transfer-Encoding in HTTP/1.0");
     if (encoding && strcasecmp(encoding, "chunked")) return wrong(message, 501, "Transfer-Encoding other than chunked");
-    if (length && (!*length || strspn(length, "0123456789") != strlen(length) || strlen(length) > 18))
+    if (length && (!*length || strspn(length, "0123456789") != strlen(length)))
         return wrong(message, 400, "Content-Length is not a number");
+    if (length && strlen(length) > 18) return wrong(message, 413, "the body is too long");
     if (weft__http_header(r, "Content-Encoding") && strcasecmp(weft__http_header(r, "Content-Encoding"), "identity"))
         return wrong(message, 415, "Content-Encoding is not supported");
     int no_body = strcmp(r->method, "POST") && strcmp(r->method, "PUT") && strcmp(r->method, "DELETE");
@@ -174,15 +153,9 @@ int weft__http_check_head(weft__http_request *r, const char **message)
     const char *host = weft__http_header(r, "Host"), *origin = weft__http_header(r, "Origin");
     if (r->connection->refuse == 429) return wrong(message, 429, "too many connections from this address");
     if (r->connection->refuse) return wrong(message, 503, "too many connections");
-    if (r->n_headers > (size_t)config->max_headers) return wrong(message, 431, "too many headers");
-    if (r->head.len > config->max_head) return wrong(message, 431, "the headers are too long");
-    for (size_t i = 0; i < r->n_headers; i++) {
-        if (!is_token(r->headers[i].name)) return wrong(message, 400, "a header's name is not a token");
-        if (!is_text(r->headers[i].value)) return wrong(message, 400, "a header's value has control characters");
-    }
     if (count_headers(r, "Host") > 1) return wrong(message, 400, "more than one Host");
     if (!take_path(r, host)) return wrong(message, 400, "the target names another host than Host");
-    if (r->bad_target || !is_text(r->path) || r->path[0] != '/') return wrong(message, 400, "the target is not a path");
+    if (!is_text(r->path) || r->path[0] != '/') return wrong(message, 400, "the target is not a path");
     int status = check_framing(r, message);
     if (status) return status;
     if (!host && r->modern) return wrong(message, 400, "Host is missing");

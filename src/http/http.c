@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -94,39 +93,17 @@ static void set_policy(int policy)
     (void)sched_setscheduler(0, policy, &none); /* a wish */
 }
 
-/* Of the library's connections: more than there can be files (accept.c). */
-static const unsigned NO_LIMIT = 1u << 30;
-
-static weft_status start_daemon(weft__http *h, weft_error *err)
+static weft_status start_loops(weft__http *h, weft_error *err)
 {
     const weft__http_config *c = &h->config;
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME;
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)c->tls_cert},
-                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)c->tls_key},
-                                   {MHD_OPTION_END, 0, NULL}};
-    if (c->tls_cert && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
-        return weft_fail(err, WEFT_UNSUPPORTED, "TLS: this libmicrohttpd was built without it");
-    if (c->tls_cert) flags |= MHD_USE_TLS;
-    else {
-        flags |=
-            MHD_USE_TURBO; /* it does not shut connections down before it tells that it closes them (weft__http_refuse_line) */
-        tls[0].option = MHD_OPTION_END;
-    }
-    h->plain = !c->tls_cert;
-    /* The library's threads run when a core is free, or was used for its time by a thread that computes (a few ms): otherwise each token
-     * that is told interrupts the step after it. Where the user chose a policy, it stays. */
+    if (c->tls_cert && weft__http_tls_open(c->tls_cert, c->tls_key, &h->tls, err)) return err ? err->status : WEFT_IO;
+    /* They run when a core is free, or was used for its time by a thread that computes (a few ms): otherwise each token that is told
+     * interrupts the step after it. Where the user chose a policy, it stays. */
     const int choose = sched_getscheduler(0) == SCHED_OTHER;
     if (choose) set_policy(SCHED_BATCH);
-    h->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, weft__http_on_call, h, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)c->n_threads,
-        MHD_OPTION_CONNECTION_LIMIT, NO_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)c->idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(2 * c->max_head + 3 * BLOCK), MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
-        (size_t)4096, MHD_OPTION_URI_LOG_CALLBACK, weft__http_on_uri, h, MHD_OPTION_NOTIFY_COMPLETED, weft__http_on_complete, h,
-        MHD_OPTION_NOTIFY_CONNECTION, weft__http_on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    weft_status st = weft__http_loops_start(h, err);
     if (choose) set_policy(SCHED_OTHER);
-    if (!h->daemon)
-        return weft_fail(err, WEFT_IO, "%s: the HTTP library did not start%s", h->address,
-                         c->tls_cert ? " (are certificate and key PEM, and do they belong together?)" : "");
+    if (st) return st;
     if (weft__thread_start(&h->acceptor, weft__http_acceptor, h)) return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->accepting = 1;
     return WEFT_OK;
@@ -134,12 +111,9 @@ static weft_status start_daemon(weft__http *h, weft_error *err)
 
 static weft_status start_threads(weft__http *h, weft_error *err)
 {
-    struct epoll_event e = {.events = EPOLLIN, .data.u64 = 0};
-    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     h->wake_fd = eventfd(0, EFD_CLOEXEC);
     h->quiet_fd = eventfd(0, EFD_CLOEXEC);
-    if (h->epoll_fd < 0 || h->wake_fd < 0 || h->quiet_fd < 0 || epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, h->wake_fd, &e))
-        return weft_fail(err, WEFT_IO, "epoll: %s", strerror(errno));
+    if (h->wake_fd < 0 || h->quiet_fd < 0) return weft_fail(err, WEFT_IO, "eventfd: %s", strerror(errno));
     if (weft__thread_start(&h->quick_worker, weft__http_quick_worker, h))
         return weft_fail(err, WEFT_LIMIT, "the system refuses threads");
     h->has_quick = 1;
@@ -183,14 +157,14 @@ weft_status weft__http_start(const weft__http_config *config, weft__http **out, 
     if (!h) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
     h->config = *config;
     h->run = (uint32_t)weft__rng_entropy();
-    h->listen_fd = h->quiet_fd = h->epoll_fd = h->wake_fd = -1;
+    h->listen_fd = h->quiet_fd = h->wake_fd = -1;
     make_locks(h);
     weft__alloc_keep_little();
     *out = h; /* before the threads that call the handlers, who find the server by it */
     weft_status st = read_proxies(h, err);
     if (!st) st = config->unix_path ? listen_unix(h, err) : listen_tcp(h, err);
     if (!st) st = start_threads(h, err);
-    if (!st) st = start_daemon(h, err);
+    if (!st) st = start_loops(h, err);
     h->config.host = h->config.tls_cert = h->config.tls_key = NULL; /* the caller's */
     if (st) weft__http_stop(out);
     return st;
@@ -254,7 +228,7 @@ void weft__http_stop(weft__http **p)
     pthread_cond_broadcast(&h->quick_job);
     pthread_mutex_unlock(&h->lock);
     cut_all(h);
-    if (h->daemon) MHD_stop_daemon(h->daemon);
+    weft__http_loops_stop(h);
     for (int i = 0; i < h->n_workers; i++) pthread_join(h->workers[i], NULL);
     if (h->has_quick) pthread_join(h->quick_worker, NULL);
     pthread_mutex_lock(&h->lock);
@@ -263,8 +237,8 @@ void weft__http_stop(weft__http **p)
     uint64_t one = 1;
     if (h->watching && write(h->wake_fd, &one, sizeof one) == sizeof one) pthread_join(h->watcher, NULL);
     if (h->wake_fd >= 0) close(h->wake_fd);
-    if (h->epoll_fd >= 0) close(h->epoll_fd);
     if (h->quiet_fd >= 0) close(h->quiet_fd);
+    weft__http_tls_close(&h->tls);
     weft__free(h->workers);
     weft__free(h->unix_path);
     weft__free(h->proxies);

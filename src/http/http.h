@@ -1,6 +1,6 @@
-/* http.h: HTTP for the server; the only door to the HTTP library (libmicrohttpd), so that another one can take its place.
+/* http.h: HTTP/1.0 and HTTP/1.1 for the server, over sockets or TLS (GnuTLS); docs/http.md says what it refuses, and why it is ours.
  *
- * A request is handed to the handler when its head and body are complete and within the limits, on one of the façade's worker
+ * A request is handed to the handler when its head and body are complete and within the limits, on one of the worker
  * threads. It is answered from any thread, at once or later: whole (weft__http_reply) or as a stream (begin, write ..., end).
  * Writing never blocks: bytes wait in a bounded buffer of the request, and a client that does not take them is cut off.
  * Invariant: each request handed over is released exactly once with weft__http_release, and stays valid until then, whatever
@@ -69,7 +69,7 @@ typedef struct weft__http_config {
 } weft__http_config;
 
 /* Listens and begins to serve. Strings of the configuration are copied; lists are borrowed. Fails with WEFT_IO naming the
- * address, WEFT_ARGUMENT, WEFT_UNSUPPORTED (TLS where the library has none) or WEFT_NO_MEMORY. */
+ * address, WEFT_ARGUMENT or WEFT_NO_MEMORY. */
 weft_status weft__http_start(const weft__http_config *config, weft__http **out, weft_error *err);
 /* "http://127.0.0.1:8080", "unix:/run/weft.sock". */
 const char *weft__http_address(const weft__http *http);

@@ -1,25 +1,25 @@
-/* parts.h: the inside of the HTTP façade (http.h), for http*.c; nobody else sees libmicrohttpd.
+/* parts.h: the inside of the HTTP server (http.h); for the files of this room.
  *
- *   http.c          start and stop; the socket it listens on
- *   request.c  a request: what a handler may ask of it and answer
- *   head.c     which heads are refused
- *   accept.c   the acceptor
- *   budget.c   what each client holds of what all need
- *   calls.c    what libmicrohttpd calls
- *   refusals.c what libmicrohttpd refuses itself
- *   watch.c    the watcher, which trims the heap, too, and the workers
+ *   http.c      start and stop; the socket it listens on
+ *   accept.c    the acceptor
+ *   loop.c      the threads that move bytes: connections
+ *   exchange.c  one request after the other on a connection: reading it, handing it over, sending the answer
+ *   reader.c    bytes to requests
+ *   head.c      which heads are refused
+ *   request.c   a request: what a handler may ask of it and answer
+ *   budget.c    what each client holds of what all need
+ *   tls.c       TLS
+ *   watch.c     the watcher, which trims the heap, too, and the workers
  *
- * Threads: the acceptor takes connections; libmicrohttpd's own move bytes and call on_uri, on_call, on_read and on_complete; workers run
- * the handler; one watcher keeps the deadlines and sees clients leave, which libmicrohttpd does not while a connection is suspended. A connection is
- * suspended whenever we owe it bytes that we do not have yet.
+ * Threads: the acceptor takes connections; each belongs to one loop, which alone reads, writes and closes it; workers run the handler; one
+ * watcher keeps the deadlines. A connection whose answer has no bytes yet is suspended: who has some wakes it.
  * Locks: weft__http.lock (lists of connections and requests, deadlines), then weft__http_request.lock (its answer), then weft__http.budget
- * (clients); libmicrohttpd's own come last. No callback of ours is called under either. */
+ * (clients) or weft__http_loop.lock (who is awake). No callback of ours is called under any. */
 #ifndef WEFT_HTTP_PARTS_H
 #define WEFT_HTTP_PARTS_H
 
 #include "http/http.h"
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -28,10 +28,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "http/peer.h"
+#include "http/reader.h"
+#include "http/tls.h"
 #include "http/turns.h"
 
 #define SECOND_NS 1000000000ull
-#define BLOCK 16384           /* bytes of a stream that the library asks for at once */
+#define BLOCK 16384           /* bytes that are read or made ready to be sent at once */
 #define SWALLOW (16ull << 20) /* bytes of a body beyond the limit that are read so that its sender sees the answer */
 #define SPARE_CONNECTIONS 64  /* accepted beyond the limit, to be told so */
 #define SPARE_PER_IP 16       /* the same of one address */
@@ -50,16 +52,48 @@ struct weft__http_client {
     size_t n_bodies, n_answers; /* bytes held */
 };
 
-/* Of a connection; lives from accept to close. */
-struct weft__http_connection {
-    struct weft__http_connection *prev, *next;
+/* A thread that moves bytes. */
+struct weft__http_loop {
     weft__http *http;
+    pthread_t thread;
+    int epoll_fd, wake_fd;
+    pthread_mutex_t lock;
+    struct weft__http_connection *awake; /* to be looked at */
+    int stop;
+};
+
+enum weft__http_phase {
+    WEFT__HTTP_READING, /* a request comes in, or is awaited */
+    WEFT__HTTP_WAITING, /* for its answer */
+    WEFT__HTTP_SENDING, /* that */
+    WEFT__HTTP_LINGERING /* all was said; what still comes is dropped, so that the client reads the answer before its connection breaks */
+};
+
+/* Of a connection; lives from accept to close. Its loop's but where another owner is named. */
+struct weft__http_connection {
+    struct weft__http_connection *prev, *next; /* under http->lock */
+    weft__http *http;
+    struct weft__http_loop *loop;
     int fd;
-    int refuse;           /* status to answer with, because there are too many; 0: none */
-    uint64_t waits_ns;    /* since when a first line is awaited on it; 0: none is */
-    uint64_t deadline_ns; /* when it is shut down; 0: never */
+    int refuse;              /* status to answer with, because there are too many; 0: none */
+    uint64_t deadline_ns;    /* when it is shut down; 0: never. Under http->lock */
+    atomic_ullong active_ns; /* when bytes moved last, while the client is to move some; 0: it waits for us */
+    int has_begun;           /* its loop knows it; under http->lock */
     weft__http_peer peer;
-    weft__http_request *request; /* in progress, or NULL */
+    weft__http_request *request; /* in progress, or NULL; under http->lock */
+    struct weft__http_connection *next_awake;
+    int is_awake; /* both under loop->lock */
+    weft__http_tls_session *tls;
+    weft__http_reader reader;
+    enum weft__http_phase phase;
+    int is_in;               /* its loop's epoll set */
+    int is_blocked;          /* the client has to read before more is sent */
+    int has_left;            /* the client ended its side, or all */
+    int closes;              /* after the answer */
+    int is_chunked, is_last; /* the answer; is_last: all of it is in `out` or was sent */
+    weft__text in, out;
+    size_t in_at, out_at, whole_at; /* whole_at: of a whole answer, sent */
+    size_t n_lingered;
 };
 
 struct weft__http_pair {
@@ -71,25 +105,23 @@ enum weft__http_room { WEFT__HTTP_ROOM, WEFT__HTTP_FULL, WEFT__HTTP_BODIES, WEFT
 
 struct weft__http_request {
     weft__http *http;
-    atomic_int refs;                          /* the library's, the handler's, the watcher's for a moment */
-    weft__http_request *prev, *next;          /* of all that are known to the library */
+    atomic_int refs;                          /* its connection's, the handler's, the watcher's for a moment */
+    weft__http_request *prev, *next;          /* of all that have a connection */
     struct weft__http_connection *connection; /* NULL once completed */
-    struct MHD_Connection *c;                 /* the same */
+    struct weft__http_connection *c;          /* the same, under the request's lock */
     uint64_t id, began_ns, head_ns, ended_ns; /* its first line, its last; the last byte, or its connection's end */
     char method[16], peer[64], name[40];      /* name: its id with that of the server's run */
-    weft__text head; /* copies of path, headers and arguments; at first of the path alone, as it was sent */
+    weft__text head;                          /* path, arguments and headers, as the reader has them */
     const char *path;
     struct weft__http_pair *headers, *query;
     size_t n_headers, n_query;
     weft__text body;
     uint64_t n_in;
-    int bad_target; /* %00 in it */
-    int is_local;   /* from this machine, and no named proxy's */
-    int modern;     /* HTTP/1.1 or later, which must name its Host */
-    int refused;    /* by the library */
-    int closes;     /* its connection ends with the answer */
-    int complete;   /* its last byte was sent */
-    int head_done, handed, too_long;
+    int is_local; /* from this machine, and no named proxy's */
+    int modern;   /* HTTP/1.1 or later, which must name its Host */
+    int closes;   /* its connection ends with the answer */
+    int complete; /* its last byte was sent */
+    int handed, too_long;
     int unwanted;                 /* its body is dropped: it was not admitted */
     enum weft__http_room no_room; /* the same: there are too many bytes, and of what */
     const char *cors;             /* origin that may read the answer */
@@ -97,7 +129,7 @@ struct weft__http_request {
     weft__turn turn;              /* among those that wait for a worker */
 
     pthread_mutex_t lock;
-    int suspended, gone, slow, answered, stream, ended, queued, full, late; /* late: the watcher cuts it off */
+    int suspended, gone, slow, answered, stream, ended, queued, full, expired; /* expired: the watcher cuts it off */
     int status;
     weft__text out; /* of a stream: bytes from out_at on wait */
     size_t out_at;
@@ -113,13 +145,15 @@ struct weft__http_request {
 
 struct weft__http {
     weft__http_config config;
-    struct MHD_Daemon *daemon;
+    struct weft__http_loop *loops;
+    int n_loops;
+    weft__http_tls *tls; /* NULL: none */
     char address[192];
     char *unix_path;
-    ino_t unix_file;     /* there, as we made it */
-    int loopback, plain; /* plain: no TLS */
-    uint32_t run;        /* random */
-    int listen_fd, quiet_fd /* the acceptor is to stop */, epoll_fd, wake_fd;
+    ino_t unix_file; /* there, as we made it */
+    int loopback;
+    uint32_t run; /* random */
+    int listen_fd, quiet_fd /* the acceptor is to stop */, wake_fd /* the watcher is */;
     pthread_t acceptor, watcher, quick_worker;
     pthread_t *workers;
     int n_workers, accepting, watching, has_quick;
@@ -132,12 +166,12 @@ struct weft__http {
     uint64_t n_freed;           /* bytes of requests and answers that ended since the heap was trimmed, and one for each */
     atomic_int quiet, stopping; /* written under the lock */
     weft__http_counts counts;
+    int n_begun;            /* connections that loops know */
     pthread_mutex_t budget; /* the clients, and how many bytes they hold of bodies and of answers */
     weft__http_client *clients;
     size_t n_bodies, n_answers;
     weft__http_peer *proxies; /* [n_proxies] */
     size_t n_proxies;
-    uint64_t n_taken; /* the acceptor's: connections given to the library, counts.n_connections_total of which are known */
 };
 
 /* ---- budget.c ---- */
@@ -166,30 +200,35 @@ void weft__http_set_deadline(weft__http_request *r, uint64_t ns);
 /* The client left, or we cut it off; slow: because it did not read what there is. Without any lock. */
 void weft__http_mark_gone(weft__http_request *r, int slow);
 
+/* The refusal becomes its answer, in the dialect of its path, after which the connection is closed; under the request's lock. */
+void weft__http_refuse(weft__http_request *r, int status, const char *message);
+/* The last byte was sent, or its connection is gone: tells who wants to know, and lets go of it. By its loop. */
+void weft__http_complete(weft__http_request *r, int complete);
+
 /* ---- head.c ---- */
-/* Copies method, path, headers and arguments, since the request may outlive its connection. 0: no memory. */
-int weft__http_copy_head(weft__http_request *r, struct MHD_Connection *c, const char *path, const char *method);
+/* Takes over what was read of the head so far. 0: no memory. */
+int weft__http_take_head(weft__http_request *r, weft__http_reader *reader);
 /* The status and message with which the head is refused; 0: it is not. Sets what it says of origin and length. */
 int weft__http_check_head(weft__http_request *r, const char **message);
+/* Does a header have this word in its list? */
+int weft__http_has_word(const weft__http_request *r, const char *name, const char *word);
 
-/* ---- refusals.c ---- */
-/* Answers with a refusal in the dialect of its path, after which the connection is closed; under the request's lock. */
-void weft__http_refuse(weft__http_request *r, int status, const char *message);
-/* MHD_queue_response for what is ours: that name is the library's refusals' (refusals.c). */
-enum MHD_Result weft__http_queue(struct MHD_Connection *c, int status, struct MHD_Response *response);
-/* Answers on a connection that the library closes without a word, because it could not read the first line. */
-void weft__http_refuse_line(weft__http *h, struct weft__http_connection *k, struct MHD_Connection *c);
+/* ---- answer.c ---- */
+/* The head of the answer of r goes behind `out`; sets how it is framed, and whether the connection closes after it. */
+void weft__http_answer_head(weft__http_request *r, struct weft__http_connection *k);
 
-/* ---- calls.c ---- */
-/* The response that the answered request asks for, once; NULL: no memory. */
-struct MHD_Response *weft__http_response(weft__http_request *r);
+/* ---- exchange.c ---- */
+/* Reads, hands over and sends as far as that goes now. 0: the connection is to be closed. */
+int weft__http_exchange(struct weft__http_connection *k);
 
-/* ---- calls.c: for MHD_start_daemon ---- */
-void *weft__http_on_uri(void *http, const char *uri, struct MHD_Connection *c);
-enum MHD_Result weft__http_on_call(void *http, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-                                   const char *upload, size_t *n_upload, void **request);
-void weft__http_on_complete(void *http, struct MHD_Connection *c, void **request, enum MHD_RequestTerminationCode why);
-void weft__http_on_connection(void *http, struct MHD_Connection *c, void **connection, enum MHD_ConnectionNotificationCode code);
+/* ---- loop.c ---- */
+weft_status weft__http_loops_start(weft__http *h, weft_error *err);
+/* Closes all connections. */
+void weft__http_loops_stop(weft__http *h);
+/* Takes over an accepted socket. 0: no memory; it was closed. */
+int weft__http_open(weft__http *h, int fd, const struct sockaddr *peer);
+/* Any thread, while the connection lives. */
+void weft__http_rouse(struct weft__http_connection *k);
 
 /* ---- accept.c: a thread, until there is something to read from quiet_fd ---- */
 void *weft__http_acceptor(void *http);

@@ -63,7 +63,7 @@ void weft__http_wake(weft__http_request *r)
 {
     if (!r->suspended) return;
     r->suspended = 0;
-    MHD_resume_connection(r->c);
+    if (r->c) weft__http_rouse(r->c);
 }
 
 void weft__http_set_deadline(weft__http_request *r, uint64_t ns)
@@ -87,8 +87,9 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     pthread_mutex_lock(&r->lock);
     if (!r->gone) {
         r->gone = 1;
-        r->slow = (slow || r->full || r->late) && r->answered; /* what we shut down ourselves may be seen as a client that left */
-        if (!r->n_whole) weft__http_answers_give(r, r->n_counted); /* a whole answer is the library's by now */
+        r->slow =
+            (slow || r->full || r->expired) && r->answered; /* what we shut down ourselves may be seen as a client that left */
+        if (!r->n_whole) weft__http_answers_give(r, r->n_counted); /* a whole answer is still being sent */
         weft__text_free(&r->out);
         r->out_at = 0;
         gone = r->on_gone;
@@ -100,6 +101,60 @@ void weft__http_mark_gone(weft__http_request *r, int slow)
     pthread_mutex_unlock(&r->lock);
     if (gone) gone(arg);
     if (drop) drop(arg);
+}
+
+void weft__http_refuse(weft__http_request *r, int status, const char *message)
+{
+    weft__http *h = r->http;
+    weft__http_refusal refusal = {status, message, r->path ? r->path : ""};
+    r->n_whole = 0;
+    r->whole = h->config.refusal ? h->config.refusal(h->config.arg, &refusal, &r->n_whole) : NULL;
+    r->answered = r->ended = 1;
+    r->status = status;
+    r->content_type = "application/json; charset=utf-8";
+    r->closes = 1;
+    if (status == 429 || status == 503) weft__text_put(&r->extra, "Retry-After\0001", 14);
+}
+
+/* Takes it off the lists. */
+static void forget(weft__http_request *r, int complete, int slow)
+{
+    weft__http *h = r->http;
+    pthread_mutex_lock(&h->lock);
+    if (r->connection) {
+        r->connection->deadline_ns = weft__clock_ns() + (uint64_t)h->config.idle_s * SECOND_NS;
+        r->connection->request = NULL;
+        r->connection = NULL;
+    }
+    if (r->next) r->next->prev = r->prev;
+    if (r->prev) r->prev->next = r->next;
+    else h->requests = r->next;
+    h->counts.n_requests--;
+    h->counts.n_gone += !complete && r->handed;
+    h->counts.n_cut_slow += (uint64_t)slow;
+    pthread_cond_broadcast(&h->idle);
+    pthread_mutex_unlock(&h->lock);
+}
+
+void weft__http_complete(weft__http_request *r, int complete)
+{
+    if (!complete) weft__http_mark_gone(r, 0);
+    pthread_mutex_lock(&r->lock);
+    int slow = r->slow;
+    pthread_mutex_unlock(&r->lock);
+    forget(r, complete, slow);
+    pthread_mutex_lock(&r->lock);
+    char *whole = r->whole;
+    void (*drop)(void *) = r->on_drop;
+    r->whole = NULL;
+    r->c = NULL;
+    r->complete = complete;
+    r->ended_ns = weft__clock_ns();
+    r->on_gone = r->on_drop = NULL;
+    pthread_mutex_unlock(&r->lock);
+    weft__free(whole);
+    if (drop) drop(r->gone_arg);
+    weft__http_unref(r);
 }
 
 const char *weft__http_method(const weft__http_request *r)

@@ -1,18 +1,14 @@
-/* watch.c: the watcher, which keeps deadlines, sees clients leave and trims the heap, and the workers, which run handlers. */
+/* watch.c: the watcher, which keeps deadlines and trims the heap, and the workers, which run handlers. */
 #include "http/parts.h"
 
-#include <sys/epoll.h>
+#include <poll.h>
 #include <sys/socket.h>
 
-/* A request with a reference for the caller, or NULL. */
-static weft__http_request *find(weft__http *h, uint64_t id)
+/* With the lock. */
+static int is_expired(const struct weft__http_connection *k, uint64_t now)
 {
-    pthread_mutex_lock(&h->lock);
-    weft__http_request *r = h->requests;
-    while (r && r->id != id) r = r->next;
-    if (r) atomic_fetch_add(&r->refs, 1);
-    pthread_mutex_unlock(&h->lock);
-    return r;
+    const uint64_t active = atomic_load(&k->active_ns);
+    return (k->deadline_ns && k->deadline_ns <= now) || (active && active + (uint64_t)k->http->config.idle_s * SECOND_NS <= now);
 }
 
 /* Shuts down one connection whose time is over; its request, with a reference, in *r. 0: there is none. */
@@ -21,44 +17,21 @@ static int cut_one(weft__http *h, uint64_t now, weft__http_request **r)
     *r = NULL;
     pthread_mutex_lock(&h->lock);
     struct weft__http_connection *k = h->connections;
-    while (k && !(k->deadline_ns && k->deadline_ns <= now)) k = k->next;
+    while (k && !is_expired(k, now)) k = k->next;
     if (k) {
         k->deadline_ns = 0;
+        atomic_store(&k->active_ns, 0);
         *r = k->request;
         if (*r) {
             atomic_fetch_add(&(*r)->refs, 1);
             pthread_mutex_lock(&(*r)->lock);
-            (*r)->late = 1;
+            (*r)->expired = 1;
             pthread_mutex_unlock(&(*r)->lock);
         }
         shutdown(k->fd, SHUT_RDWR);
     }
     pthread_mutex_unlock(&h->lock);
     return k != NULL;
-}
-
-/* Did the client leave before its request was complete, or its first line, of which there is no request yet? The library hears of that from an
- * edge of the socket, and misses it when the end came in together with the last bytes. */
-static int left_early(const struct weft__http_connection *k)
-{
-    weft__http_request *r = k->request;
-    char byte;
-    int waiting = 1;
-    if (r) {
-        pthread_mutex_lock(&r->lock);
-        waiting = !r->handed && !r->answered;
-        pthread_mutex_unlock(&r->lock);
-    }
-    return waiting && recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-/* Gives the library another edge. */
-static void shut_left(weft__http *h)
-{
-    pthread_mutex_lock(&h->lock);
-    for (struct weft__http_connection *k = h->connections; k; k = k->next)
-        if (left_early(k)) shutdown(k->fd, SHUT_RDWR);
-    pthread_mutex_unlock(&h->lock);
 }
 
 static void ping(weft__http *h, uint64_t now)
@@ -96,30 +69,19 @@ static uint64_t trim(weft__http *h, uint64_t now, uint64_t trimmed)
 void *weft__http_watcher(void *arg)
 {
     weft__http *h = arg;
-    struct epoll_event events[64];
-    uint64_t swept = 0, trimmed = 0;
-    for (;;) {
-        int n = epoll_wait(h->epoll_fd, events, 64, 250);
-        for (int i = 0; i < n; i++) {
-            if (!events[i].data.u64) return NULL; /* wake_fd: weft__http_stop */
-            weft__http_request *r = find(h, events[i].data.u64);
-            if (!r) continue;
-            weft__http_mark_gone(r, 0);
-            weft__http_unref(r);
-        }
+    uint64_t trimmed = 0;
+    for (struct pollfd stop = {h->wake_fd, POLLIN, 0}; poll(&stop, 1, 250) <= 0;) {
         uint64_t now = weft__clock_ns();
-        if (now < swept + SECOND_NS / 4) continue;
-        swept = now;
         weft__http_request *r;
         while (cut_one(h, now, &r))
             if (r) {
                 weft__http_mark_gone(r, 0);
                 weft__http_unref(r);
             }
-        shut_left(h);
         ping(h, now);
         trimmed = trim(h, now, trimmed);
     }
+    return NULL;
 }
 
 /* With the lock: one client leaves a worker to all others, where there are several. */

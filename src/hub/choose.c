@@ -12,15 +12,10 @@
 static const char *const ORDER[] = {"Q4_K_M", "Q4_K_S", "Q4_0",   "IQ4_XS", "IQ4_NL", "Q4_1", "Q5_K_M", "Q5_K_S", "Q5_0", "Q5_1",
                                     "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L", "Q3_K_S", "Q2_K", "BF16",   "F16",    "F32",  NULL};
 
-const char *const *weft__choice_order(void)
-{
-    return ORDER;
-}
-
-void weft__choice_free(weft__choice *c)
+void weft__hub_choice_free(weft__hub_choice *c)
 {
     weft__free(c->files);
-    *c = (weft__choice){0};
+    *c = (weft__hub_choice){0};
 }
 
 static int ends_with(const char *s, const char *suffix)
@@ -120,7 +115,7 @@ static const char *name_some(const weft__listing *l, char *out, size_t capacity)
     return out;
 }
 
-static weft_status add(weft__choice *c, const weft__hub_file *f, weft_error *err)
+static weft_status add(weft__hub_choice *c, const weft__hub_file *f, weft_error *err)
 {
     /* Grown one at a time: sets are small, and the array has no spare capacity to keep. */
     const weft__hub_file **grown = weft__realloc_array(c->files, c->n + 1, sizeof *grown);
@@ -131,7 +126,7 @@ static weft_status add(weft__choice *c, const weft__hub_file *f, weft_error *err
 }
 
 /* f, and the other parts of its set. */
-static weft_status take_group(const weft__listing *l, const char *repo, const weft__hub_file *f, weft__choice *out,
+static weft_status take_group(const weft__listing *l, const char *repo, const weft__hub_file *f, weft__hub_choice *out,
                               weft_error *err)
 {
     char path[WEFT__HUB_PATH_MAX + 1], shown[WEFT__HUB_SHOW];
@@ -164,7 +159,7 @@ static int is_weight(const char *path, int sharded, int single)
     return single ? !strcmp(path, "model.safetensors") : 1;
 }
 
-static weft_status take_folder(const weft__listing *l, const char *repo, weft__choice *out, weft_error *err)
+static weft_status take_folder(const weft__listing *l, const char *repo, weft__hub_choice *out, weft_error *err)
 {
     static const char *const names[] = {"config.json",
                                         "generation_config.json",
@@ -181,7 +176,7 @@ static weft_status take_folder(const weft__listing *l, const char *repo, weft__c
                                         "model.safetensors.index.json"};
     weft_status st = WEFT_OK;
     int sharded = 0, n_weights = 0, single = weft__listing_find(l, "model.safetensors") != NULL;
-    out->kind = WEFT__CHOICE_FOLDER;
+    out->kind = WEFT__HUB_CHOICE_FOLDER;
     for (size_t i = 0; i < l->n && weft__listing_find(l, "model.safetensors.index.json"); i++)
         sharded |= is_weight(l->files[i].path, 1, 0);
     for (size_t i = 0; i < sizeof names / sizeof *names && !st; i++) {
@@ -241,18 +236,19 @@ static weft_status choose_model(const weft__listing *l, const char *repo, const 
     return WEFT_OK;
 }
 
-weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__choice *out, weft_error *err)
+weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__hub_choice *out,
+                                 weft_error *err)
 {
     char shown[WEFT__HUB_SHOW];
     int several = 0;
     weft_status st = WEFT_OK;
-    *out = (weft__choice){0};
+    *out = (weft__hub_choice){0};
     const weft__hub_file *f = what[0] ? named(l, what, &several) : NULL;
     if (several)
         return weft_fail(err, WEFT_ARGUMENT, "%s: several files are called \"%s\": give the path", repo,
                          weft__hub_show(shown, what, strlen(what)));
     if (!f) st = choose_model(l, repo, what, &f, err);
     if (!st) st = f ? take_group(l, repo, f, out, err) : take_folder(l, repo, out, err);
-    if (st) weft__choice_free(out);
+    if (st) weft__hub_choice_free(out);
     return st;
 }

@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "hub/cache.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 #define DISK_MARGIN ((uint64_t)16 << 20) /* bytes left free */
 #define RESTARTS_MAX 3                   /* times that the content may turn out to be another one */
@@ -26,7 +26,7 @@ typedef struct job {
     weft__sha256 sha; /* of the first `have` bytes */
     uint64_t have, size;
     int has_size;
-    char etag[WEFT__HTTP_ETAG];           /* of the content that the part belongs to; "" unknown */
+    char etag[WEFT__HUB_HTTP_ETAG];       /* of the content that the part belongs to; "" unknown */
     char linked[65];                      /* SHA-256 that the server announced with the file */
     int inherited;                        /* some bytes are from an earlier run */
     int begun, restart, restarts, gained; /* of the current attempt: headers were checked; must begin anew; (count); bytes came */
@@ -74,7 +74,7 @@ static int record_fits(const weft__json *r, const weft__hub_file *f)
 }
 
 /* The recorded ETag into etag. Returns whether the part may be used: something must be able to tell if the content changed. */
-static int read_record(int dir, const char *name, const weft__hub_file *f, char etag[WEFT__HTTP_ETAG])
+static int read_record(int dir, const char *name, const weft__hub_file *f, char etag[WEFT__HUB_HTTP_ETAG])
 {
     weft__json *r = NULL;
     const char *s = "";
@@ -82,7 +82,7 @@ static int read_record(int dir, const char *name, const weft__hub_file *f, char 
     etag[0] = 0;
     if (weft__record_read(dir, name, &r, NULL)) return 0;
     int fits = record_fits(r, f);
-    if (fits && weft__json_string(weft__json_get(r, "etag"), &s, &n) && n < WEFT__HTTP_ETAG) strcpy(etag, s);
+    if (fits && weft__json_string(weft__json_get(r, "etag"), &s, &n) && n < WEFT__HUB_HTTP_ETAG) strcpy(etag, s);
     for (char *c = etag; *c; c++)
         if (*c < 0x20 || *c > 0x7e) etag[0] = 0; /* it goes into a request's header */
     weft__json_free(&r);
@@ -188,7 +188,7 @@ static weft_status check_total(job *j, int64_t total, weft_error *err)
 }
 
 /* The announced SHA-256: the listing's and the response's must be the same one. */
-static weft_status check_linked(job *j, const weft__http_reply *r, weft_error *err)
+static weft_status check_linked(job *j, const weft__hub_http_reply *r, weft_error *err)
 {
     const char *listed = j->d->file->sha256;
     if (strlen(r->linked_etag) != 64 || strspn(r->linked_etag, "0123456789abcdef") != 64) return WEFT_OK;
@@ -199,7 +199,7 @@ static weft_status check_linked(job *j, const weft__http_reply *r, weft_error *e
 }
 
 /* Before the first byte of a response: is it of the right content, and from the right place on? */
-static weft_status begin(job *j, const weft__http_reply *r, weft_error *err)
+static weft_status begin(job *j, const weft__hub_http_reply *r, weft_error *err)
 {
     weft_status st = check_linked(j, r, err);
     j->begun = 1;
@@ -219,7 +219,7 @@ static weft_status begin(job *j, const weft__http_reply *r, weft_error *err)
     return write_record(j, err);
 }
 
-static weft_status on_body(void *arg, const weft__http_reply *r, const void *bytes, size_t n, weft_error *err)
+static weft_status on_body(void *arg, const weft__hub_http_reply *r, const void *bytes, size_t n, weft_error *err)
 {
     job *j = arg;
     const char *s = bytes;
@@ -250,16 +250,16 @@ static int on_poll(void *arg)
 static weft_status attempt(job *j, const char *url, int *again, weft_error *err)
 {
     const weft__download *d = j->d;
-    weft__http_reply reply;
-    weft__http_call call = {.url = url,
-                            .token = d->remote->token,
-                            .from = j->have,
-                            .if_range = is_strong(j->etag) ? j->etag : NULL,
-                            .body = on_body,
-                            .poll = on_poll,
-                            .arg = j};
+    weft__hub_http_reply reply;
+    weft__hub_http_call call = {.url = url,
+                                .token = d->remote->token,
+                                .from = j->have,
+                                .if_range = is_strong(j->etag) ? j->etag : NULL,
+                                .body = on_body,
+                                .poll = on_poll,
+                                .arg = j};
     j->begun = j->restart = j->gained = 0;
-    weft_status st = weft__http_get(d->remote->http, &call, &reply, err);
+    weft_status st = weft__hub_http_get(d->remote->http, &call, &reply, err);
     *again = reply.transient;
     if (!st && reply.status == 416 && j->have) st = start_over(j, "the server does not have the range that is missing", err);
     else if (!st && (reply.status < 200 || reply.status > 299)) {

@@ -16,15 +16,15 @@
 #define HEADER_BYTES_MAX ((size_t)256 << 10)
 #define STALL_BYTES_PER_S 100L
 
-struct weft__http {
+struct weft__hub_http {
     CURL *curl;
     int timeout_s;
 };
 
 /* One call and the response that is being read. */
 typedef struct transfer {
-    const weft__http_call *call;
-    weft__http_reply *reply;
+    const weft__hub_http_call *call;
+    weft__hub_http_reply *reply;
     CURL *curl;
     char location[4096];
     size_t n_header;
@@ -42,12 +42,12 @@ static void set_up_curl(void)
     set_up = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-weft_status weft__http_open(int timeout_s, weft__http **out, weft_error *err)
+weft_status weft__hub_http_open(int timeout_s, weft__hub_http **out, weft_error *err)
 {
     *out = NULL;
     pthread_once(&once, set_up_curl);
     if (set_up) return weft_fail(err, WEFT_INTERNAL, "libcurl: %s", curl_easy_strerror(set_up));
-    weft__http *h = weft__alloc_zero(1, sizeof *h);
+    weft__hub_http *h = weft__alloc_zero(1, sizeof *h);
     if (!h || !(h->curl = curl_easy_init())) {
         weft__free(h);
         return weft_fail(err, WEFT_NO_MEMORY, "no memory for a connection");
@@ -57,7 +57,7 @@ weft_status weft__http_open(int timeout_s, weft__http **out, weft_error *err)
     return WEFT_OK;
 }
 
-void weft__http_close(weft__http **h)
+void weft__hub_http_close(weft__hub_http **h)
 {
     if (!h || !*h) return;
     curl_easy_cleanup((*h)->curl);
@@ -103,7 +103,7 @@ static void copy_text(char *out, size_t capacity, const char *s, size_t n)
 }
 
 /* "bytes 5-9/10"; anything else leaves -1. */
-static void read_range(weft__http_reply *r, const char *s, size_t n)
+static void read_range(weft__hub_http_reply *r, const char *s, size_t n)
 {
     const char *end = s + n, *dash, *slash;
     if (n < 6 || strncasecmp(s, "bytes ", 6)) return;
@@ -115,7 +115,7 @@ static void read_range(weft__http_reply *r, const char *s, size_t n)
 }
 
 /* <URL>; rel="next", the form in which listings are continued. */
-static void read_link(weft__http_reply *r, const char *s, size_t n)
+static void read_link(weft__hub_http_reply *r, const char *s, size_t n)
 {
     char text[sizeof r->next];
     copy_text(text, sizeof text, s, n);
@@ -126,7 +126,7 @@ static void read_link(weft__http_reply *r, const char *s, size_t n)
 }
 
 /* X-Linked-Etag is the file's SHA-256 in quotes. Only the origin that was asked is believed. */
-static void read_linked(weft__http_reply *r, const char *s, size_t n)
+static void read_linked(weft__hub_http_reply *r, const char *s, size_t n)
 {
     if (n >= 2 && s[0] == '"' && s[n - 1] == '"') s++, n -= 2;
     copy_text(r->linked_etag, sizeof r->linked_etag, s, n);
@@ -134,7 +134,7 @@ static void read_linked(weft__http_reply *r, const char *s, size_t n)
 
 static void new_response(transfer *t)
 {
-    weft__http_reply *r = t->reply;
+    weft__hub_http_reply *r = t->reply;
     r->status = 0;
     r->length = r->range_first = r->range_last = r->range_total = -1;
     r->etag[0] = r->next[0] = r->message[0] = t->location[0] = 0;
@@ -143,7 +143,7 @@ static void new_response(transfer *t)
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     transfer *t = arg;
-    weft__http_reply *r = t->reply;
+    weft__hub_http_reply *r = t->reply;
     const char *s;
     size_t n_line = size * count, n;
     if ((t->n_header += n_line) > HEADER_BYTES_MAX) return 0;
@@ -188,7 +188,7 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
                                     weft_error *err)
 {
     char host[256];
-    weft__http_reply *r = t->reply;
+    weft__hub_http_reply *r = t->reply;
     CURLU *u = curl_url();
     char *text = NULL;
     if (u && !curl_url_set(u, CURLUPART_URL, url, 0)) curl_url_get(u, CURLUPART_HOST, &text, 0);
@@ -223,9 +223,9 @@ static weft_status transport_failed(transfer *t, const char *url, CURLcode code,
 }
 
 /* "Authorization", "If-Range"; NULL when none, *failed without memory. */
-static struct curl_slist *make_headers(const weft__http_call *call, int with_token, int *failed)
+static struct curl_slist *make_headers(const weft__hub_http_call *call, int with_token, int *failed)
 {
-    char line[WEFT__HTTP_TOKEN + 64];
+    char line[WEFT__HUB_HTTP_TOKEN + 64];
     struct curl_slist *list = NULL, *grown;
     *failed = 0;
     if (with_token) {
@@ -240,7 +240,7 @@ static struct curl_slist *make_headers(const weft__http_call *call, int with_tok
     return list;
 }
 
-static void set_options(weft__http *h, transfer *t, const char *url, struct curl_slist *headers, char *detail)
+static void set_options(weft__hub_http *h, transfer *t, const char *url, struct curl_slist *headers, char *detail)
 {
     char from[32]; /* libcurl copies strings */
     const char *authorities = t->call->authorities ? t->call->authorities : getenv("SSL_CERT_FILE");
@@ -274,7 +274,7 @@ static void set_options(weft__http *h, transfer *t, const char *url, struct curl
     curl_easy_setopt(h->curl, CURLOPT_NOPROGRESS, 0L);
 }
 
-static weft_status one_response(weft__http *h, transfer *t, const char *url, int with_token, weft_error *err)
+static weft_status one_response(weft__hub_http *h, transfer *t, const char *url, int with_token, weft_error *err)
 {
     char detail[CURL_ERROR_SIZE] = "";
     int failed;
@@ -299,12 +299,12 @@ static int is_redirect(long status)
 }
 
 /* The continuation of a listing, as an absolute URL of the same origin; another one is dropped, and with it the rest refused. */
-static weft_status finish_next(const char *url, weft__http_reply *r, weft_error *err)
+static weft_status finish_next(const char *url, weft__hub_http_reply *r, weft_error *err)
 {
     char *next;
     int same_origin;
     if (!r->next[0]) return WEFT_OK;
-    weft_status st = weft__http_join(url, r->next, &next, &same_origin, err);
+    weft_status st = weft__hub_http_join(url, r->next, &next, &same_origin, err);
     if (!st && (!same_origin || strlen(next) >= sizeof r->next))
         st = weft_fail(err, WEFT_FORMAT, "a listing continues on another server: refused");
     if (!st) strcpy(r->next, next);
@@ -312,18 +312,19 @@ static weft_status finish_next(const char *url, weft__http_reply *r, weft_error 
     return st;
 }
 
-weft_status weft__http_get(weft__http *h, const weft__http_call *call, weft__http_reply *reply, weft_error *err)
+weft_status weft__hub_http_get(weft__hub_http *h, const weft__hub_http_call *call, weft__hub_http_reply *reply, weft_error *err)
 {
     transfer t = {.call = call, .reply = reply, .curl = h->curl, .first_origin = 1, .err = err};
-    int with_token = call->token && (call->direct || weft__http_is_safe(call->url)), same_origin;
-    *reply = (weft__http_reply){.linked_size = -1};
+    int with_token = call->token && (call->direct || weft__hub_http_is_safe(call->url)), same_origin;
+    *reply = (weft__hub_http_reply){.linked_size = -1};
     char *url = weft__strdup(call->url), *next;
     weft_status st = url ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no memory for an address");
     for (int hops = 0; !st; hops++) {
         if ((st = one_response(h, &t, url, with_token, err)) || call->direct || !is_redirect(reply->status)) break;
-        if (hops == WEFT__HTTP_REDIRECTS) st = weft_fail(err, WEFT_FORMAT, "more than %d redirects", WEFT__HTTP_REDIRECTS);
+        if (hops == WEFT__HUB_HTTP_REDIRECTS)
+            st = weft_fail(err, WEFT_FORMAT, "more than %d redirects", WEFT__HUB_HTTP_REDIRECTS);
         else if (!t.location[0]) st = weft_fail(err, WEFT_FORMAT, "a redirect without a usable address");
-        else st = weft__http_join(url, t.location, &next, &same_origin, err);
+        else st = weft__hub_http_join(url, t.location, &next, &same_origin, err);
         if (st) break;
         weft__free(url);
         url = next;

@@ -47,7 +47,7 @@ static CURLU *parse(const char *url)
     return u;
 }
 
-weft_status weft__http_join(const char *url, const char *location, char **out, int *same_origin, weft_error *err)
+weft_status weft__hub_http_join(const char *url, const char *location, char **out, int *same_origin, weft_error *err)
 {
     origin before, after;
     char *text = NULL;
@@ -70,7 +70,7 @@ weft_status weft__http_join(const char *url, const char *location, char **out, i
     return st;
 }
 
-int weft__http_is_safe(const char *url)
+int weft__hub_http_is_safe(const char *url)
 {
     origin o;
     CURLU *u = parse(url);
@@ -81,7 +81,7 @@ int weft__http_is_safe(const char *url)
     return ok;
 }
 
-int weft__http_is_plain(const char *url, char *host, size_t capacity)
+int weft__hub_http_is_plain(const char *url, char *host, size_t capacity)
 {
     origin o;
     char rest[4];

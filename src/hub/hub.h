@@ -56,27 +56,26 @@ weft_status weft__listing_sort(weft__listing *l, weft_error *err);
 /* The file of that path, by binary search, or NULL. */
 const weft__hub_file *weft__listing_find(const weft__listing *l, const char *path);
 
-typedef enum weft__choice_kind {
-    WEFT__CHOICE_FILES, /* GGUF files, or the one file that was named: files[0] is the one to open */
-    WEFT__CHOICE_FOLDER /* config.json, tokenizer and safetensors: the folder is what one opens */
-} weft__choice_kind;
+typedef enum weft__hub_choice_kind {
+    WEFT__HUB_CHOICE_FILES, /* GGUF files, or the one file that was named: files[0] is the one to open */
+    WEFT__HUB_CHOICE_FOLDER /* config.json, tokenizer and safetensors: the folder is what one opens */
+} weft__hub_choice_kind;
 
-typedef struct weft__choice {
-    weft__choice_kind kind;
+typedef struct weft__hub_choice {
+    weft__hub_choice_kind kind;
     const weft__hub_file **files; /* borrowed from the listing */
     size_t n;
-} weft__choice;
+} weft__hub_choice;
 
-void weft__choice_free(weft__choice *c);
+void weft__hub_choice_free(weft__hub_choice *c);
 /* Picks from a sorted listing; `repo` is for messages. `what`:
  *   a path, or the last segment of one: that file, with all parts when it is one of a split set (NAME-00001-of-00003.gguf);
  *   a quantization: the GGUF whose name has it as a whole word, else as the beginning of one ("Q4_K" for "Q4_K_M");
- *   "": the first quantization of weft__choice_order that the repository has, its only GGUF, or the folder when it has none.
+ *   "": the first that the repository has of Q4_K_M, Q4_K_S and the other quantizations (choose.c), its only GGUF, or the folder when it has none.
  * Equals are decided by the shorter, then the alphabetically first path. Vision projectors (mmproj) and importance matrices are
  * only taken when named. Fails with WEFT_NOT_FOUND (naming what there is), WEFT_ARGUMENT (several, say which), WEFT_UNSUPPORTED
  * (nothing that can be run), WEFT_FORMAT (a part of a set is missing). */
-weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__choice *out, weft_error *err);
-/* "Q4_K_M", "Q4_K_S", ... NULL-terminated. */
-const char *const *weft__choice_order(void);
+weft_status weft__listing_choose(const weft__listing *l, const char *repo, const char *what, weft__hub_choice *out,
+                                 weft_error *err);
 
 #endif

@@ -41,7 +41,7 @@ weft_status weft__manifest_put(int dir, weft__json *m, const weft__hub_file *f, 
               : weft_fail(err, WEFT_NO_MEMORY, "no memory for the record of pulled files");
 }
 
-weft_status weft__manifest_set_folder(int dir, weft__json *m, const weft__choice *files, weft_error *err)
+weft_status weft__manifest_set_folder(int dir, weft__json *m, const weft__hub_choice *files, weft_error *err)
 {
     weft__json *paths = weft__json_new_array();
     int ok = 1;

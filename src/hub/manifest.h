@@ -16,7 +16,7 @@ int weft__manifest_has(const weft__json *m, const weft__hub_file *file, uint64_t
 weft_status weft__manifest_put(int dir, weft__json *m, const weft__hub_file *file, uint64_t n_bytes, const char *sha256,
                                weft_error *err);
 /* Says that the folder is a model of these files, and writes the record. */
-weft_status weft__manifest_set_folder(int dir, weft__json *m, const weft__choice *files, weft_error *err);
+weft_status weft__manifest_set_folder(int dir, weft__json *m, const weft__hub_choice *files, weft_error *err);
 /* The paths that the folder needs, or NULL when it is no model. Borrowed. */
 const weft__json *weft__manifest_folder(const weft__json *m);
 

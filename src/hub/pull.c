@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/params.h"
 #include "hub/cache.h"
 #include "hub/download.h"
 #include "hub/manifest.h"
@@ -22,14 +23,21 @@ typedef struct pull {
     uint64_t before; /* bytes of the files that are complete */
     weft__remote remote;
     weft__listing listing;
-    weft__choice choice;
+    weft__hub_choice choice;
     weft__json *manifest;
     int dir, lock;
 } pull;
 
-void weft_pull_params_default(weft_pull_params *params)
+void(weft_pull_params_default)(weft_pull_params *params)
 {
     *params = (weft_pull_params){.size = sizeof *params};
+}
+
+void weft_pull_params_init(weft_pull_params *params, uint32_t size)
+{
+    weft_pull_params own;
+    (weft_pull_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_pull_params), params, size, &own);
 }
 
 static int say(pull *p)
@@ -127,7 +135,7 @@ static weft_status pull_files(pull *p, weft_pull_result *result, weft_error *err
         return st;
     p->state.n_files = result->n_files = (int32_t)p->choice.n;
     if ((st = check_room(p, err))) return weft_fail_within(err, st, "%s", p->label);
-    if (p->choice.kind == WEFT__CHOICE_FOLDER && (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
+    if (p->choice.kind == WEFT__HUB_CHOICE_FOLDER && (st = weft__manifest_set_folder(p->dir, p->manifest, &p->choice, err)))
         return st;
     for (size_t i = 0; i < p->choice.n && !st; i++) st = fetch_one(p, i, result, err);
     return st;
@@ -146,9 +154,10 @@ weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pul
     *result = (weft_pull_result){0};
     pull *p = weft__alloc_zero(1, sizeof *p);
     if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory to pull %s", name);
-    p->params = params ? params : &defaults;
+    p->params = &defaults;
     p->dir = p->lock = -1;
-    weft_status st = weft__hub_name_parse(name, &p->name, err);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_pull_params), &defaults, params, err);
+    if (!st) st = weft__hub_name_parse(name, &p->name, err);
     if (st) goto done;
     snprintf(p->label, sizeof p->label, "%s/%s", p->name.owner, p->name.repo);
     if ((st = weft__remote_open(&p->remote, while_listing, p, err))) goto done;
@@ -157,13 +166,13 @@ weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pul
     st = pull_files(p, result, err);
     if (st) tidy(p);
     else
-        st = weft__cache_path(&p->name, p->choice.kind == WEFT__CHOICE_FOLDER ? NULL : p->choice.files[0]->path, result->path,
+        st = weft__cache_path(&p->name, p->choice.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : p->choice.files[0]->path, result->path,
                               sizeof result->path, err);
 done:
     weft__json_free(&p->manifest);
     if (p->dir >= 0) close(p->dir);
     if (p->lock >= 0) close(p->lock);
-    weft__choice_free(&p->choice);
+    weft__hub_choice_free(&p->choice);
     weft__listing_free(&p->listing);
     weft__remote_close(&p->remote);
     weft__free(p);

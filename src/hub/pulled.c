@@ -46,7 +46,7 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
 {
     char label[2 * WEFT__HUB_PART_MAX + 2], missing[WEFT__HUB_SHOW];
     weft__listing l = {0};
-    weft__choice c = {0};
+    weft__hub_choice c = {0};
     weft__json *m = NULL;
     int dir;
     snprintf(label, sizeof label, "%s/%s", n->owner, n->repo);
@@ -60,14 +60,14 @@ static weft_status resolve_pulled(const char *name, const weft__hub_name *n, cha
     if ((st = weft__cache_scan(dir, &l, err)) || (st = weft__manifest_read(dir, &m, err))) goto done;
     drop_partial(&l);
     st = weft__listing_choose(&l, label, n->what, &c, err);
-    if (!st && c.kind == WEFT__CHOICE_FOLDER && !folder_is_whole(dir, weft__manifest_folder(m), missing))
+    if (!st && c.kind == WEFT__HUB_CHOICE_FOLDER && !folder_is_whole(dir, weft__manifest_folder(m), missing))
         st = weft_fail(err, WEFT_NOT_FOUND, "%s: \"%s\" is not there yet", label, missing);
     if (st)
         st = weft_fail_within(err, st == WEFT_NO_MEMORY ? st : WEFT_NOT_FOUND,
                               "of the pulled files ('weft pull %s' completes them)", name);
-    else st = weft__cache_path(n, c.kind == WEFT__CHOICE_FOLDER ? NULL : c.files[0]->path, path, capacity, err);
+    else st = weft__cache_path(n, c.kind == WEFT__HUB_CHOICE_FOLDER ? NULL : c.files[0]->path, path, capacity, err);
 done:
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     weft__json_free(&m);
     weft__listing_free(&l);
     close(dir);
@@ -159,7 +159,7 @@ static weft_status tell_folder(walk *w, int dir, const weft__json *folder, weft_
 /* The sets of parts as one line each: the first part stands for all. A set is complete when the chooser can take it. */
 static weft_status tell_file(walk *w, weft__listing *l, size_t i, weft_error *err)
 {
-    weft__choice c = {0};
+    weft__hub_choice c = {0};
     weft__hub_file *f = &l->files[i];
     uint64_t sum = f->n_bytes;
     int32_t n = 1;
@@ -178,7 +178,7 @@ static weft_status tell_file(walk *w, weft__listing *l, size_t i, weft_error *er
     const char *path = !st ? c.files[0]->path : f->path;
     if (st) complete = 0;
     st = tell(w, path, sum, n, complete, err);
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     return st;
 }
 

@@ -35,7 +35,7 @@ static weft_status read_endpoint(weft__remote *r, weft_error *err)
     if (n == 0 || n >= sizeof r->endpoint) return weft_fail(err, WEFT_ARGUMENT, "HF_ENDPOINT is no usable address");
     memcpy(r->endpoint, s, n);
     r->endpoint[n] = 0;
-    if (!weft__http_is_plain(r->endpoint, r->host, sizeof r->host))
+    if (!weft__hub_http_is_plain(r->endpoint, r->host, sizeof r->host))
         return weft_fail(err, WEFT_ARGUMENT, "HF_ENDPOINT must be an http or https address without user, query and fragment");
     return WEFT_OK;
 }
@@ -49,7 +49,7 @@ static weft_status read_token(weft__remote *r, weft_error *err)
     for (const char *c = s; *c; c++)
         if (*c <= 0x20 || *c > 0x7e)
             return weft_fail(err, WEFT_ARGUMENT, "HF_TOKEN holds characters that no token has (a space or line end?)");
-    if (weft__http_is_safe(r->endpoint)) r->token = s;
+    if (weft__hub_http_is_safe(r->endpoint)) r->token = s;
     else weft__log(WEFT__LOG_WARN, "HF_TOKEN is not sent to %s: HF_ENDPOINT is not https", r->host);
     return WEFT_OK;
 }
@@ -62,12 +62,12 @@ weft_status weft__remote_open(weft__remote *r, int (*poll)(void *arg), void *arg
     if (!st) st = number_from("WEFT_PULL_RETRIES", 5, 0, 100, &r->retries, err);
     if (!st) st = read_endpoint(r, err);
     if (!st) st = read_token(r, err);
-    return st ? st : weft__http_open(timeout, &r->http, err);
+    return st ? st : weft__hub_http_open(timeout, &r->http, err);
 }
 
 void weft__remote_close(weft__remote *r)
 {
-    weft__http_close(&r->http);
+    weft__hub_http_close(&r->http);
 }
 
 weft_status weft__remote_pause(const weft__remote *r, int tries, weft_error *err)
@@ -101,7 +101,7 @@ char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, c
     return NULL;
 }
 
-weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__http_reply *reply, weft_error *err)
+weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply, weft_error *err)
 {
     const char *said = reply->message, *sep = said[0] ? ": " : "";
     long s = reply->status;
@@ -126,7 +126,7 @@ weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *na
 
 /* ---- small answers ---- */
 
-static weft_status take_text(void *arg, const weft__http_reply *reply, const void *bytes, size_t n, weft_error *err)
+static weft_status take_text(void *arg, const weft__hub_http_reply *reply, const void *bytes, size_t n, weft_error *err)
 {
     weft__text *t = ((weft__text **)arg)[0];
     (void)reply;
@@ -149,14 +149,15 @@ static int poll_answer(void *arg)
 }
 
 /* One page into *t, again after passing troubles. */
-static weft_status get_text(weft__remote *r, const weft__hub_name *name, const char *url, weft__text *t, weft__http_reply *reply,
-                            weft_error *err)
+static weft_status get_text(weft__remote *r, const weft__hub_name *name, const char *url, weft__text *t,
+                            weft__hub_http_reply *reply, weft_error *err)
 {
     struct answer a = {t, r};
-    weft__http_call call = {.url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
+    weft__hub_http_call call = {
+        .url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
     for (int tries = 1;; tries++) {
         t->len = 0;
-        weft_status st = weft__http_get(r->http, &call, reply, err);
+        weft_status st = weft__hub_http_get(r->http, &call, reply, err);
         if (!st && reply->status == 200) return WEFT_OK;
         if (!st) st = weft__remote_refused(r, name, reply, err);
         if (!reply->transient || tries >= LIST_TRIES || tries > r->retries) return st;
@@ -168,7 +169,7 @@ static weft_status get_text(weft__remote *r, const weft__hub_name *name, const c
 static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const char *first, weft__listing *l, long *status,
                               weft_error *err)
 {
-    weft__http_reply reply;
+    weft__hub_http_reply reply;
     weft__text t = {0};
     size_t sum = 0;
     char url[sizeof reply.next];
@@ -196,15 +197,16 @@ static weft_status read_pages(weft__remote *r, const weft__hub_name *name, const
 static void suggest(weft__remote *r, const weft__hub_name *name, weft_error *err)
 {
     char url[2048], shown[WEFT__HUB_SHOW];
-    weft__http_reply reply;
+    weft__hub_http_reply reply;
     weft__text t = {0}, found = {0};
     weft__json *v = NULL;
     const char *id;
     size_t n;
     snprintf(url, sizeof url, "%s/api/models?search=%s&limit=3", r->endpoint, name->repo);
     struct answer a = {&t, r};
-    weft__http_call call = {.url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
-    if (!err || weft__http_get(r->http, &call, &reply, NULL) || reply.status != 200 || !t.data ||
+    weft__hub_http_call call = {
+        .url = url, .token = r->token, .total_limit = 1, .body = take_text, .poll = poll_answer, .arg = &a};
+    if (!err || weft__hub_http_get(r->http, &call, &reply, NULL) || reply.status != 200 || !t.data ||
         weft__json_parse(t.data, t.len, &v, NULL))
         goto done;
     for (size_t i = 0; i < weft__json_size(v) && i < 3; i++)

@@ -9,7 +9,7 @@
 #include "hub/hub.h"
 
 typedef struct weft__remote {
-    weft__http *http;
+    weft__hub_http *http;
     char endpoint[1024]; /* no slash at its end */
     char host[256];
     const char *token; /* the environment's, checked; NULL: none */
@@ -26,7 +26,7 @@ weft_status weft__remote_list(weft__remote *r, const weft__hub_name *name, weft_
 /* The address of one file, freed with weft__free; NULL without memory. */
 char *weft__remote_file_url(const weft__remote *r, const weft__hub_name *name, const char *path);
 /* Turns a status that is no success into an error that says what to do. Sets reply->transient where trying again may help. */
-weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__http_reply *reply, weft_error *err);
+weft_status weft__remote_refused(const weft__remote *r, const weft__hub_name *name, weft__hub_http_reply *reply, weft_error *err);
 /* Waits before try number `tries` (from 1), longer each time, at most 8 s. Fails with WEFT_CANCELLED. */
 weft_status weft__remote_pause(const weft__remote *r, int tries, weft_error *err);
 

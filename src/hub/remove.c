@@ -115,7 +115,7 @@ static weft_status remove_file(int dir, const char *path, uint64_t *n_bytes, wef
 static weft_status remove_chosen(const weft__hub_name *name, const char *label, uint64_t *n_bytes, weft_error *err)
 {
     weft__listing l = {0};
-    weft__choice c = {0};
+    weft__hub_choice c = {0};
     int dir;
     weft_status st = weft__cache_open(name, 0, &dir, err);
     if (st) return st;
@@ -125,7 +125,7 @@ static weft_status remove_chosen(const weft__hub_name *name, const char *label, 
         st = remove_file(dir, name->what, n_bytes, err); /* of an incomplete set */
     for (size_t i = 0; i < c.n && !st; i++) st = remove_file(dir, c.files[i]->path, n_bytes, err);
     close(dir);
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     weft__listing_free(&l);
     if (!st) weft__cache_remove_if_empty(name);
     return st;

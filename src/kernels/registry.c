@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 
+#include "kernels/tune.h"
+
 #define N_SETS (1u << WEFT__TIER_COUNT)
 
 static const weft__kernel_entry entries[] = {
@@ -20,6 +22,7 @@ static const weft__kernel_entry entries[] = {
 
 const weft__kernel_entry *weft__kernel_list(int *n)
 {
+    (void)weft__kernel_tune_init(&(weft_error){0}); /* entries may be run */
     *n = (int)(sizeof entries / sizeof entries[0]);
     return entries;
 }
@@ -33,6 +36,7 @@ static int allowed(uint32_t tiers, weft__tier tier)
 const weft__matmul *weft__matmul_find(uint32_t dtype, uint32_t tiers)
 {
     const weft__matmul *best = NULL;
+    (void)weft__kernel_tune_init(&(weft_error){0}); /* a provider refuses a wrong name before */
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         const weft__matmul *m = entries[i].matmul;
         if (!m || m->dtype != dtype || !allowed(tiers, m->tier)) continue;

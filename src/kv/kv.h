@@ -2,7 +2,7 @@
  *
  * A pool holds a fixed number of pages per group, in one buffer each; taking and returning a page is O(1). A sequence is one
  * block table per group. Pages carry reference counts, so that sequences, and the prefix tree (prefix.h), can share a prefix.
- * A sequence writes a page only while nobody else holds it: weft__kv_seq_reserve copies it first (copy-on-write).
+ * A sequence writes a page only while it is its only holder: weft__kv_seq_reserve copies it first (copy-on-write).
  * Invariant: a page is on the free list exactly when its count is 0, and idle exactly when the prefix tree alone holds it; a
  * sequence holds pages for all its positions, except that sliding-window groups may have dropped those that no later position can
  * see.
@@ -24,12 +24,10 @@ int32_t weft__kv_pool_free_pages(const weft__kv_pool *pool, int group);
 /* Pages that are free, or would be after evicting everything that the prefix tree alone holds. Exact, for all groups at once, and
  * O(1): a reserve that needs no more than this in every group succeeds. What admission counts with. */
 int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group);
-/* The system gives a page its memory when it is first written, and whoever does that waits: for 4 ms per 2 MB where a virtual machine has
- * to ask its host, and a step may begin many pages. Lets one page have it that was never taken, of a group in which fewer than
- * n_ahead such pages do. 0: there is none. */
+/* The system gives a page its memory when it is first written, and the writer waits for it: long where a virtual
+ * machine has to ask its host, and a step may begin many pages (docs/tuning.md). Lets one page have it that was never
+ * taken, of a group in which fewer than n_ahead such pages do. 0: there is none. */
 int weft__kv_pool_warm(weft__kv_pool *pool, int32_t n_ahead);
-/* Pages copied so far because somebody else held them too. */
-uint64_t weft__kv_pool_copies(const weft__kv_pool *pool);
 
 /* Pages that one sequence of n_ctx tokens needs in a group when steps have at most max_rows rows. */
 int32_t weft__kv_pages_needed(const weft_kv_group *group, int32_t n_ctx, int32_t max_rows);

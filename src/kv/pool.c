@@ -105,11 +105,6 @@ int32_t weft__kv_pool_available_pages(const weft__kv_pool *pool, int group)
     return pool->groups[group].n_free + pool->groups[group].n_idle;
 }
 
-uint64_t weft__kv_pool_copies(const weft__kv_pool *pool)
-{
-    return pool->n_copies;
-}
-
 static void idle_enter(struct weft__kv_group_pool *gp, int32_t page)
 {
     gp->next[page] = -1;

@@ -1,7 +1,7 @@
 /* pool.h: the inside of pools and sequences, for the files of this room.
  *
  * The prefix tree keeps a page by owning it: that counts as one reference, and `owner` says which node. An owned page whose count
- * is 1 is idle: nobody but the tree holds it. Idle pages stand in a list, the one that became idle first at its head; that is the
+ * is 1 is idle: the tree alone holds it. Idle pages stand in a list, the one that became idle first at its head; that is the
  * order in which they are evicted. All operations are O(1).
  * Owner: the engine thread. */
 #ifndef WEFT_KV_POOL_H
@@ -30,7 +30,6 @@ struct weft__kv_pool {
     weft_kv_binding *bindings;
     weft__kv_reclaim reclaim; /* NULL: none */
     void *reclaim_arg;
-    uint64_t n_copies;
 };
 
 struct weft__kv_seq {

@@ -8,8 +8,8 @@
 #include "kv/prefix_node.h"
 
 struct weft__prefix {
-    weft__prefix_shape shape;
-    weft__prefix_node **root; /* sorted by key */
+    weft__kv_prefix_shape shape;
+    weft__kv_prefix_node **root; /* sorted by key */
     size_t n_roots, root_capacity;
     weft__prefix_stats stats;
 };
@@ -34,20 +34,20 @@ static size_t find_root(const weft__prefix *p, weft__kv_key key, int *same)
     return low;
 }
 
-static weft__prefix_node *root_of(const weft__prefix *p, weft__kv_key key)
+static weft__kv_prefix_node *root_of(const weft__prefix *p, weft__kv_key key)
 {
     int same;
     size_t at = find_root(p, key, &same);
     return same ? p->root[at] : NULL;
 }
 
-static weft__prefix_node *make_root(weft__prefix *p, weft__kv_key key)
+static weft__kv_prefix_node *make_root(weft__prefix *p, weft__kv_key key)
 {
     int same;
     size_t at = find_root(p, key, &same);
     if (same) return p->root[at];
     if (!weft__grow(&p->root, &p->root_capacity, p->n_roots + 1, sizeof *p->root)) return NULL;
-    weft__prefix_node *root = weft__prefix_node_new(&p->shape);
+    weft__kv_prefix_node *root = weft__kv_prefix_node_new(&p->shape);
     if (!root) return NULL;
     root->key = key;
     memmove(p->root + at + 1, p->root + at, (p->n_roots - at) * sizeof *p->root);
@@ -58,10 +58,10 @@ static weft__prefix_node *make_root(weft__prefix *p, weft__kv_key key)
 
 /* ---- taking nodes away ---- */
 
-static void remove_leaf(weft__prefix *p, weft__prefix_node *node)
+static void remove_leaf(weft__prefix *p, weft__kv_prefix_node *node)
 {
     if (node->parent) {
-        weft__prefix_detach(node);
+        weft__kv_prefix_detach(node);
         p->stats.n_nodes--;
         p->stats.n_tokens -= node->n_tokens;
     } else {
@@ -70,33 +70,34 @@ static void remove_leaf(weft__prefix *p, weft__prefix_node *node)
         p->n_roots--;
         memmove(p->root + at, p->root + at + 1, (p->n_roots - at) * sizeof *p->root);
     }
-    weft__prefix_node_free(&p->shape, &node);
+    weft__kv_prefix_node_free(&p->shape, &node);
 }
 
 /* Can no match end in this node? The page of its last position is gone, which the next position would see. */
-static int useless(const weft__prefix *p, weft__prefix_node *node)
+static int useless(const weft__prefix *p, weft__kv_prefix_node *node)
 {
     for (int g = 0; g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
-        if (spec->window > 1 && *weft__prefix_page(&p->shape, node, g, weft__kv_entries(spec, node->n_tokens) - 1) < 0) return 1;
+        if (spec->window > 1 && *weft__kv_prefix_page(&p->shape, node, g, weft__kv_entries(spec, node->n_tokens) - 1) < 0)
+            return 1;
     }
     return 0;
 }
 
-/* Removes leaves that serve nobody, from `node` upwards. */
-static void prune(weft__prefix *p, weft__prefix_node *node)
+/* Removes leaves that serve no match, from `node` upwards. */
+static void prune(weft__prefix *p, weft__kv_prefix_node *node)
 {
     while (node && node->n_child == 0 && (!node->parent || useless(p, node))) {
-        weft__prefix_node *parent = node->parent;
+        weft__kv_prefix_node *parent = node->parent;
         remove_leaf(p, node);
         node = parent;
     }
 }
 
 /* Removes `top` and all below it. */
-static void remove_tree(weft__prefix *p, weft__prefix_node *top)
+static void remove_tree(weft__prefix *p, weft__kv_prefix_node *top)
 {
-    weft__prefix_node *above = top->parent, *node = top, *parent;
+    weft__kv_prefix_node *above = top->parent, *node = top, *parent;
     do {
         while (node->n_child) node = node->child[node->n_child - 1];
         parent = node->parent;
@@ -107,7 +108,7 @@ static void remove_tree(weft__prefix *p, weft__prefix_node *top)
 }
 
 /* Lets one page of a sliding window go; the node stays while it serves. */
-static void drop_page(weft__prefix *p, weft__prefix_node *node, int group, int32_t page)
+static void drop_page(weft__prefix *p, weft__kv_prefix_node *node, int group, int32_t page)
 {
     int32_t *slot = node->pages + p->shape.slot[group];
     while (*slot != page) slot++;
@@ -131,7 +132,7 @@ static int evict_one(void *arg, int group)
     int32_t page = pool->groups[group].idle_head;
     if (page < 0) return 0;
     int64_t pages = free_pages(pool), nodes = p->stats.n_nodes;
-    weft__prefix_node *node = pool->groups[group].owner[page];
+    weft__kv_prefix_node *node = pool->groups[group].owner[page];
     if (pool->groups[group].spec.window > 0) drop_page(p, node, group, page);
     else remove_tree(p, node);
     p->stats.n_evicted_pages += (uint64_t)(free_pages(pool) - pages);
@@ -139,36 +140,29 @@ static int evict_one(void *arg, int group)
     return 1;
 }
 
-int weft__prefix_evict(weft__prefix *p, int group, int32_t n_free)
-{
-    while (p->shape.pool->groups[group].n_free < n_free)
-        if (!evict_one(p, group)) return 0;
-    return 1;
-}
-
-void weft__prefix_forget(weft__prefix *p, const weft__kv_key *key)
+void weft__kv_prefix_forget(weft__prefix *p, const weft__kv_key *key)
 {
     if (!key) {
         while (p->n_roots) remove_tree(p, p->root[p->n_roots - 1]);
         return;
     }
-    weft__prefix_node *root = root_of(p, *key);
+    weft__kv_prefix_node *root = root_of(p, *key);
     if (root) remove_tree(p, root);
 }
 
 /* ---- matching ---- */
 
 /* The node in which the longest run of known tokens ends, and that run's length; NULL and 0. */
-static weft__prefix_node *walk(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *walk(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
 {
-    weft__prefix_node *node = root_of(p, key), *deepest = NULL;
+    weft__kv_prefix_node *node = root_of(p, key), *deepest = NULL;
     int32_t block = p->shape.block, done = 0;
     while (node && done < n) {
         int32_t left = n - done < block ? n - done : block, best = 0;
-        size_t at = weft__prefix_find(node, tokens + done, left);
-        weft__prefix_node *next = NULL;
+        size_t at = weft__kv_prefix_find(node, tokens + done, left);
+        weft__kv_prefix_node *next = NULL;
         for (size_t i = at ? at - 1 : 0; i <= at && i < node->n_child; i++) { /* the longest match stands beside the place */
-            int32_t same = weft__prefix_common(node->child[i]->tokens, node->child[i]->n_tokens, tokens + done, left);
+            int32_t same = weft__kv_prefix_common(node->child[i]->tokens, node->child[i]->n_tokens, tokens + done, left);
             if (same > best) best = same, next = node->child[i];
         }
         if (next) deepest = next;
@@ -180,19 +174,19 @@ static weft__prefix_node *walk(const weft__prefix *p, weft__kv_key key, const in
 }
 
 /* The last entry of group g that continuing at n needs and the path lacks, or -1. `node` holds position n - 1. */
-static int32_t last_missing(const weft__prefix *p, weft__prefix_node *node, int g, int32_t n)
+static int32_t last_missing(const weft__prefix *p, weft__kv_prefix_node *node, int g, int32_t n)
 {
     const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
     int32_t first = weft__kv_first_entry(spec, n);
     for (int32_t i = weft__kv_entries(spec, n) - 1; i >= first; i--) {
-        if (*weft__prefix_page(&p->shape, node, g, i) < 0) return i;
+        if (*weft__kv_prefix_page(&p->shape, node, g, i) < 0) return i;
         if ((int64_t)i * spec->page_tokens % p->shape.block == 0) node = node->parent;
     }
     return -1;
 }
 
 /* Shortens a match to where every window is complete; returns the node that holds its last position. */
-static weft__prefix_node *usable(const weft__prefix *p, weft__prefix_node *node, int32_t *n)
+static weft__kv_prefix_node *usable(const weft__prefix *p, weft__kv_prefix_node *node, int32_t *n)
 {
     for (int g = 0; *n > 0 && g < p->shape.pool->n_groups; g++) {
         const weft_kv_group *spec = &p->shape.pool->groups[g].spec;
@@ -207,9 +201,9 @@ static weft__prefix_node *usable(const weft__prefix *p, weft__prefix_node *node,
     return *n > 0 ? node : NULL;
 }
 
-static weft__prefix_node *match(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
+static weft__kv_prefix_node *match(const weft__prefix *p, weft__kv_key key, const int32_t *tokens, int32_t n, int32_t *length)
 {
-    weft__prefix_node *node = walk(p, key, tokens, n, length);
+    weft__kv_prefix_node *node = walk(p, key, tokens, n, length);
     return usable(p, node, length);
 }
 
@@ -225,7 +219,7 @@ int32_t weft__prefix_match(weft__prefix *p, weft__kv_key key, const int32_t *tok
     weft__kv_pool *pool = p->shape.pool;
     int32_t length;
     if (n > seq->n_ctx) n = seq->n_ctx;
-    weft__prefix_node *end = match(p, key, tokens, n, &length);
+    weft__kv_prefix_node *end = match(p, key, tokens, n, &length);
     p->stats.n_lookups++;
     p->stats.tokens_asked += n > 0 ? (uint64_t)n : 0;
     if (hits) *hits = end ? end->hits + 1 : 0;
@@ -236,9 +230,9 @@ int32_t weft__prefix_match(weft__prefix *p, weft__kv_key key, const int32_t *tok
     for (int g = 0; g < pool->n_groups; g++) {
         const weft_kv_group *spec = &pool->groups[g].spec;
         int32_t first = weft__kv_first_entry(spec, length), n_pages = weft__kv_entries(spec, length);
-        weft__prefix_node *node = end;
+        weft__kv_prefix_node *node = end;
         for (int32_t i = n_pages - 1; i >= first; i--) {
-            seq->pages[g][i] = *weft__prefix_page(&p->shape, node, g, i);
+            seq->pages[g][i] = *weft__kv_prefix_page(&p->shape, node, g, i);
             weft__kv_page_retain(pool, g, seq->pages[g][i]);
             if ((int64_t)i * spec->page_tokens % p->shape.block == 0) node = node->parent;
         }
@@ -260,14 +254,14 @@ typedef struct piece {
 } piece;
 
 /* Lets node and sequence share a page where both have a whole one, and gives the node what only the sequence has. */
-static void merge(weft__prefix *p, weft__prefix_node *node, const piece *c)
+static void merge(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     for (int g = 0; g < pool->n_groups; g++) {
         const weft_kv_group *spec = &pool->groups[g].spec;
         int32_t first = c->begin / spec->page_tokens, end = first + weft__kv_entries(spec, c->n);
         for (int32_t i = first; i < end; i++) {
-            int32_t *mine = &c->seq->pages[g][i], *theirs = weft__prefix_page(&p->shape, node, g, i);
+            int32_t *mine = &c->seq->pages[g][i], *theirs = weft__kv_prefix_page(&p->shape, node, g, i);
             int whole = (i - first + 1) * spec->page_tokens <= c->n;
             if (*mine < 0 || *mine == *theirs) continue;
             if (*theirs < 0) {
@@ -283,14 +277,14 @@ static void merge(weft__prefix *p, weft__prefix_node *node, const piece *c)
 
 /* Are the piece's pages the sequence's alone to give, and complete where they must be? Another answer means that its tokens are
  * not what it evaluated. */
-static int can_give(const weft__prefix *p, weft__prefix_node *node, const piece *c)
+static int can_give(const weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     for (int g = 0; g < pool->n_groups; g++) {
         const weft_kv_group *spec = &pool->groups[g].spec;
         int32_t first = c->begin / spec->page_tokens, end = first + weft__kv_entries(spec, c->n);
         for (int32_t i = first; i < end; i++) {
-            int32_t page = c->seq->pages[g][i], has = *weft__prefix_page(&p->shape, node, g, i);
+            int32_t page = c->seq->pages[g][i], has = *weft__kv_prefix_page(&p->shape, node, g, i);
             if (page < 0 ? spec->window <= 0 : page != has && pool->groups[g].owner[page] != NULL) return 0;
         }
     }
@@ -298,7 +292,7 @@ static int can_give(const weft__prefix *p, weft__prefix_node *node, const piece 
 }
 
 /* Makes the node, new or a shorter beginning of the piece, hold the piece. 0: it cannot. */
-static int fill(weft__prefix *p, weft__prefix_node *node, const piece *c)
+static int fill(weft__prefix *p, weft__kv_prefix_node *node, const piece *c)
 {
     weft__kv_pool *pool = p->shape.pool;
     if (!can_give(p, node, c)) return 0;
@@ -306,7 +300,7 @@ static int fill(weft__prefix *p, weft__prefix_node *node, const piece *c)
         const weft_kv_group *spec = &pool->groups[g].spec;
         int32_t first = c->begin / spec->page_tokens, end = first + weft__kv_entries(spec, c->n);
         for (int32_t i = first; i < end; i++) {
-            int32_t mine = c->seq->pages[g][i], *slot = weft__prefix_page(&p->shape, node, g, i);
+            int32_t mine = c->seq->pages[g][i], *slot = weft__kv_prefix_page(&p->shape, node, g, i);
             int was_whole = (i - first + 1) * spec->page_tokens <= node->n_tokens;
             if (mine == *slot || (mine < 0 && was_whole)) continue;
             if (*slot >= 0) weft__kv_page_disown(pool, g, *slot);
@@ -321,25 +315,25 @@ static int fill(weft__prefix *p, weft__prefix_node *node, const piece *c)
 }
 
 /* The child of `parent` that holds the piece now, or NULL. */
-static weft__prefix_node *place(weft__prefix *p, weft__prefix_node *parent, const piece *c)
+static weft__kv_prefix_node *place(weft__prefix *p, weft__kv_prefix_node *parent, const piece *c)
 {
-    size_t at = weft__prefix_find(parent, c->tokens, c->n);
-    weft__prefix_node *node = at < parent->n_child ? parent->child[at] : NULL;
-    if (node && weft__prefix_common(node->tokens, node->n_tokens, c->tokens, c->n) == c->n) {
+    size_t at = weft__kv_prefix_find(parent, c->tokens, c->n);
+    weft__kv_prefix_node *node = at < parent->n_child ? parent->child[at] : NULL;
+    if (node && weft__kv_prefix_common(node->tokens, node->n_tokens, c->tokens, c->n) == c->n) {
         merge(p, node, c);
         return node;
     }
     node = at > 0 ? parent->child[at - 1] : NULL;
-    if (node && weft__prefix_common(node->tokens, node->n_tokens, c->tokens, c->n) == node->n_tokens)
+    if (node && weft__kv_prefix_common(node->tokens, node->n_tokens, c->tokens, c->n) == node->n_tokens)
         return fill(p, node, c) ? node : NULL;
-    node = weft__prefix_node_new(&p->shape);
+    node = weft__kv_prefix_node_new(&p->shape);
     if (!node) return NULL;
-    if (fill(p, node, c) && weft__prefix_attach(parent, at, node)) {
+    if (fill(p, node, c) && weft__kv_prefix_attach(parent, at, node)) {
         p->stats.n_nodes++;
         return node;
     }
     p->stats.n_tokens -= node->n_tokens;
-    weft__prefix_node_free(&p->shape, &node);
+    weft__kv_prefix_node_free(&p->shape, &node);
     return NULL;
 }
 
@@ -347,7 +341,7 @@ int32_t weft__prefix_insert(weft__prefix *p, weft__kv_key key, const int32_t *to
 {
     int32_t done = 0, block = p->shape.block;
     if (n > seq->length) n = seq->length;
-    weft__prefix_node *node = n > 0 ? make_root(p, key) : NULL, *next;
+    weft__kv_prefix_node *node = n > 0 ? make_root(p, key) : NULL, *next;
     while (node && done < n) {
         piece c = {seq, tokens + done, done, n - done < block ? n - done : block};
         if (!(next = place(p, node, &c))) break;
@@ -388,7 +382,7 @@ void weft__prefix_destroy(weft__prefix **pp)
 {
     weft__prefix *p = pp ? *pp : NULL;
     if (!p) return;
-    weft__prefix_forget(p, NULL);
+    weft__kv_prefix_forget(p, NULL);
     p->shape.pool->reclaim = NULL;
     weft__free(p->root);
     weft__free(p->shape.slot);

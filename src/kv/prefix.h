@@ -54,10 +54,8 @@ int32_t weft__prefix_peek(const weft__prefix *prefix, weft__kv_key root, const i
  * keep the pages of sliding windows at all chunk ends; otherwise once, before the sequence of a finished request is destroyed. */
 int32_t weft__prefix_insert(weft__prefix *prefix, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_seq *seq);
 
-/* Evicts until the group has `n_free` free pages; returns 1, or 0 when it cannot have so many. */
-int weft__prefix_evict(weft__prefix *prefix, int group, int32_t n_free);
 /* Forgets all below one root (an adapter that is gone), or everything when root is NULL. */
-void weft__prefix_forget(weft__prefix *prefix, const weft__kv_key *root);
+void weft__kv_prefix_forget(weft__prefix *prefix, const weft__kv_key *root);
 void weft__prefix_get_stats(const weft__prefix *prefix, weft__prefix_stats *out);
 
 #endif

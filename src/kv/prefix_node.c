@@ -6,20 +6,20 @@
 
 #include "base/alloc.h"
 
-weft__prefix_node *weft__prefix_node_new(const weft__prefix_shape *shape)
+weft__kv_prefix_node *weft__kv_prefix_node_new(const weft__kv_prefix_shape *shape)
 {
     size_t n = (size_t)shape->block + (size_t)shape->n_slots;
-    weft__prefix_node *node = weft__alloc(sizeof *node + n * sizeof(int32_t));
+    weft__kv_prefix_node *node = weft__alloc(sizeof *node + n * sizeof(int32_t));
     if (!node) return NULL;
-    *node = (weft__prefix_node){.tokens = (int32_t *)(node + 1)};
+    *node = (weft__kv_prefix_node){.tokens = (int32_t *)(node + 1)};
     node->pages = node->tokens + shape->block;
     for (int32_t i = 0; i < shape->n_slots; i++) node->pages[i] = -1;
     return node;
 }
 
-void weft__prefix_node_free(const weft__prefix_shape *shape, weft__prefix_node **p)
+void weft__kv_prefix_node_free(const weft__kv_prefix_shape *shape, weft__kv_prefix_node **p)
 {
-    weft__prefix_node *node = *p;
+    weft__kv_prefix_node *node = *p;
     if (!node) return;
     for (int g = 0; g < shape->pool->n_groups; g++) {
         int32_t end = g + 1 < shape->pool->n_groups ? shape->slot[g + 1] : shape->n_slots;
@@ -31,7 +31,7 @@ void weft__prefix_node_free(const weft__prefix_shape *shape, weft__prefix_node *
     *p = NULL;
 }
 
-int32_t weft__prefix_common(const int32_t *a, int32_t n_a, const int32_t *b, int32_t n_b)
+int32_t weft__kv_prefix_common(const int32_t *a, int32_t n_a, const int32_t *b, int32_t n_b)
 {
     int32_t n = n_a < n_b ? n_a : n_b, i = 0;
     while (i < n && a[i] == b[i]) i++;
@@ -39,14 +39,14 @@ int32_t weft__prefix_common(const int32_t *a, int32_t n_a, const int32_t *b, int
 }
 
 /* Does the node's block stand before tokens[0, n)? */
-static int before(const weft__prefix_node *node, const int32_t *tokens, int32_t n)
+static int before(const weft__kv_prefix_node *node, const int32_t *tokens, int32_t n)
 {
-    int32_t same = weft__prefix_common(node->tokens, node->n_tokens, tokens, n);
+    int32_t same = weft__kv_prefix_common(node->tokens, node->n_tokens, tokens, n);
     if (same == n) return 0;
     return same == node->n_tokens || node->tokens[same] < tokens[same];
 }
 
-size_t weft__prefix_find(const weft__prefix_node *node, const int32_t *tokens, int32_t n)
+size_t weft__kv_prefix_find(const weft__kv_prefix_node *node, const int32_t *tokens, int32_t n)
 {
     size_t low = 0, high = node->n_child;
     while (low < high) {
@@ -57,7 +57,7 @@ size_t weft__prefix_find(const weft__prefix_node *node, const int32_t *tokens, i
     return low;
 }
 
-int weft__prefix_attach(weft__prefix_node *parent, size_t at, weft__prefix_node *child)
+int weft__kv_prefix_attach(weft__kv_prefix_node *parent, size_t at, weft__kv_prefix_node *child)
 {
     if (!weft__grow(&parent->child, &parent->child_capacity, parent->n_child + 1, sizeof *parent->child)) return 0;
     memmove(parent->child + at + 1, parent->child + at, (parent->n_child - at) * sizeof *parent->child);
@@ -67,10 +67,10 @@ int weft__prefix_attach(weft__prefix_node *parent, size_t at, weft__prefix_node 
     return 1;
 }
 
-void weft__prefix_detach(weft__prefix_node *child)
+void weft__kv_prefix_detach(weft__kv_prefix_node *child)
 {
-    weft__prefix_node *parent = child->parent;
-    size_t at = weft__prefix_find(parent, child->tokens, child->n_tokens);
+    weft__kv_prefix_node *parent = child->parent;
+    size_t at = weft__kv_prefix_find(parent, child->tokens, child->n_tokens);
     parent->n_child--;
     memmove(parent->child + at, parent->child + at + 1, (parent->n_child - at) * sizeof *parent->child);
     child->parent = NULL;

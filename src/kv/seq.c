@@ -71,7 +71,7 @@ static void drop_window(weft__kv_seq *seq, int g)
     }
 }
 
-/* The entry that holds positions on both sides of the length, when somebody else holds its page too; or -1. */
+/* The entry that holds positions on both sides of the length, when another sequence or the tree holds its page too; or -1. */
 static int32_t shared_last(const weft__kv_seq *seq, int g)
 {
     const struct weft__kv_group_pool *gp = &seq->pool->groups[g];
@@ -94,7 +94,6 @@ static int reserve_group(weft__kv_seq *seq, int g, int32_t n)
     memcpy(weft__kv_page_data(pool, g, page), weft__kv_page_data(pool, g, seq->pages[g][shared]), pool->bindings[g].page_bytes);
     weft__kv_page_release(pool, g, seq->pages[g][shared]);
     seq->pages[g][shared] = page;
-    pool->n_copies++;
     return 1;
 }
 

@@ -10,7 +10,7 @@
 
 static const char MAGIC[8] = {'w', 'e', 'f', 't', '-', 'k', 'v', '\n'};
 
-WEFT_STATIC_ASSERT(sizeof(weft__snapshot_head) == 88, "the file format");
+WEFT_STATIC_ASSERT(sizeof(weft__kv_snapshot_head) == 88, "the file format");
 WEFT_STATIC_ASSERT(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are little-endian, and written as they lie in memory");
 
 weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, weft__kv_layout *out, weft_error *err)
@@ -39,22 +39,22 @@ static uint64_t pages_of(const weft_kv_group *g, int32_t n)
     return (uint64_t)(weft__kv_entries(g, n) - weft__kv_first_entry(g, n));
 }
 
-uint64_t weft__snapshot_body_at(int32_t n_tokens)
+uint64_t weft__kv_snapshot_body_at(int32_t n_tokens)
 {
-    return (sizeof(weft__snapshot_head) + (uint64_t)n_tokens * sizeof(int32_t) + 63) & ~(uint64_t)63;
+    return (sizeof(weft__kv_snapshot_head) + (uint64_t)n_tokens * sizeof(int32_t) + 63) & ~(uint64_t)63;
 }
 
 /* Bytes of the whole, or 0 when that is no number. */
 static uint64_t size_of(const weft__kv_layout *layout, int32_t n)
 {
-    uint64_t sum = weft__snapshot_body_at(n), part;
+    uint64_t sum = weft__kv_snapshot_body_at(n), part;
     for (int g = 0; g < layout->n_groups; g++)
         if (!weft__mul_u64(pages_of(&layout->group[g], n), layout->page_bytes[g], &part) || !weft__add_u64(sum, part, &sum))
             return 0;
     return sum;
 }
 
-int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n)
+int32_t weft__kv_snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n)
 {
     if (n > n_tokens) n = n_tokens;
     for (int g = 0; g < layout->n_groups; g++)
@@ -62,17 +62,17 @@ int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, i
     return n;
 }
 
-const weft__snapshot_head *weft__snapshot_head_of(const weft__snapshot *s)
+const weft__kv_snapshot_head *weft__snapshot_head_of(const weft__snapshot *s)
 {
-    return (const weft__snapshot_head *)s->bytes;
+    return (const weft__kv_snapshot_head *)s->bytes;
 }
 
 const int32_t *weft__snapshot_tokens(const weft__snapshot *s)
 {
-    return (const int32_t *)(s->bytes + sizeof(weft__snapshot_head));
+    return (const int32_t *)(s->bytes + sizeof(weft__kv_snapshot_head));
 }
 
-weft__snapshot *weft__snapshot_alloc(uint64_t n_bytes)
+weft__snapshot *weft__kv_snapshot_alloc(uint64_t n_bytes)
 {
     weft__snapshot *s = weft__alloc(sizeof *s);
     if (!s) return NULL;
@@ -98,17 +98,17 @@ weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key roo
     if (!weft__kv_seq_continues(seq, n))
         return weft_fail(err, WEFT_STATE, "a snapshot of %d tokens: the sliding window before that is gone", n);
     uint64_t size = size_of(layout, n);
-    weft__snapshot *s = size ? weft__snapshot_alloc(size) : NULL;
+    weft__snapshot *s = size ? weft__kv_snapshot_alloc(size) : NULL;
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a snapshot of %d tokens", n);
-    weft__snapshot_head head = {.version = WEFT__SNAPSHOT_VERSION,
-                                .n_groups = layout->n_groups,
-                                .model = layout->model,
-                                .root = root,
-                                .layout = layout->digest,
-                                .n_bytes = size,
-                                .n_tokens = n};
+    weft__kv_snapshot_head head = {.version = WEFT__KV_SNAPSHOT_VERSION,
+                                   .n_groups = layout->n_groups,
+                                   .model = layout->model,
+                                   .root = root,
+                                   .layout = layout->digest,
+                                   .n_bytes = size,
+                                   .n_tokens = n};
     memcpy(head.magic, MAGIC, sizeof MAGIC);
-    memset(s->bytes, 0, (size_t)weft__snapshot_body_at(n));
+    memset(s->bytes, 0, (size_t)weft__kv_snapshot_body_at(n));
     memcpy(s->bytes, &head, sizeof head);
     memcpy(s->bytes + sizeof head, tokens, (size_t)n * sizeof *tokens);
     *out = s;
@@ -118,7 +118,7 @@ weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key roo
 int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget)
 {
     int32_t n = weft__snapshot_head_of(s)->n_tokens;
-    unsigned char *to = s->bytes + weft__snapshot_body_at(n);
+    unsigned char *to = s->bytes + weft__kv_snapshot_body_at(n);
     uint64_t begin = 0; /* of the page, in the body */
     for (int g = 0; g < layout->n_groups; g++) {
         uint64_t page_bytes = layout->page_bytes[g];
@@ -141,7 +141,7 @@ weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_la
     int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
     if (n < 1 || n > seq->n_ctx)
         return weft_fail(err, WEFT_LIMIT, "%d tokens to load into a context of %d; use a larger -c", n, seq->n_ctx);
-    if (weft__snapshot_usable(layout, n_tokens, n) != n)
+    if (weft__kv_snapshot_usable(layout, n_tokens, n) != n)
         return weft_fail(err, WEFT_ARGUMENT, "%d tokens to load; the snapshot of %d lacks the window before that", n, n_tokens);
     for (int g = 0; g < layout->n_groups; g++) {
         int32_t first = weft__kv_first_entry(&layout->group[g], n);
@@ -167,7 +167,7 @@ weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_lay
                                      uint64_t *at, uint64_t budget, int *complete, weft_error *err)
 {
     int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
-    const unsigned char *from = s->bytes + weft__snapshot_body_at(n_tokens);
+    const unsigned char *from = s->bytes + weft__kv_snapshot_body_at(n_tokens);
     uint64_t begin = 0; /* of the page, among those wanted */
     *complete = 0;
     for (int g = 0; g < layout->n_groups; g++) {
@@ -193,77 +193,68 @@ weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_lay
     return WEFT_OK;
 }
 
-weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                weft_error *err)
-{
-    uint64_t at = 0;
-    int complete;
-    weft_status st = weft__snapshot_load_begin(s, layout, n, seq, err);
-    return st ? st : weft__snapshot_load_some(s, layout, n, seq, &at, UINT64_MAX, &complete, err);
-}
-
 int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
                              int32_t n)
 {
-    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
     const int32_t *mine = weft__snapshot_tokens(s);
     int32_t same = 0;
     if (memcmp(&head->root, &root, sizeof root)) return 0;
     while (same < n && same < head->n_tokens && mine[same] == tokens[same]) same++;
-    return weft__snapshot_usable(layout, head->n_tokens, same);
+    return weft__kv_snapshot_usable(layout, head->n_tokens, same);
 }
 
-static uint64_t head_sum(const weft__snapshot_head *head, const void *tokens)
+static uint64_t head_sum(const weft__kv_snapshot_head *head, const void *tokens)
 {
     weft__hasher h;
     weft__hash_begin(&h);
-    weft__hash_add(&h, head, offsetof(weft__snapshot_head, head_sum));
-    weft__hash_add(&h, tokens, (size_t)weft__snapshot_body_at(head->n_tokens) - sizeof *head);
+    weft__hash_add(&h, head, offsetof(weft__kv_snapshot_head, head_sum));
+    weft__hash_add(&h, tokens, (size_t)weft__kv_snapshot_body_at(head->n_tokens) - sizeof *head);
     return weft__hash_end(&h);
 }
 
 static uint64_t body_sum(const weft__snapshot *s)
 {
-    uint64_t at = weft__snapshot_body_at(weft__snapshot_head_of(s)->n_tokens);
+    uint64_t at = weft__kv_snapshot_body_at(weft__snapshot_head_of(s)->n_tokens);
     return weft__hash(s->bytes + at, (size_t)(s->n_bytes - at));
 }
 
-void weft__snapshot_seal(weft__snapshot *s)
+void weft__kv_snapshot_seal(weft__snapshot *s)
 {
-    weft__snapshot_head *head = (weft__snapshot_head *)s->bytes;
+    weft__kv_snapshot_head *head = (weft__kv_snapshot_head *)s->bytes;
     head->body_sum = body_sum(s);
     head->head_sum = head_sum(head, s->bytes + sizeof *head);
 }
 
-weft_status weft__snapshot_check_head(const weft__snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
-                                      weft_error *err)
+weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
+                                         weft_error *err)
 {
     if (n_bytes < sizeof *head || memcmp(head->magic, MAGIC, sizeof MAGIC))
         return weft_fail(err, WEFT_FORMAT, "not a file of saved pages");
-    if (head->version != WEFT__SNAPSHOT_VERSION)
+    if (head->version != WEFT__KV_SNAPSHOT_VERSION)
         return weft_fail(err, WEFT_UNSUPPORTED, "saved pages of version %u; this build has %d", head->version,
-                         WEFT__SNAPSHOT_VERSION);
+                         WEFT__KV_SNAPSHOT_VERSION);
     int foreign = memcmp(&head->model, &layout->model, sizeof head->model) || head->layout != layout->digest ||
                   head->n_groups != layout->n_groups;
     if (head->n_tokens < 1 || head->n_tokens > WEFT__SNAPSHOT_TOKENS || head->n_bytes != n_bytes ||
-        weft__snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
+        weft__kv_snapshot_body_at(head->n_tokens) > n_bytes || (!foreign && size_of(layout, head->n_tokens) != n_bytes))
         return weft_fail(err, WEFT_FORMAT, "saved pages of %d tokens in %llu bytes: truncated or damaged", head->n_tokens,
                          (unsigned long long)n_bytes);
     return foreign ? weft_fail(err, WEFT_STATE, "saved pages of another model or page layout") : WEFT_OK;
 }
 
-weft_status weft__snapshot_check_tokens(const weft__snapshot_head *head, const void *tokens, weft_error *err)
+weft_status weft__kv_snapshot_check_tokens(const weft__kv_snapshot_head *head, const void *tokens, weft_error *err)
 {
     if (head_sum(head, tokens) != head->head_sum)
         return weft_fail(err, WEFT_FORMAT, "saved pages: the head's sum is wrong: damaged");
     return WEFT_OK;
 }
 
-weft_status weft__snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err)
+weft_status weft__kv_snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err)
 {
-    const weft__snapshot_head *head = weft__snapshot_head_of(s);
-    weft_status st = weft__snapshot_check_head(head, s->n_bytes, layout, err);
-    if (!st) st = weft__snapshot_check_tokens(head, s->bytes + sizeof *head, err);
+    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
+    weft_status st = weft__kv_snapshot_check_head(head, s->n_bytes, layout, err);
+    if (!st) st = weft__kv_snapshot_check_tokens(head, s->bytes + sizeof *head, err);
     if (!st && body_sum(s) != head->body_sum) st = weft_fail(err, WEFT_FORMAT, "saved pages: their sum is wrong: damaged");
     return st;
 }

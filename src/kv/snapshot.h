@@ -1,6 +1,6 @@
 /* snapshot.h: a copy of the pages of a prefix, laid out byte for byte as the file in which the disk store keeps it.
  *
- *   head     88 bytes, struct weft__snapshot_head; its sum covers what stands before it and the tokens
+ *   head     88 bytes, struct weft__kv_snapshot_head; its sum covers what stands before it and the tokens
  *   tokens   n_tokens × int32, then zeros up to a multiple of 64
  *   body     per group its pages, in order: those that a sequence of n_tokens needs for continuing (pool.h, weft__kv_first_entry)
  * All little-endian. Every size follows from the layout and n_tokens, and must be what it is.
@@ -10,7 +10,7 @@
 
 #include "kv/prefix.h"
 
-enum { WEFT__SNAPSHOT_VERSION = 1, WEFT__SNAPSHOT_GROUPS = 8, WEFT__SNAPSHOT_TOKENS = 1 << 24 };
+enum { WEFT__KV_SNAPSHOT_VERSION = 1, WEFT__SNAPSHOT_GROUPS = 8, WEFT__SNAPSHOT_TOKENS = 1 << 24 };
 
 /* What pages mean: those of a file are used only where all of it is the same. `model` names whatever else decides a page's bytes:
  * the weights, the build of the model, the provider and its tier (they choose the order inside a page and the last bits). */
@@ -22,7 +22,7 @@ typedef struct weft__kv_layout {
     uint64_t digest; /* of groups, page sizes and the KV type */
 } weft__kv_layout;
 
-typedef struct weft__snapshot_head {
+typedef struct weft__kv_snapshot_head {
     char magic[8]; /* "weft-kv\n" */
     uint32_t version;
     int32_t n_groups;
@@ -33,7 +33,7 @@ typedef struct weft__snapshot_head {
     uint32_t reserved; /* 0 */
     uint64_t body_sum; /* weft__hash of the body */
     uint64_t head_sum; /* of the head before this field, and of the tokens with their padding */
-} weft__snapshot_head;
+} weft__kv_snapshot_head;
 
 typedef struct weft__snapshot {
     uint64_t n_bytes;
@@ -45,7 +45,7 @@ weft_status weft__kv_layout_of(const weft__kv_pool *pool, weft__kv_key model, we
 
 /* Of the longest prefix of n_tokens tokens that a snapshot of them serves when only the first n count: n, or 0 when it lacks a
  * window before n. */
-int32_t weft__snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n);
+int32_t weft__kv_snapshot_usable(const weft__kv_layout *layout, int32_t n_tokens, int32_t n);
 
 /* A snapshot of the first n tokens of what seq holds (engine thread); tokens[0, n) are those it evaluated. In pieces: begin, then
  * copy until it returns 1. WEFT_ARGUMENT (n), WEFT_STATE (a window before n is gone), WEFT_NO_MEMORY. */
@@ -55,10 +55,8 @@ weft_status weft__snapshot_begin(const weft__kv_layout *layout, weft__kv_key roo
  * Between calls seq may change for another one that holds the same tokens. */
 int weft__snapshot_copy(weft__snapshot *s, const weft__kv_layout *layout, const weft__kv_seq *seq, uint64_t *at, uint64_t budget);
 /* Fills seq, empty, with the first n tokens (engine thread); n as weft__snapshot_match or _usable said. WEFT_LIMIT: no free page,
- * or its context is too small; seq is empty then. The snapshot was checked against `layout`, which is the pool's. */
-weft_status weft__snapshot_load(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
-                                weft_error *err);
-/* The same in pieces: begin, then load until *complete. Each copies at most `budget` bytes, from byte *at of those wanted on, which begins
+ * or its context is too small; seq is empty then. The snapshot was checked against `layout`, which is the pool's.
+ * In pieces: begin, then load until *complete. Each copies at most `budget` bytes, from byte *at of those wanted on, which begins
  * at 0 and moves on. Meanwhile seq holds the pages taken so far, and its length is 0; after an error of load_some it is empty. */
 weft_status weft__snapshot_load_begin(const weft__snapshot *s, const weft__kv_layout *layout, int32_t n, weft__kv_seq *seq,
                                       weft_error *err);
@@ -68,23 +66,23 @@ weft_status weft__snapshot_load_some(const weft__snapshot *s, const weft__kv_lay
 int32_t weft__snapshot_match(const weft__snapshot *s, const weft__kv_layout *layout, weft__kv_key root, const int32_t *tokens,
                              int32_t n);
 
-const weft__snapshot_head *weft__snapshot_head_of(const weft__snapshot *s);
+const weft__kv_snapshot_head *weft__snapshot_head_of(const weft__snapshot *s);
 const int32_t *weft__snapshot_tokens(const weft__snapshot *s);
 
 /* Uninitialised bytes, to be read into and checked; NULL: no memory. */
-weft__snapshot *weft__snapshot_alloc(uint64_t n_bytes);
+weft__snapshot *weft__kv_snapshot_alloc(uint64_t n_bytes);
 void weft__snapshot_free(weft__snapshot **s);
 /* Writes the sums; before it a snapshot is not a valid file. */
-void weft__snapshot_seal(weft__snapshot *s);
+void weft__kv_snapshot_seal(weft__snapshot *s);
 /* Bytes of head, tokens and padding: where the body begins. */
-uint64_t weft__snapshot_body_at(int32_t n_tokens);
+uint64_t weft__kv_snapshot_body_at(int32_t n_tokens);
 /* Checks a head of a file of n_bytes bytes, without tokens and sums: afterwards n_tokens can be trusted as a size. Any bytes may
  * be given. WEFT_FORMAT (damaged, truncated), WEFT_UNSUPPORTED (another version), WEFT_STATE (another model or layout). */
-weft_status weft__snapshot_check_head(const weft__snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
-                                      weft_error *err);
+weft_status weft__kv_snapshot_check_head(const weft__kv_snapshot_head *head, uint64_t n_bytes, const weft__kv_layout *layout,
+                                         weft_error *err);
 /* The sum over head and tokens; `tokens` with their padding, body_at - sizeof head bytes. WEFT_FORMAT. */
-weft_status weft__snapshot_check_tokens(const weft__snapshot_head *head, const void *tokens, weft_error *err);
+weft_status weft__kv_snapshot_check_tokens(const weft__kv_snapshot_head *head, const void *tokens, weft_error *err);
 /* All of it. */
-weft_status weft__snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err);
+weft_status weft__kv_snapshot_check(const weft__snapshot *s, const weft__kv_layout *layout, weft_error *err);
 
 #endif

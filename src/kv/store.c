@@ -24,10 +24,10 @@ typedef struct job {
     struct job *next;
     job_kind kind;
     weft__snapshot *snapshot; /* PUT */
-    char file[WEFT__STORE_FILE];
+    char file[WEFT__KV_STORE_FILE];
     weft__kv_key root; /* FETCH */
     int32_t n;
-    weft__store_done done;
+    weft__kv_store_done done;
     void *arg;
     int32_t tokens[]; /* [n] */
 } job;
@@ -40,63 +40,63 @@ struct weft__store {
     weft__kv_layout layout;
     int32_t page_tokens; /* of the largest page */
     int has_window;
-    weft__store_folder folder;
+    weft__kv_store_folder folder;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
     queue reads, others;
     int busy, stop, failing;
-    int telling, ended, abandoned; /* in somebody's `done`; nobody is there any more */
-    uint64_t n_done;               /* jobs, and files touched at the end */
-    uint64_t vain_at;              /* n_done + 1, as it was when somebody had waited in vain; 0: nobody has */
-    weft__store_index index;
+    int notifying, ended, abandoned; /* a caller's `done` runs; no caller is left */
+    uint64_t n_done;                 /* jobs, and files touched at the end */
+    uint64_t vain_at;                /* n_done + 1, as it was when a caller had waited in vain; 0: none has */
+    weft__kv_store_index index;
     weft__store_stats stats;
 };
 
 /* ---- names ---- */
 
-int weft__store_name_ok(const char *name)
+weft_status weft__kv_slot_name_check(const char *name, weft_error *err)
 {
-    return weft__is_plain_name(name, WEFT__STORE_NAME);
+    if (name && weft__is_plain_name(name, WEFT__STORE_NAME)) return WEFT_OK;
+    return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
+                     WEFT__STORE_NAME);
 }
 
-static weft_status slot_file(const char *name, char out[WEFT__STORE_FILE], weft_error *err)
+static weft_status slot_file(const char *name, char out[WEFT__KV_STORE_FILE], weft_error *err)
 {
-    if (!weft__store_name_ok(name))
-        return weft_fail(err, WEFT_ARGUMENT, "a slot's name has 1 to %d of the characters A-Z a-z 0-9 . _ - and is not . or ..",
-                         WEFT__STORE_NAME);
-    snprintf(out, WEFT__STORE_FILE, "s-%s.kv", name);
-    return WEFT_OK;
+    weft_status st = weft__kv_slot_name_check(name, err);
+    if (!st) snprintf(out, WEFT__KV_STORE_FILE, "s-%s.kv", name);
+    return st;
 }
 
-static void prefix_file(const weft__snapshot *s, char out[WEFT__STORE_FILE])
+static void prefix_file(const weft__snapshot *s, char out[WEFT__KV_STORE_FILE])
 {
-    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
     weft__hasher h;
     weft__hash_begin(&h);
     weft__hash_add(&h, &head->root, sizeof head->root);
     weft__hash_add(&h, weft__snapshot_tokens(s), (size_t)head->n_tokens * sizeof(int32_t));
-    snprintf(out, WEFT__STORE_FILE, "p-%016llx.kv", (unsigned long long)weft__hash_end(&h));
+    snprintf(out, WEFT__KV_STORE_FILE, "p-%016llx.kv", (unsigned long long)weft__hash_end(&h));
 }
 
 /* ---- the store's thread: making room ---- */
 
 /* Removes a file, and what the index knows of it. */
-static void drop(weft__store *s, weft__store_entry *e)
+static void drop(weft__store *s, weft__kv_store_entry *e)
 {
-    char file[WEFT__STORE_FILE];
+    char file[WEFT__KV_STORE_FILE];
     memcpy(file, e->file, sizeof file);
     pthread_mutex_lock(&s->lock);
-    weft__store_index_remove(&s->index, e);
+    weft__kv_store_index_remove(&s->index, e);
     pthread_mutex_unlock(&s->lock);
-    weft__store_unlink(&s->folder, file);
+    weft__kv_store_unlink(&s->folder, file);
 }
 
 /* Removes the prefix used least recently and returns its bytes; 0: there is none. */
 static uint64_t drop_oldest(weft__store *s)
 {
     pthread_mutex_lock(&s->lock);
-    weft__store_entry *e = weft__store_index_oldest(&s->index);
+    weft__kv_store_entry *e = weft__kv_store_index_oldest(&s->index);
     uint64_t n_bytes = e ? e->n_bytes : 0;
     if (e) s->stats.n_removed++;
     pthread_mutex_unlock(&s->lock);
@@ -104,7 +104,7 @@ static uint64_t drop_oldest(weft__store *s)
     return n_bytes;
 }
 
-/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: nobody's. */
+/* Bytes of a slot's file name that tell whose it is: "s-key-0123456789ab." of "s-key-0123456789ab.mine"; 0: no owner. */
 static size_t owner_bytes(const char *file)
 {
     enum { HEAD = 6, DIGITS = 12 };
@@ -114,15 +114,15 @@ static size_t owner_bytes(const char *file)
 }
 
 /* Removes prefixes until n_bytes more, of a slot or of a prefix, fit under the cap, less those of the slot that is replaced (or NULL). */
-static weft_status make_room(weft__store *s, const char *file, uint64_t n_bytes, const weft__store_entry *replaced,
+static weft_status make_room(weft__store *s, const char *file, uint64_t n_bytes, const weft__kv_store_entry *replaced,
                              weft_error *err)
 {
     int64_t n_slots, n_own;
     const int slot = file[0] == 's';
     const size_t owner = owner_bytes(file);
     pthread_mutex_lock(&s->lock);
-    uint64_t cap = s->stats.cap_bytes, slots = weft__store_index_slots(&s->index, &n_slots);
-    uint64_t own = owner ? weft__store_index_alike(&s->index, file, owner, &n_own) : 0;
+    uint64_t cap = s->stats.cap_bytes, slots = weft__kv_store_index_slots(&s->index, &n_slots);
+    uint64_t own = owner ? weft__kv_store_index_alike(&s->index, file, owner, &n_own) : 0;
     pthread_mutex_unlock(&s->lock);
     uint64_t credit = replaced && replaced->slot ? replaced->n_bytes : 0;
     uint64_t share = slot ? cap / 4 * 3 + cap % 4 : cap; /* a quarter stays for prefixes, whatever is saved by name */
@@ -148,7 +148,7 @@ static int free_disk(weft__store *s, uint64_t n_bytes)
 {
     int64_t n_slots;
     pthread_mutex_lock(&s->lock);
-    uint64_t prefixes = s->index.n_bytes - weft__store_index_slots(&s->index, &n_slots);
+    uint64_t prefixes = s->index.n_bytes - weft__kv_store_index_slots(&s->index, &n_slots);
     pthread_mutex_unlock(&s->lock);
     if (prefixes < n_bytes) return 0;
     for (uint64_t freed = 0, n; freed < n_bytes && (n = drop_oldest(s));) freed += n;
@@ -158,15 +158,15 @@ static int free_disk(weft__store *s, uint64_t n_bytes)
 /* ---- the store's thread: jobs ---- */
 
 /* Lists what has just been written as `e`, in place of what had its name and of shorter ones that it makes superfluous. */
-static void list(weft__store *s, weft__store_entry *e)
+static void list(weft__store *s, weft__kv_store_entry *e)
 {
-    weft__store_entry *old;
+    weft__kv_store_entry *old;
     pthread_mutex_lock(&s->lock);
-    if ((old = weft__store_index_named(&s->index, e->file))) weft__store_index_remove(&s->index, old);
-    weft__store_index_add(&s->index, e);
+    if ((old = weft__kv_store_index_named(&s->index, e->file))) weft__kv_store_index_remove(&s->index, old);
+    weft__kv_store_index_add(&s->index, e);
     s->stats.n_written++;
     pthread_mutex_unlock(&s->lock);
-    while (!s->has_window && (old = weft__store_index_shorter(&s->index, e))) {
+    while (!s->has_window && (old = weft__kv_store_index_shorter(&s->index, e))) {
         pthread_mutex_lock(&s->lock);
         s->stats.n_removed++;
         pthread_mutex_unlock(&s->lock);
@@ -176,28 +176,28 @@ static void list(weft__store *s, weft__store_entry *e)
 
 static weft_status do_put(weft__store *s, job *j, weft_error *err)
 {
-    const weft__snapshot_head *head = weft__snapshot_head_of(j->snapshot);
+    const weft__kv_snapshot_head *head = weft__snapshot_head_of(j->snapshot);
     const int32_t *tokens = weft__snapshot_tokens(j->snapshot);
     int32_t serves = 0;
     int slot = j->file[0] == 's', in_place = 0;
     pthread_mutex_lock(&s->lock);
-    weft__store_entry *old = weft__store_index_named(&s->index, j->file), *same = NULL;
-    if (!slot) same = weft__store_index_best(&s->index, &s->layout, head->root, tokens, head->n_tokens, &serves);
-    int room = weft__store_index_reserve(&s->index);
-    if (same && serves == head->n_tokens) weft__store_index_use(&s->index, same);
+    weft__kv_store_entry *old = weft__kv_store_index_named(&s->index, j->file), *same = NULL;
+    if (!slot) same = weft__kv_store_index_best(&s->index, &s->layout, head->root, tokens, head->n_tokens, &serves);
+    int room = weft__kv_store_index_reserve(&s->index);
+    if (same && serves == head->n_tokens) weft__kv_store_index_use(&s->index, same);
     pthread_mutex_unlock(&s->lock);
     if (same && serves == head->n_tokens) return WEFT_OK; /* written since it was asked for */
-    weft__store_entry *e = room ? weft__store_entry_new(head->root, tokens, head->n_tokens) : NULL;
+    weft__kv_store_entry *e = room ? weft__kv_store_entry_new(head->root, tokens, head->n_tokens) : NULL;
     if (!e) return weft_fail(err, WEFT_NO_MEMORY, "no memory for an entry of the disk store");
     e->n_bytes = j->snapshot->n_bytes;
     e->slot = slot;
     memcpy(e->file, j->file, sizeof e->file);
     weft_status st = make_room(s, j->file, e->n_bytes, old, err);
     if (!st) {
-        weft__snapshot_seal(j->snapshot);
-        st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err);
+        weft__kv_snapshot_seal(j->snapshot);
+        st = weft__kv_store_write(&s->folder, j->file, j->snapshot, &in_place, err);
         if (st == WEFT_LIMIT && free_disk(s, e->n_bytes))
-            st = weft__store_write(&s->folder, j->file, j->snapshot, &in_place, err);
+            st = weft__kv_store_write(&s->folder, j->file, j->snapshot, &in_place, err);
     }
     if (in_place) list(s, e);
     else weft__free(e);
@@ -205,23 +205,23 @@ static weft_status do_put(weft__store *s, job *j, weft_error *err)
 }
 
 /* Reads the file of e, and drops it when it is not what it must be. */
-static weft_status do_read(weft__store *s, weft__store_entry *e, weft__snapshot **out, weft_error *err)
+static weft_status do_read(weft__store *s, weft__kv_store_entry *e, weft__snapshot **out, weft_error *err)
 {
     if (e->foreign)
         return weft_fail(err, WEFT_NOT_FOUND, "the slot of that name was saved by another model, or with other pages");
-    weft_status st = weft__store_read(&s->folder, e->file, &s->layout, out, err);
+    weft_status st = weft__kv_store_read(&s->folder, e->file, &s->layout, out, err);
     if (!st) {
         pthread_mutex_lock(&s->lock);
-        weft__store_index_use(&s->index, e);
+        weft__kv_store_index_use(&s->index, e);
         e->touched = 0;
         s->stats.n_read++;
         s->stats.tokens_read += (uint64_t)e->n_tokens;
         pthread_mutex_unlock(&s->lock);
         return WEFT_OK;
     }
-    weft__log(WEFT__LOG_WARN, "%s/%s: %s", s->folder.path, e->file, err->message); /* who asked need not know where it lies */
+    weft__log(WEFT__LOG_WARN, "%s/%s: %s", s->folder.path, e->file, err->message); /* clients need not know where it lies */
     weft_fail_within(err, st, e->slot ? "the saved slot" : "a saved prefix");
-    if (st != WEFT_NOT_FOUND && !weft__store_is_damage(st)) return st;
+    if (st != WEFT_NOT_FOUND && !weft__kv_store_is_damage(st)) return st;
     pthread_mutex_lock(&s->lock);
     s->stats.n_damaged++;
     pthread_mutex_unlock(&s->lock);
@@ -232,23 +232,23 @@ static weft_status do_read(weft__store *s, weft__store_entry *e, weft__snapshot 
 static weft_status do_fetch(weft__store *s, job *j, weft__snapshot **out, weft_error *err)
 {
     int32_t serves;
-    weft__store_entry *e;
+    weft__kv_store_entry *e;
     pthread_mutex_lock(&s->lock);
-    if (j->kind == JOB_FETCH) e = weft__store_index_best(&s->index, &s->layout, j->root, j->tokens, j->n, &serves);
-    else e = weft__store_index_named(&s->index, j->file);
+    if (j->kind == JOB_FETCH) e = weft__kv_store_index_best(&s->index, &s->layout, j->root, j->tokens, j->n, &serves);
+    else e = weft__kv_store_index_named(&s->index, j->file);
     pthread_mutex_unlock(&s->lock);
     return e ? do_read(s, e, out, err) : weft_fail(err, WEFT_NOT_FOUND, "nothing of that kind is in the disk store");
 }
 
 static weft_status do_erase(weft__store *s, job *j, weft_error *err)
 {
-    weft__store_entry *e = weft__store_index_named(&s->index, j->file);
+    weft__kv_store_entry *e = weft__kv_store_index_named(&s->index, j->file);
     if (!e) return weft_fail(err, WEFT_NOT_FOUND, "no slot of that name is saved");
     drop(s, e);
     return WEFT_OK;
 }
 
-/* Counts how a write ended, and tells of the first of a row of failures. */
+/* Counts how a write ended, and logs the first of a row of failures. */
 static void note_put(weft__store *s, const job *j, weft_status st, const char *message)
 {
     pthread_mutex_lock(&s->lock);
@@ -275,9 +275,9 @@ static void run(weft__store *s, job *j)
     case JOB_ERASE: st = do_erase(s, j, &e); break;
     }
     pthread_mutex_lock(&s->lock);
-    s->telling = j->done && !s->abandoned;
+    s->notifying = j->done && !s->abandoned;
     pthread_mutex_unlock(&s->lock);
-    if (s->telling) j->done(j->arg, st, e.message, snapshot);
+    if (s->notifying) j->done(j->arg, st, e.message, snapshot);
     else weft__snapshot_free(&snapshot);
     weft__snapshot_free(&j->snapshot);
     weft__free(j);
@@ -302,7 +302,7 @@ static void discard(weft__store *s)
     }
     for (size_t i = 0; i < s->index.n; i++) weft__free(s->index.entry[i]);
     weft__free(s->index.entry);
-    weft__store_folder_close(&s->folder);
+    weft__kv_store_folder_close(&s->folder);
     pthread_cond_destroy(&s->idle);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
@@ -315,7 +315,7 @@ static void touch_used(weft__store *s)
     for (size_t i = 0; i < s->index.n && !s->abandoned; i++) {
         if (!s->index.entry[i]->touched) continue;
         pthread_mutex_unlock(&s->lock);
-        weft__store_touch(&s->folder, s->index.entry[i]->file);
+        weft__kv_store_touch(&s->folder, s->index.entry[i]->file);
         pthread_mutex_lock(&s->lock);
         s->n_done++;
     }
@@ -332,7 +332,7 @@ static void *serve(void *arg)
             pthread_mutex_unlock(&s->lock);
             run(s, j);
             pthread_mutex_lock(&s->lock);
-            s->telling = 0;
+            s->notifying = 0;
             s->n_done++;
             if (s->abandoned) break;
             continue;
@@ -352,7 +352,7 @@ static void *serve(void *arg)
 
 /* ---- callers ---- */
 
-static job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__store_done done, void *arg)
+static job *job_new(job_kind kind, const int32_t *tokens, int32_t n, weft__kv_store_done done, void *arg)
 {
     job *j = weft__alloc(sizeof *j + (size_t)n * sizeof *tokens);
     if (!j) return NULL;
@@ -371,11 +371,12 @@ static void push(weft__store *s, job *j)
     pthread_cond_signal(&s->wake);
 }
 
-/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: nobody would fetch it, so it
+/* With the lock. What serves less than a page counts as nothing, here and when a prefix asks to be kept: it would not be fetched, so it
  * must not keep others out. */
-static weft__store_entry *best_worth_a_read(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, int32_t *serves)
+static weft__kv_store_entry *best_worth_a_read(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n,
+                                               int32_t *serves)
 {
-    weft__store_entry *e = weft__store_index_best(&s->index, &s->layout, root, tokens, n, serves);
+    weft__kv_store_entry *e = weft__kv_store_index_best(&s->index, &s->layout, root, tokens, n, serves);
     if (*serves >= s->page_tokens) return e;
     *serves = 0;
     return NULL;
@@ -394,9 +395,9 @@ int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, 
 {
     int32_t serves;
     pthread_mutex_lock(&s->lock);
-    weft__store_entry *e = best_worth_a_read(s, root, tokens, n, &serves);
+    weft__kv_store_entry *e = best_worth_a_read(s, root, tokens, n, &serves);
     if (e && serves == n) {
-        weft__store_index_use(&s->index, e);
+        weft__kv_store_index_use(&s->index, e);
         e->touched = 1;
     }
     int wants = n - serves >= s->page_tokens && s->stats.queued_bytes < MAX_QUEUED;
@@ -404,10 +405,10 @@ int weft__store_wants(weft__store *s, weft__kv_key root, const int32_t *tokens, 
     return wants;
 }
 
-weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const char *name, weft__store_done done, void *arg,
+weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const char *name, weft__kv_store_done done, void *arg,
                             weft_error *err)
 {
-    char file[WEFT__STORE_FILE];
+    char file[WEFT__KV_STORE_FILE];
     weft_status st = name ? slot_file(name, file, err) : WEFT_OK;
     if (st) return st;
     if (!name) prefix_file(*snapshot, file);
@@ -430,7 +431,7 @@ weft_status weft__store_put(weft__store *s, weft__snapshot **snapshot, const cha
     return st;
 }
 
-weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__store_done done,
+weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_store_done done,
                               void *arg, weft_error *err)
 {
     int32_t serves;
@@ -438,7 +439,7 @@ weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *
     if (!j) return weft_fail(err, WEFT_NO_MEMORY, "no memory to ask the disk store");
     j->root = root;
     pthread_mutex_lock(&s->lock);
-    int found = weft__store_index_best(&s->index, &s->layout, root, tokens, n, &serves) != NULL;
+    int found = weft__kv_store_index_best(&s->index, &s->layout, root, tokens, n, &serves) != NULL;
     if (found) push(s, j);
     pthread_mutex_unlock(&s->lock);
     if (found) return WEFT_OK;
@@ -446,9 +447,9 @@ weft_status weft__store_fetch(weft__store *s, weft__kv_key root, const int32_t *
     return weft_fail(err, WEFT_NOT_FOUND, "the disk store has no prefix of this");
 }
 
-static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, weft__store_done done, void *arg, weft_error *err)
+static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
 {
-    char file[WEFT__STORE_FILE];
+    char file[WEFT__KV_STORE_FILE];
     weft_status st = slot_file(name, file, err);
     if (st) return st;
     job *j = job_new(kind, NULL, 0, done, arg);
@@ -460,17 +461,17 @@ static weft_status ask_slot(weft__store *s, job_kind kind, const char *name, wef
     return WEFT_OK;
 }
 
-weft_status weft__store_fetch_slot(weft__store *s, const char *name, weft__store_done done, void *arg, weft_error *err)
+weft_status weft__store_fetch_slot(weft__store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
 {
     return ask_slot(s, JOB_FETCH_SLOT, name, done, arg, err);
 }
 
-weft_status weft__store_erase(weft__store *s, const char *name, weft__store_done done, void *arg, weft_error *err)
+weft_status weft__store_erase(weft__store *s, const char *name, weft__kv_store_done done, void *arg, weft_error *err)
 {
     return ask_slot(s, JOB_ERASE, name, done, arg, err);
 }
 
-/* Has nothing been done since somebody waited in vain? Then nobody else need wait. With the lock. */
+/* Has nothing been done since a caller waited in vain? Then no other need wait. With the lock. */
 static int is_given_up(const weft__store *s)
 {
     return s->vain_at == s->n_done + 1;
@@ -479,12 +480,12 @@ static int is_given_up(const weft__store *s)
 /* Waits while *going, as long as jobs get done, each within wait_ms (0: for ever). With the lock. */
 static void wait_while(weft__store *s, const int *going, int until, uint64_t wait_ms)
 {
-    int late = wait_ms && is_given_up(s);
-    while (*going != until && !late) {
+    int expired = wait_ms && is_given_up(s);
+    while (*going != until && !expired) {
         const uint64_t n = s->n_done, then = wait_ms ? weft__clock_ns() + wait_ms * 1000000 : 0;
-        late = weft__clock_wait(&s->idle, &s->lock, then) != 0 && s->n_done == n;
+        expired = weft__clock_wait(&s->idle, &s->lock, then) != 0 && s->n_done == n;
     }
-    if (late && *going != until) s->vain_at = s->n_done + 1;
+    if (expired && *going != until) s->vain_at = s->n_done + 1;
 }
 
 int weft__store_flush(weft__store *s, uint64_t wait_ms)
@@ -508,7 +509,7 @@ void weft__store_get_stats(weft__store *s, weft__store_stats *out)
 {
     pthread_mutex_lock(&s->lock);
     *out = s->stats;
-    weft__store_index_slots(&s->index, &out->n_slots);
+    weft__kv_store_index_slots(&s->index, &out->n_slots);
     out->n_prefixes = (int64_t)s->index.n - out->n_slots;
     out->n_bytes = s->index.n_bytes;
     pthread_mutex_unlock(&s->lock);
@@ -537,8 +538,8 @@ weft_status weft__store_open(const char *folder, uint64_t cap_bytes, const weft_
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
     weft__clock_cond_init(&s->idle);
-    weft_status st = weft__store_folder_open(&s->folder, folder, err);
-    if (!st) st = weft__store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
+    weft_status st = weft__kv_store_folder_open(&s->folder, folder, err);
+    if (!st) st = weft__kv_store_scan(&s->folder, layout, &s->index, &s->stats.n_damaged, err);
     while (!st && s->index.n_bytes > cap_bytes && drop_oldest(s)) continue;
     if (!st) st = start(s, err);
     if (st) discard(s);
@@ -555,7 +556,7 @@ void weft__store_close(weft__store **p, uint64_t wait_ms)
     s->stop = 1;
     pthread_cond_signal(&s->wake);
     wait_while(s, &s->ended, 1, wait_ms);
-    if (s->telling) { /* the disk has answered: who is told of it takes no longer than a moment */
+    if (s->notifying) { /* the disk has answered: notifying takes no longer than a moment */
         s->vain_at = 0;
         wait_while(s, &s->ended, 1, wait_ms);
     }

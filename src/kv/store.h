@@ -1,7 +1,7 @@
 /* store.h: prefixes that outlive the process: a folder of snapshots (snapshot.h), kept by a thread of its own.
  *
  *   p-HASH.kv   the pages of a prefix, named by a hash of root and tokens; the least recently used go when the cap is reached
- *   s-NAME.kv   a slot that somebody saved by name: stays until it is erased or saved again, also while another model has the
+ *   s-NAME.kv   a slot that a client saved by name: stays until it is erased or saved again, also while another model has the
  *               folder, which cannot read it; all of them take three quarters of the cap at most, and those of
  *               one owner (NAME is key-HEX12.REST) no more than they leave of that to others
  *   t-HEX       being written; removed when the store is opened
@@ -10,7 +10,7 @@
  * found truncated, damaged, of another version or, a prefix, of another model: then it is as if it had never been there. What is used is
  * compared token by token.
  *
- * All files are read and written by the store's thread; nobody else waits for the disk. Callers pass snapshots, so pages are
+ * All files are read and written by the store's thread; no other thread waits for the disk. Callers pass snapshots, so pages are
  * never read from another thread. Reads of prefixes overtake everything else in the queue; the rest is done in order.
  * Thread safety: all functions but open and close may be called from any thread at any time; none of them waits for the disk
  * except where it says so. */
@@ -36,7 +36,7 @@ typedef struct weft__store_stats {
 
 /* The end of what was asked for, on the store's thread: it must not wait, and must not call weft__store_flush or _close. On
  * success of a fetch `snapshot` is the callee's to free; otherwise it is NULL. `message` is borrowed. */
-typedef void (*weft__store_done)(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
+typedef void (*weft__kv_store_done)(void *arg, weft_status status, const char *message, weft__snapshot *snapshot);
 
 /* Opens `folder` (made when absent; its parent is not) and looks through what is in it; waits for the disk. cap_bytes: what all
  * files may take together. WEFT_IO, WEFT_STATE (another process has it open), WEFT_NO_MEMORY, WEFT_LIMIT (no thread). */
@@ -58,23 +58,23 @@ int32_t weft__store_find(weft__store *store, weft__kv_key root, const int32_t *t
  * than a page, or when too much waits to be written. */
 int weft__store_wants(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n);
 
-/* [A-Za-z0-9._-]{1,128}, and neither "." nor "..". */
-int weft__store_name_ok(const char *name);
+/* [A-Za-z0-9._-]{1,128}, and neither "." nor ".."; else WEFT_ARGUMENT. name may be NULL. */
+weft_status weft__kv_slot_name_check(const char *name, weft_error *err);
 
 /* Writes a snapshot, under `name` or, when that is NULL, as a prefix. Takes *snapshot on success, and sets it to NULL. `done` may
  * be NULL; WEFT_OK there means that it is on the disk; otherwise WEFT_IO, WEFT_LIMIT (the cap; named slots are not removed for
  * others), WEFT_NO_MEMORY. Returns WEFT_ARGUMENT (name), WEFT_BUSY (too much waits to be written), WEFT_NO_MEMORY. */
-weft_status weft__store_put(weft__store *store, weft__snapshot **snapshot, const char *name, weft__store_done done, void *arg,
+weft_status weft__store_put(weft__store *store, weft__snapshot **snapshot, const char *name, weft__kv_store_done done, void *arg,
                             weft_error *err);
 /* Reads the file that serves most of tokens[0, n). In `done`: WEFT_NOT_FOUND, WEFT_FORMAT and such (it was damaged and is dropped
  * now), WEFT_IO, WEFT_NO_MEMORY. Ask weft__snapshot_match how many tokens it serves. Returns WEFT_NOT_FOUND at once when there is
  * none, or WEFT_NO_MEMORY; then `done` is not called. */
-weft_status weft__store_fetch(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n, weft__store_done done,
+weft_status weft__store_fetch(weft__store *store, weft__kv_key root, const int32_t *tokens, int32_t n, weft__kv_store_done done,
                               void *arg, weft_error *err);
 /* Reads a slot. As weft__store_fetch; WEFT_ARGUMENT (name) at once, WEFT_NOT_FOUND in `done`. */
-weft_status weft__store_fetch_slot(weft__store *store, const char *name, weft__store_done done, void *arg, weft_error *err);
+weft_status weft__store_fetch_slot(weft__store *store, const char *name, weft__kv_store_done done, void *arg, weft_error *err);
 /* Removes a slot. In `done`: WEFT_NOT_FOUND. At once: WEFT_ARGUMENT, WEFT_NO_MEMORY. */
-weft_status weft__store_erase(weft__store *store, const char *name, weft__store_done done, void *arg, weft_error *err);
+weft_status weft__store_erase(weft__store *store, const char *name, weft__kv_store_done done, void *arg, weft_error *err);
 
 void weft__store_get_stats(weft__store *store, weft__store_stats *out);
 

@@ -12,9 +12,10 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "kv/store_parts.h"
 
-weft_status weft__store_folder_open(weft__store_folder *f, const char *path, weft_error *err)
+weft_status weft__kv_store_folder_open(weft__kv_store_folder *f, const char *path, weft_error *err)
 {
     f->lock = f->fd = -1;
     snprintf(f->path, sizeof f->path, "%s", path);
@@ -28,24 +29,24 @@ weft_status weft__store_folder_open(weft__store_folder *f, const char *path, wef
     else if (flock(f->lock, LOCK_EX | LOCK_NB))
         st = errno == EWOULDBLOCK ? weft_fail(err, WEFT_STATE, "%s: another process uses this store; choose another folder", path)
                                   : weft_fail(err, WEFT_IO, "%s: it cannot be locked: %s", path, strerror(errno));
-    if (st) weft__store_folder_close(f);
+    if (st) weft__kv_store_folder_close(f);
     return st;
 }
 
-void weft__store_folder_close(weft__store_folder *f)
+void weft__kv_store_folder_close(weft__kv_store_folder *f)
 {
     if (f->lock >= 0) close(f->lock);
     if (f->fd >= 0) close(f->fd);
     f->lock = f->fd = -1;
 }
 
-void weft__store_unlink(weft__store_folder *f, const char *file)
+void weft__kv_store_unlink(weft__kv_store_folder *f, const char *file)
 {
     if (unlinkat(f->fd, file, 0) && errno != ENOENT)
         weft__log(WEFT__LOG_WARN, "%s/%s: cannot be removed: %s", f->path, file, strerror(errno));
 }
 
-void weft__store_touch(weft__store_folder *f, const char *file)
+void weft__kv_store_touch(weft__kv_store_folder *f, const char *file)
 {
     utimensat(f->fd, file, NULL, AT_SYMLINK_NOFOLLOW); /* only an order of use: nothing depends on it */
 }
@@ -70,8 +71,8 @@ static weft_status read_at(int fd, uint64_t at, void *to, uint64_t n, weft_error
 
 /* Opens a file of ours and reads its head, which is checked then. What is no regular file is damage. *foreign: it is of another model or page
  * layout, which is no failure then; NULL: it is one. */
-static weft_status open_entry(weft__store_folder *f, const char *file, const weft__kv_layout *layout, int *fd,
-                              weft__snapshot_head *head, struct stat *stat_out, int *foreign, weft_error *err)
+static weft_status open_entry(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, int *fd,
+                              weft__kv_snapshot_head *head, struct stat *stat_out, int *foreign, weft_error *err)
 {
     *fd = openat(f->fd, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0) {
@@ -83,7 +84,7 @@ static weft_status open_entry(weft__store_folder *f, const char *file, const wef
     else if (!S_ISREG(stat_out->st_mode)) st = weft_fail(err, WEFT_FORMAT, "not a regular file");
     else st = read_at(*fd, 0, head, sizeof *head, err);
     if (!st) {
-        st = weft__snapshot_check_head(head, (uint64_t)stat_out->st_size, layout, err);
+        st = weft__kv_snapshot_check_head(head, (uint64_t)stat_out->st_size, layout, err);
         if (foreign && (*foreign = st == WEFT_STATE)) return WEFT_OK;
     }
     if (!st) return WEFT_OK;
@@ -92,22 +93,22 @@ static weft_status open_entry(weft__store_folder *f, const char *file, const wef
     return st;
 }
 
-weft_status weft__store_read(weft__store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
-                             weft_error *err)
+weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
+                                weft_error *err)
 {
-    weft__snapshot_head head;
+    weft__kv_snapshot_head head;
     struct stat st_file;
     int fd;
     *out = NULL;
     weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, NULL, err);
     if (st) return st;
-    weft__snapshot *s = weft__snapshot_alloc(head.n_bytes);
+    weft__snapshot *s = weft__kv_snapshot_alloc(head.n_bytes);
     if (!s) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %llu bytes", (unsigned long long)head.n_bytes);
     if (!st) st = read_at(fd, 0, s->bytes, s->n_bytes, err);
-    if (!st) st = weft__snapshot_check(s, layout, err);
+    if (!st) st = weft__kv_snapshot_check(s, layout, err);
     close(fd);
     if (st) weft__snapshot_free(&s);
-    else weft__store_touch(f, file);
+    else weft__kv_store_touch(f, file);
     *out = s;
     return st;
 }
@@ -132,7 +133,8 @@ static weft_status write_all(int fd, const unsigned char *p, uint64_t n, weft_er
     return fsync(fd) ? write_failed("cannot be flushed", errno, err) : WEFT_OK;
 }
 
-weft_status weft__store_write(weft__store_folder *f, const char *file, const weft__snapshot *s, int *in_place, weft_error *err)
+weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__snapshot *s, int *in_place,
+                                 weft_error *err)
 {
     char aside[32];
     *in_place = 0;
@@ -143,7 +145,7 @@ weft_status weft__store_write(weft__store_folder *f, const char *file, const wef
     if (close(fd) && !st) st = write_failed("cannot be closed", errno, err);
     if (!st && renameat(f->fd, aside, f->fd, file)) st = write_failed("cannot be renamed", errno, err);
     if (st) {
-        weft__store_unlink(f, aside);
+        weft__kv_store_unlink(f, aside);
         return st;
     }
     *in_place = 1;
@@ -158,39 +160,39 @@ weft_status weft__store_write(weft__store_folder *f, const char *file, const wef
 static char kind_of(const char *name)
 {
     size_t n = strlen(name);
-    if (n < 3 || n >= WEFT__STORE_FILE || name[1] != '-') return 0;
+    if (n < 3 || n >= WEFT__KV_STORE_FILE || name[1] != '-') return 0;
     if (name[0] == 't') return n == 18 && strspn(name + 2, "0123456789abcdef") == 16 ? 't' : 0;
     if (n < 6 || strcmp(name + n - 3, ".kv")) return 0;
     if (name[0] == 'p') return n == 21 && strspn(name + 2, "0123456789abcdef") == 16 ? 'p' : 0;
-    char slot[WEFT__STORE_FILE];
+    char slot[WEFT__KV_STORE_FILE];
     snprintf(slot, sizeof slot, "%.*s", (int)(n - 5), name + 2);
-    return name[0] == 's' && weft__store_name_ok(slot) ? 's' : 0;
+    return name[0] == 's' && weft__is_plain_name(slot, WEFT__STORE_NAME) ? 's' : 0;
 }
 
-static weft_status scan_file(weft__store_folder *f, const char *file, const weft__kv_layout *layout, weft__store_index *x,
+static weft_status scan_file(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__kv_store_index *x,
                              weft_error *err)
 {
-    weft__snapshot_head head;
+    weft__kv_snapshot_head head;
     struct stat st_file;
     int fd, foreign = 0, slot = file[0] == 's';
     weft_status st = open_entry(f, file, layout, &fd, &head, &st_file, slot ? &foreign : NULL, err);
     if (st) return st;
-    uint64_t n = weft__snapshot_body_at(head.n_tokens) - sizeof head;
+    uint64_t n = weft__kv_snapshot_body_at(head.n_tokens) - sizeof head;
     int32_t *tokens = weft__alloc((size_t)n);
-    weft__store_entry *e = NULL;
-    if (!tokens || !weft__store_index_reserve(x))
+    weft__kv_store_entry *e = NULL;
+    if (!tokens || !weft__kv_store_index_reserve(x))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory for its %d tokens", head.n_tokens);
     if (!st) st = read_at(fd, sizeof head, tokens, n, err);
-    if (!st) st = weft__snapshot_check_tokens(&head, tokens, err);
-    if (!st && !(e = weft__store_entry_new(head.root, tokens, foreign ? 0 : head.n_tokens)))
+    if (!st) st = weft__kv_snapshot_check_tokens(&head, tokens, err);
+    if (!st && !(e = weft__kv_store_entry_new(head.root, tokens, foreign ? 0 : head.n_tokens)))
         st = weft_fail(err, WEFT_NO_MEMORY, "no memory");
     if (!st) {
         e->n_bytes = head.n_bytes;
         e->slot = slot;
         e->foreign = foreign;
         e->used = (uint64_t)st_file.st_mtim.tv_sec * 1000000000u + (uint64_t)st_file.st_mtim.tv_nsec;
-        snprintf(e->file, sizeof e->file, "%.*s", WEFT__STORE_FILE - 1, file);
-        weft__store_index_add(x, e);
+        snprintf(e->file, sizeof e->file, "%.*s", WEFT__KV_STORE_FILE - 1, file);
+        weft__kv_store_index_add(x, e);
         if (foreign)
             weft__log(WEFT__LOG_WARN, "%s/%s: saved pages of another model or page layout; it is kept for that", f->path, file);
     }
@@ -199,8 +201,8 @@ static weft_status scan_file(weft__store_folder *f, const char *file, const weft
     return st;
 }
 
-weft_status weft__store_scan(weft__store_folder *f, const weft__kv_layout *layout, weft__store_index *x, uint64_t *n_damaged,
-                             weft_error *err)
+weft_status weft__kv_store_scan(weft__kv_store_folder *f, const weft__kv_layout *layout, weft__kv_store_index *x,
+                                uint64_t *n_damaged, weft_error *err)
 {
     weft_status st = WEFT_OK;
     int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -212,13 +214,13 @@ weft_status weft__store_scan(weft__store_folder *f, const weft__kv_layout *layou
     for (struct dirent *d; !st && (d = readdir(dir));) {
         weft_error why = {0};
         char kind = kind_of(d->d_name);
-        if (kind == 't') weft__store_unlink(f, d->d_name);
+        if (kind == 't') weft__kv_store_unlink(f, d->d_name);
         if (kind != 'p' && kind != 's') continue;
         weft_status bad = scan_file(f, d->d_name, layout, x, &why);
         if (bad == WEFT_NO_MEMORY) st = weft_fail(err, bad, "%s/%s: %s", f->path, d->d_name, why.message);
         else if (bad) weft__log(WEFT__LOG_WARN, "%s/%s: %s; it is not used", f->path, d->d_name, why.message);
-        if (!weft__store_is_damage(bad)) continue;
-        weft__store_unlink(f, d->d_name);
+        if (!weft__kv_store_is_damage(bad)) continue;
+        weft__kv_store_unlink(f, d->d_name);
         ++*n_damaged;
     }
     closedir(dir);

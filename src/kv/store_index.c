@@ -9,26 +9,26 @@
 /* Neighbours looked at on each side: beyond the nearest one only windows make a difference. */
 enum { NEIGHBOURS = 16 };
 
-weft__store_entry *weft__store_entry_new(weft__kv_key root, const int32_t *tokens, int32_t n)
+weft__kv_store_entry *weft__kv_store_entry_new(weft__kv_key root, const int32_t *tokens, int32_t n)
 {
-    weft__store_entry *e = weft__alloc(sizeof *e + (size_t)n * sizeof *tokens);
+    weft__kv_store_entry *e = weft__alloc(sizeof *e + (size_t)n * sizeof *tokens);
     if (!e) return NULL;
-    *e = (weft__store_entry){.root = root, .n_tokens = n, .tokens = (int32_t *)(e + 1)};
+    *e = (weft__kv_store_entry){.root = root, .n_tokens = n, .tokens = (int32_t *)(e + 1)};
     memcpy(e->tokens, tokens, (size_t)n * sizeof *tokens);
     return e;
 }
 
-static int compare(const weft__store_entry *e, weft__kv_key root, const int32_t *tokens, int32_t n)
+static int compare(const weft__kv_store_entry *e, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     for (int i = 0; i < 2; i++)
         if (e->root.word[i] != root.word[i]) return e->root.word[i] < root.word[i] ? -1 : 1;
-    int32_t same = weft__prefix_common(e->tokens, e->n_tokens, tokens, n);
+    int32_t same = weft__kv_prefix_common(e->tokens, e->n_tokens, tokens, n);
     if (same < e->n_tokens && same < n) return e->tokens[same] < tokens[same] ? -1 : 1;
     return e->n_tokens < n ? -1 : e->n_tokens > n;
 }
 
 /* The first file not before these tokens. */
-static size_t find(const weft__store_index *x, weft__kv_key root, const int32_t *tokens, int32_t n)
+static size_t find(const weft__kv_store_index *x, weft__kv_key root, const int32_t *tokens, int32_t n)
 {
     size_t low = 0, high = x->n;
     while (low < high) {
@@ -39,28 +39,28 @@ static size_t find(const weft__store_index *x, weft__kv_key root, const int32_t 
     return low;
 }
 
-int weft__store_index_reserve(weft__store_index *x)
+int weft__kv_store_index_reserve(weft__kv_store_index *x)
 {
     return weft__grow(&x->entry, &x->capacity, x->n + 1, sizeof *x->entry);
 }
 
-void weft__store_index_use(weft__store_index *x, weft__store_entry *e)
+void weft__kv_store_index_use(weft__kv_store_index *x, weft__kv_store_entry *e)
 {
     e->used = ++x->clock;
 }
 
-void weft__store_index_add(weft__store_index *x, weft__store_entry *e)
+void weft__kv_store_index_add(weft__kv_store_index *x, weft__kv_store_entry *e)
 {
     size_t at = find(x, e->root, e->tokens, e->n_tokens);
     memmove(x->entry + at + 1, x->entry + at, (x->n - at) * sizeof *x->entry);
     x->entry[at] = e;
     x->n++;
     x->n_bytes += e->n_bytes;
-    if (!e->used) weft__store_index_use(x, e);
+    if (!e->used) weft__kv_store_index_use(x, e);
     else if (e->used > x->clock) x->clock = e->used;
 }
 
-void weft__store_index_remove(weft__store_index *x, weft__store_entry *e)
+void weft__kv_store_index_remove(weft__kv_store_index *x, weft__kv_store_entry *e)
 {
     size_t at = find(x, e->root, e->tokens, e->n_tokens);
     while (x->entry[at] != e) at++; /* a slot and a prefix may hold the same tokens */
@@ -70,46 +70,46 @@ void weft__store_index_remove(weft__store_index *x, weft__store_entry *e)
     weft__free(e);
 }
 
-weft__store_entry *weft__store_index_named(const weft__store_index *x, const char *file)
+weft__kv_store_entry *weft__kv_store_index_named(const weft__kv_store_index *x, const char *file)
 {
     for (size_t i = 0; i < x->n; i++)
         if (!strcmp(x->entry[i]->file, file)) return x->entry[i];
     return NULL;
 }
 
-weft__store_entry *weft__store_index_best(const weft__store_index *x, const weft__kv_layout *layout, weft__kv_key root,
-                                          const int32_t *tokens, int32_t n, int32_t *serves)
+weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout, weft__kv_key root,
+                                                const int32_t *tokens, int32_t n, int32_t *serves)
 {
     size_t at = find(x, root, tokens, n), end = at + NEIGHBOURS < x->n ? at + NEIGHBOURS : x->n;
-    weft__store_entry *best = NULL;
+    weft__kv_store_entry *best = NULL;
     *serves = 0;
     for (size_t i = at > NEIGHBOURS ? at - NEIGHBOURS : 0; i < end; i++) {
-        weft__store_entry *e = x->entry[i];
+        weft__kv_store_entry *e = x->entry[i];
         if (e->foreign || memcmp(&e->root, &root, sizeof root)) continue;
-        int32_t same = weft__prefix_common(e->tokens, e->n_tokens, tokens, n);
-        same = weft__snapshot_usable(layout, e->n_tokens, same);
+        int32_t same = weft__kv_prefix_common(e->tokens, e->n_tokens, tokens, n);
+        same = weft__kv_snapshot_usable(layout, e->n_tokens, same);
         if (same > *serves) *serves = same, best = e;
     }
     return best;
 }
 
-weft__store_entry *weft__store_index_shorter(const weft__store_index *x, const weft__store_entry *e)
+weft__kv_store_entry *weft__kv_store_index_shorter(const weft__kv_store_index *x, const weft__kv_store_entry *e)
 {
     size_t at = find(x, e->root, e->tokens, e->n_tokens);
     for (size_t i = at; i-- > 0 && i + NEIGHBOURS >= at;) {
-        weft__store_entry *other = x->entry[i];
+        weft__kv_store_entry *other = x->entry[i];
         if (other->slot || memcmp(&other->root, &e->root, sizeof e->root)) continue;
-        if (weft__prefix_common(other->tokens, other->n_tokens, e->tokens, e->n_tokens) == other->n_tokens) return other;
+        if (weft__kv_prefix_common(other->tokens, other->n_tokens, e->tokens, e->n_tokens) == other->n_tokens) return other;
     }
     return NULL;
 }
 
-uint64_t weft__store_index_slots(const weft__store_index *x, int64_t *n_slots)
+uint64_t weft__kv_store_index_slots(const weft__kv_store_index *x, int64_t *n_slots)
 {
-    return weft__store_index_alike(x, "", 0, n_slots);
+    return weft__kv_store_index_alike(x, "", 0, n_slots);
 }
 
-uint64_t weft__store_index_alike(const weft__store_index *x, const char *file, size_t n, int64_t *n_slots)
+uint64_t weft__kv_store_index_alike(const weft__kv_store_index *x, const char *file, size_t n, int64_t *n_slots)
 {
     uint64_t sum = 0;
     *n_slots = 0;
@@ -118,9 +118,9 @@ uint64_t weft__store_index_alike(const weft__store_index *x, const char *file, s
     return sum;
 }
 
-weft__store_entry *weft__store_index_oldest(const weft__store_index *x)
+weft__kv_store_entry *weft__kv_store_index_oldest(const weft__kv_store_index *x)
 {
-    weft__store_entry *oldest = NULL;
+    weft__kv_store_entry *oldest = NULL;
     for (size_t i = 0; i < x->n; i++)
         if (!x->entry[i]->slot && (!oldest || x->entry[i]->used < oldest->used)) oldest = x->entry[i];
     return oldest;

@@ -5,10 +5,10 @@
 
 #include "kv/store.h"
 
-enum { WEFT__STORE_FILE = WEFT__STORE_NAME + 8 };
+enum { WEFT__KV_STORE_FILE = WEFT__STORE_NAME + 8 };
 
 /* One file. Under the store's lock; only its thread adds and removes, anyone may use. */
-typedef struct weft__store_entry {
+typedef struct weft__kv_store_entry {
     weft__kv_key root;
     int32_t n_tokens;
     int32_t *tokens; /* behind this struct */
@@ -17,60 +17,61 @@ typedef struct weft__store_entry {
     int slot;
     int foreign; /* a slot of another model or page layout: kept for that, and without tokens here */
     int touched; /* used since its file's time was set */
-    char file[WEFT__STORE_FILE];
-} weft__store_entry;
+    char file[WEFT__KV_STORE_FILE];
+} weft__kv_store_entry;
 
 /* The files, sorted by (root, tokens). Invariant: no two have the same file name; n_bytes is the sum of theirs. */
-typedef struct weft__store_index {
-    weft__store_entry **entry;
+typedef struct weft__kv_store_index {
+    weft__kv_store_entry **entry;
     size_t n, capacity;
     uint64_t n_bytes, clock;
-} weft__store_index;
+} weft__kv_store_index;
 
-weft__store_entry *weft__store_entry_new(weft__kv_key root, const int32_t *tokens, int32_t n);
+weft__kv_store_entry *weft__kv_store_entry_new(weft__kv_key root, const int32_t *tokens, int32_t n);
 /* Makes room for one more; 0: no memory. */
-int weft__store_index_reserve(weft__store_index *x);
+int weft__kv_store_index_reserve(weft__kv_store_index *x);
 /* Takes the entry, for which there is room; `used` becomes the latest unless it is set. */
-void weft__store_index_add(weft__store_index *x, weft__store_entry *e);
+void weft__kv_store_index_add(weft__kv_store_index *x, weft__kv_store_entry *e);
 /* Forgets and frees it. */
-void weft__store_index_remove(weft__store_index *x, weft__store_entry *e);
-void weft__store_index_use(weft__store_index *x, weft__store_entry *e);
-weft__store_entry *weft__store_index_named(const weft__store_index *x, const char *file);
+void weft__kv_store_index_remove(weft__kv_store_index *x, weft__kv_store_entry *e);
+void weft__kv_store_index_use(weft__kv_store_index *x, weft__kv_store_entry *e);
+weft__kv_store_entry *weft__kv_store_index_named(const weft__kv_store_index *x, const char *file);
 /* The file that serves most of tokens[0, n), and how many; NULL and 0. */
-weft__store_entry *weft__store_index_best(const weft__store_index *x, const weft__kv_layout *layout, weft__kv_key root,
-                                          const int32_t *tokens, int32_t n, int32_t *serves);
+weft__kv_store_entry *weft__kv_store_index_best(const weft__kv_store_index *x, const weft__kv_layout *layout, weft__kv_key root,
+                                                const int32_t *tokens, int32_t n, int32_t *serves);
 /* A prefix file whose tokens continue as those of `e`, which are more; NULL: none. */
-weft__store_entry *weft__store_index_shorter(const weft__store_index *x, const weft__store_entry *e);
+weft__kv_store_entry *weft__kv_store_index_shorter(const weft__kv_store_index *x, const weft__kv_store_entry *e);
 /* Bytes of all slots. */
-uint64_t weft__store_index_slots(const weft__store_index *x, int64_t *n_slots);
+uint64_t weft__kv_store_index_slots(const weft__kv_store_index *x, int64_t *n_slots);
 /* The same of those whose files' names begin as that of `file` does, n bytes of it. */
-uint64_t weft__store_index_alike(const weft__store_index *x, const char *file, size_t n, int64_t *n_slots);
+uint64_t weft__kv_store_index_alike(const weft__kv_store_index *x, const char *file, size_t n, int64_t *n_slots);
 /* The prefix (no slot) used least recently; NULL: none. */
-weft__store_entry *weft__store_index_oldest(const weft__store_index *x);
+weft__kv_store_entry *weft__kv_store_index_oldest(const weft__kv_store_index *x);
 
 /* A folder that is open and locked. */
-typedef struct weft__store_folder {
+typedef struct weft__kv_store_folder {
     int fd, lock;
     char path[512]; /* for messages */
-} weft__store_folder;
+} weft__kv_store_folder;
 
-weft_status weft__store_folder_open(weft__store_folder *f, const char *path, weft_error *err);
-void weft__store_folder_close(weft__store_folder *f);
+weft_status weft__kv_store_folder_open(weft__kv_store_folder *f, const char *path, weft_error *err);
+void weft__kv_store_folder_close(weft__kv_store_folder *f);
 /* Puts all valid files into the index, slots of other models included, and removes the others of ours; *n_damaged counts these. WEFT_IO, WEFT_NO_MEMORY. */
-weft_status weft__store_scan(weft__store_folder *f, const weft__kv_layout *layout, weft__store_index *x, uint64_t *n_damaged,
-                             weft_error *err);
+weft_status weft__kv_store_scan(weft__kv_store_folder *f, const weft__kv_layout *layout, weft__kv_store_index *x,
+                                uint64_t *n_damaged, weft_error *err);
 /* Writes a sealed snapshot as `file`, whole or not at all: *in_place says which, since what is in place may still not be certain
  * to last (WEFT_IO then). WEFT_LIMIT: the disk is full; WEFT_IO, also for what may not be so large. */
-weft_status weft__store_write(weft__store_folder *f, const char *file, const weft__snapshot *s, int *in_place, weft_error *err);
-/* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as weft__snapshot_check. */
-weft_status weft__store_read(weft__store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
-                             weft_error *err);
-void weft__store_unlink(weft__store_folder *f, const char *file);
+weft_status weft__kv_store_write(weft__kv_store_folder *f, const char *file, const weft__snapshot *s, int *in_place,
+                                 weft_error *err);
+/* Reads and checks it, and marks the file as used now. WEFT_NOT_FOUND, WEFT_IO, WEFT_NO_MEMORY, or as weft__kv_snapshot_check. */
+weft_status weft__kv_store_read(weft__kv_store_folder *f, const char *file, const weft__kv_layout *layout, weft__snapshot **out,
+                                weft_error *err);
+void weft__kv_store_unlink(weft__kv_store_folder *f, const char *file);
 /* Sets the file's time to now. */
-void weft__store_touch(weft__store_folder *f, const char *file);
+void weft__kv_store_touch(weft__kv_store_folder *f, const char *file);
 
 /* Does a failed read mean that the file itself is worthless? */
-static inline int weft__store_is_damage(weft_status st)
+static inline int weft__kv_store_is_damage(weft_status st)
 {
     return st == WEFT_FORMAT || st == WEFT_UNSUPPORTED || st == WEFT_STATE;
 }

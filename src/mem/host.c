@@ -10,7 +10,6 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "mem/mem.h"
-#include "mem/shared.h"
 
 #define MAP_FROM (1u << 20)  /* bytes from which a host buffer is mapped instead of taken from the heap */
 #define HUGE_PAGE (2u << 20) /* bytes of a huge page on the machines we know */
@@ -104,8 +103,7 @@ weft_status weft__mem_create(const weft_buffer_spec *spec, weft_buffer **out, we
         return weft_fail(err, WEFT_ARGUMENT, "buffer flags 0x%x cannot be asked of new memory", spec->flags);
     if (align < sizeof(void *)) align = sizeof(void *);
     if (spec->domain == WEFT_DOMAIN_HOST) return host_create(spec, align, out, err);
-    if (spec->domain == WEFT_DOMAIN_SHARED) return weft__mem_shared_create(spec, align, out, err);
-    return weft_fail(err, WEFT_ARGUMENT, "the core creates host and shared memory, not memory domain %u", spec->domain);
+    return weft_fail(err, WEFT_ARGUMENT, "the core creates host memory, not memory of domain %u", spec->domain);
 }
 
 weft_status weft__mem_borrow(const void *data, uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err)

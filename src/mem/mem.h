@@ -1,5 +1,5 @@
-/* mem.h: buffers that the core itself creates: host memory, borrowed memory, files mapped read-only, memory shared between
- * processes. Each comes back as a weft_buffer with its release function set; free it with weft_buffer_release.
+/* mem.h: buffers that the core itself creates: host memory, borrowed memory, files mapped read-only. Each comes
+ * back as a weft_buffer with its release function set; free it with weft_buffer_release.
  *
  * Invariant: a buffer's fields do not change after creation. Its bytes belong to whoever holds it.
  * Thread safety: all functions are thread-safe; one buffer is released once, by one thread, when no view of it is left. */
@@ -18,10 +18,9 @@ typedef enum weft__advice {
     WEFT__ADVICE_SMALL     /* no huge pages here, whatever was asked for when the buffer was made */
 } weft__advice;
 
-/* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST or WEFT_DOMAIN_SHARED. Host buffers of a mebibyte and more are mapped from the
- * system, whole pages at a time; smaller ones come from the heap. WEFT_BUFFER_HUGE on such a mapping aligns it to 2 MiB and
+/* A buffer of spec->n_bytes in WEFT_DOMAIN_HOST. Buffers of a mebibyte and more are mapped from the system, whole pages at a time; smaller ones come from the heap. WEFT_BUFFER_HUGE on such a mapping aligns it to 2 MiB and
  * asks for huge pages; whether the system agrees is not reported. WEFT_BUFFER_ZERO fills with zeros (mapped memory always is).
- * Fails with WEFT_ARGUMENT (size of the struct, domain, alignment, flags), WEFT_NO_MEMORY or WEFT_IO (shared memory refused). */
+ * Fails with WEFT_ARGUMENT (size of the struct, domain, alignment, flags) or WEFT_NO_MEMORY. */
 weft_status weft__mem_create(const weft_buffer_spec *spec, weft_buffer **out, weft_error *err);
 
 /* A buffer in WEFT_DOMAIN_IMPORTED around n_bytes at data, which stay the caller's and must outlive it; releasing it frees
@@ -38,13 +37,5 @@ weft_status weft__mem_map(const char *path, weft_buffer **out, weft_error *err);
  * stay, and is refused outside WEFT_DOMAIN_MAPPED, where it would lose data; all other advice is rounded outwards.
  * Fails with WEFT_ARGUMENT (range, domain) or WEFT_IO (the system refused). */
 weft_status weft__mem_advise(const weft_buffer *b, uint64_t offset, uint64_t n_bytes, weft__advice advice, weft_error *err);
-
-/* The descriptor behind a buffer of WEFT_DOMAIN_SHARED, to be passed to another process (the buffer keeps owning it), else -1. */
-int weft__mem_fd(const weft_buffer *b);
-
-/* Maps the shared memory behind `fd`, which another process created with weft__mem_create and passed on. The descriptor is
- * duplicated; the caller keeps his. Memory that its creator could still shorten is refused (WEFT_UNSUPPORTED).
- * flags: WEFT_BUFFER_READONLY or 0. Fails with WEFT_IO otherwise. */
-weft_status weft__mem_shared_open(int fd, uint32_t flags, weft_buffer **out, weft_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "format/gguf_write.h"
 #include "model/source.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "weft/backend.h"
 
 typedef struct weft__hf weft__hf;

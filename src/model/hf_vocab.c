@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "mem/mem.h"
 #include "model/hf_parts.h"
-#include "text/spm_proto.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/spm_proto.h"
+#include "text/tokenizer/json.h"
 
 enum { MAX_ADDED = 1 << 20, MAX_ENDS = 4096 };
 

@@ -3,7 +3,7 @@
 #define WEFT_MODEL_VOCAB_H
 
 #include "format/gguf_write.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* What GGUF's keys have no words for stands in keys of the engine's own, tokenizer.weft.* (docs/howto/convert.md). This one is [tokens] of
  * WEFT__STRIP and WEFT__ADDED bits: what special tokens do to the text beside them. Without it nothing is known of that, unless by the

@@ -4,7 +4,7 @@
 #define WEFT_MODEL_VOCAB_WEFT_H
 
 #include "format/gguf_write.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* What the arrays of a specification point to where they were made of these keys. Zero-initialise. */
 typedef struct weft__vocab_extra {

@@ -31,9 +31,10 @@ weft_status weft__quant_encode_row(uint32_t dtype, const float *src, void *dst, 
 /* Adds the later of two counts to the earlier. */
 void weft__quant_beyond_add(weft__quant_beyond *sum, const weft__quant_beyond *later);
 
-/* Q8_0 without a search, thirty times as fast: each block's scale is the smallest of the format that reaches its largest magnitude, each
- * value becomes the nearest code. Of the energy of normally distributed values, 2.7e-5 is lost; the search saves a quarter of that. src [n] finite,
- * whole blocks. What is beyond the format becomes the nearest that it has. Reentrant. */
+/* Q8_0 without a search, for a caller that others wait for (docs/tuning.md): each block's scale is the smallest of the
+ * format that reaches its largest magnitude, each value becomes the nearest code. Of the energy of normally distributed
+ * values, 2.7e-5 is lost; the search saves a quarter of that. src [n] finite, whole blocks. What is beyond the format
+ * becomes the nearest that it has. Reentrant. */
 void weft__quant_nearest_q8_0(const float *src, void *dst, int64_t n);
 
 #endif

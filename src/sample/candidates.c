@@ -17,7 +17,7 @@ static const float PER_UNIT = 32; /* buckets to one unit of logit */
 static int32_t bucket_of(float logit, float largest)
 {
     float distance = logit == largest ? 0 : (largest - logit) * PER_UNIT;
-    return distance < WEFT__CANDIDATE_BUCKETS - 1 ? (int32_t)distance : WEFT__CANDIDATE_BUCKETS - 1;
+    return distance < WEFT__SAMPLE_BUCKETS - 1 ? (int32_t)distance : WEFT__SAMPLE_BUCKETS - 1;
 }
 
 /* ---- softmax weights ---- */
@@ -45,7 +45,7 @@ static inline float weight(float logit, float largest, float temperature)
 }
 
 /* Sum of the weights of all in play; in a fixed order whatever is loaded. */
-static double total_weight(const weft__candidates *c, float temperature)
+static double total_weight(const weft__sample_candidates *c, float temperature)
 {
     double total = 0;
     if (c->n == c->n_sorted) {
@@ -68,16 +68,16 @@ static double total_weight(const weft__candidates *c, float temperature)
 
 /* ---- order ---- */
 
-static int before(weft__candidate a, weft__candidate b)
+static int before(weft__sample_candidate a, weft__sample_candidate b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
 /* Heap index h lies at items[n_loaded - 1 - h]. */
-static void sift_down(weft__candidates *c, int32_t size, int32_t h)
+static void sift_down(weft__sample_candidates *c, int32_t size, int32_t h)
 {
-    weft__candidate *last = c->items + c->n_loaded - 1;
-    weft__candidate moving = *(last - h);
+    weft__sample_candidate *last = c->items + c->n_loaded - 1;
+    weft__sample_candidate moving = *(last - h);
     for (int64_t child; (child = 2 * (int64_t)h + 1) < size; h = (int32_t)child) {
         if (child + 1 < size && before(*(last - child - 1), *(last - child))) child++;
         if (!before(*(last - child), moving)) break;
@@ -86,7 +86,7 @@ static void sift_down(weft__candidates *c, int32_t size, int32_t h)
     *(last - h) = moving;
 }
 
-float weft__largest_logit(const float *logits, int32_t n)
+float weft__sample_largest_logit(const float *logits, int32_t n)
 {
     float lanes[LANES], largest = -INFINITY;
     int32_t i = 0;
@@ -100,13 +100,13 @@ float weft__largest_logit(const float *logits, int32_t n)
 
 /* Counts logits into buckets. The numbers of the buckets are computed by a loop that vectorizes; two tables in turn, since those next to
  * each other often share a bucket and would wait for one another. */
-static void count_block(weft__candidates *c, int32_t *other, const float *logits, int32_t n)
+static void count_block(weft__sample_candidates *c, int32_t *other, const float *logits, int32_t n)
 {
     int32_t bucket[BLOCK], n_out = 0;
     float largest = c->largest;
     for (int32_t i = 0; i < n; i++) {
         float scaled = (largest - logits[i]) * PER_UNIT, distance = logits[i] == largest ? 0.0f : scaled;
-        bucket[i] = (int32_t)(distance < (float)(WEFT__CANDIDATE_BUCKETS - 1) ? distance : (float)(WEFT__CANDIDATE_BUCKETS - 1));
+        bucket[i] = (int32_t)(distance < (float)(WEFT__SAMPLE_BUCKETS - 1) ? distance : (float)(WEFT__SAMPLE_BUCKETS - 1));
         n_out += !(logits[i] > -INFINITY); /* NaN too */
     }
     c->n += n - n_out;
@@ -121,12 +121,13 @@ static void count_block(weft__candidates *c, int32_t *other, const float *logits
     if (n % 2) c->in_bucket[bucket[n - 1]]++;
 }
 
-void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n)
+void weft__sample_candidates_fill(weft__sample_candidates *c, weft__sample_candidate *items, const float *logits, int32_t n)
 {
-    int32_t other[WEFT__CANDIDATE_BUCKETS] = {0};
-    *c = (weft__candidates){.logits = logits, .n_logits = n, .largest = weft__largest_logit(logits, n), .items = items};
+    int32_t other[WEFT__SAMPLE_BUCKETS] = {0};
+    *c = (weft__sample_candidates){
+        .logits = logits, .n_logits = n, .largest = weft__sample_largest_logit(logits, n), .items = items};
     for (int32_t i = 0; i < n; i += BLOCK) count_block(c, other, logits + i, n - i < BLOCK ? n - i : BLOCK);
-    for (int32_t i = 0; i < WEFT__CANDIDATE_BUCKETS; i++) c->in_bucket[i] += other[i];
+    for (int32_t i = 0; i < WEFT__SAMPLE_BUCKETS; i++) c->in_bucket[i] += other[i];
 }
 
 /* The first of logits [from, n) that is at least low, or n. */
@@ -142,19 +143,19 @@ static int32_t next_above(const float *logits, int32_t from, int32_t n, float lo
 }
 
 /* The heap is empty: loads the next buckets, as many as make LOAD candidates or as many as were loaded before. */
-static void load(weft__candidates *c)
+static void load(weft__sample_candidates *c)
 {
     int32_t first = c->next_bucket, n = 0, wanted = c->n_loaded > LOAD ? c->n_loaded : LOAD;
-    while (c->next_bucket < WEFT__CANDIDATE_BUCKETS && n < wanted) n += c->in_bucket[c->next_bucket++];
+    while (c->next_bucket < WEFT__SAMPLE_BUCKETS && n < wanted) n += c->in_bucket[c->next_bucket++];
     /* Only what lies between these is looked at closely: the bounds of the range, with room for rounding. */
-    float low = c->next_bucket == WEFT__CANDIDATE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
-    weft__candidate *end = c->items + c->n_loaded;
+    float low = c->next_bucket == WEFT__SAMPLE_BUCKETS ? -INFINITY : c->largest - ((float)c->next_bucket + 1) / PER_UNIT;
+    weft__sample_candidate *end = c->items + c->n_loaded;
     for (int32_t i = 0; n > 0; i++) {
         i = next_above(c->logits, i, c->n_logits, low);
         if (c->logits[i] == -INFINITY) continue;
         int32_t bucket = bucket_of(c->logits[i], c->largest);
         if (bucket < first || bucket >= c->next_bucket) continue;
-        *end++ = (weft__candidate){c->logits[i], i};
+        *end++ = (weft__sample_candidate){c->logits[i], i};
         n--;
     }
     c->n_loaded = (int32_t)(end - c->items);
@@ -162,13 +163,13 @@ static void load(weft__candidates *c)
     for (int32_t h = size / 2 - 1; h >= 0; h--) sift_down(c, size, h);
 }
 
-weft__candidate weft__candidates_at(weft__candidates *c, int32_t i)
+weft__sample_candidate weft__sample_candidates_at(weft__sample_candidates *c, int32_t i)
 {
     while (c->n_sorted <= i) {
         if (c->n_sorted == c->n_loaded) load(c);
         int32_t size = c->n_loaded - c->n_sorted;
-        weft__candidate *last = c->items + c->n_loaded - 1, *end = c->items + c->n_sorted;
-        weft__candidate root = *last;
+        weft__sample_candidate *last = c->items + c->n_loaded - 1, *end = c->items + c->n_sorted;
+        weft__sample_candidate root = *last;
         *last = *end; /* the last leaf takes the root's place, and its slot becomes the end of the sorted part */
         *end = root;
         c->n_sorted++;
@@ -180,23 +181,23 @@ weft__candidate weft__candidates_at(weft__candidates *c, int32_t i)
 /* ---- filters ---- */
 
 /* After this only the k largest are left, all sorted. */
-static void keep_first(weft__candidates *c, int32_t k)
+static void keep_first(weft__sample_candidates *c, int32_t k)
 {
-    weft__candidates_at(c, k - 1);
+    weft__sample_candidates_at(c, k - 1);
     c->n = c->n_sorted = c->n_loaded = k;
 }
 
-void weft__candidates_top_k(weft__candidates *c, int32_t k)
+void weft__sample_candidates_top_k(weft__sample_candidates *c, int32_t k)
 {
     if (k > 0 && k < c->n) keep_first(c, k);
 }
 
-void weft__candidates_top_p(weft__candidates *c, float p)
+void weft__sample_candidates_top_p(weft__sample_candidates *c, float p)
 {
     if (!(p < 1.0f) || c->n < 2) return;
     double total = total_weight(c, 1.0f), sum = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        sum += (double)weight(weft__candidates_at(c, i).logit, c->largest, 1.0f);
+        sum += (double)weight(weft__sample_candidates_at(c, i).logit, c->largest, 1.0f);
         if (sum >= (double)p * total) {
             keep_first(c, i + 1);
             return;
@@ -204,21 +205,21 @@ void weft__candidates_top_p(weft__candidates *c, float p)
     }
 }
 
-void weft__candidates_min_p(weft__candidates *c, float p)
+void weft__sample_candidates_min_p(weft__sample_candidates *c, float p)
 {
     if (!(p > 0.0f) || c->n < 2) return;
     int32_t k = 1;
-    while (k < c->n && weight(weft__candidates_at(c, k).logit, c->largest, 1.0f) >= p) k++;
+    while (k < c->n && weight(weft__sample_candidates_at(c, k).logit, c->largest, 1.0f) >= p) k++;
     keep_first(c, k);
 }
 
-int32_t weft__candidates_draw(weft__candidates *c, float temperature, double u)
+int32_t weft__sample_candidates_draw(weft__sample_candidates *c, float temperature, double u)
 {
     double total = total_weight(c, temperature), sum = 0;
     for (int32_t i = 0; i < c->n; i++) {
-        weft__candidate item = weft__candidates_at(c, i);
+        weft__sample_candidate item = weft__sample_candidates_at(c, i);
         sum += (double)weight(item.logit, c->largest, temperature);
         if (u * total < sum) return item.id;
     }
-    return weft__candidates_at(c, 0).id; /* rounding only: u is below 1 */
+    return weft__sample_candidates_at(c, 0).id; /* rounding only: u is below 1 */
 }

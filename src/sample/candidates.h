@@ -7,36 +7,37 @@
 
 #include <stdint.h>
 
-enum { WEFT__CANDIDATE_BUCKETS = 1024 };
+enum { WEFT__SAMPLE_BUCKETS = 1024 };
 
-typedef struct weft__candidate {
+typedef struct weft__sample_candidate {
     float logit;
     int32_t id;
-} weft__candidate;
+} weft__sample_candidate;
 
-typedef struct weft__candidates {
+typedef struct weft__sample_candidates {
     const float *logits; /* [n_logits], borrowed */
     int32_t n_logits;
     float largest;
-    weft__candidate *items; /* items[0..n_sorted) are the largest, in order; to n_loaded a heap; the others are not loaded yet */
+    weft__sample_candidate
+        *items; /* items[0..n_sorted) are the largest, in order; to n_loaded a heap; the others are not loaded yet */
     int32_t n, n_sorted, n_loaded;
     int32_t next_bucket; /* the first that is not loaded */
-    int32_t in_bucket[WEFT__CANDIDATE_BUCKETS];
-} weft__candidates;
+    int32_t in_bucket[WEFT__SAMPLE_BUCKETS];
+} weft__sample_candidates;
 
 /* The largest of n logits; -infinity when there is none but NaN. */
-float weft__largest_logit(const float *logits, int32_t n);
+float weft__sample_largest_logit(const float *logits, int32_t n);
 /* Takes the finite and +infinite of n logits, which must stay as they are; NaN and -infinity are left out. items has room for n. */
-void weft__candidates_fill(weft__candidates *c, weft__candidate *items, const float *logits, int32_t n);
+void weft__sample_candidates_fill(weft__sample_candidates *c, weft__sample_candidate *items, const float *logits, int32_t n);
 /* The item of rank i (0 the largest), i < c->n; sorts as far as needed. */
-weft__candidate weft__candidates_at(weft__candidates *c, int32_t i);
+weft__sample_candidate weft__sample_candidates_at(weft__sample_candidates *c, int32_t i);
 /* Keeps the k largest; k <= 0 keeps all. */
-void weft__candidates_top_k(weft__candidates *c, int32_t k);
+void weft__sample_candidates_top_k(weft__sample_candidates *c, int32_t k);
 /* Keeps the fewest of the largest whose probabilities sum to at least p (Holtzman et al. 2019); at least one; p >= 1 keeps all. */
-void weft__candidates_top_p(weft__candidates *c, float p);
+void weft__sample_candidates_top_p(weft__sample_candidates *c, float p);
 /* Keeps those with at least p times the probability of the largest (Nguyen et al. 2024); p <= 0 keeps all. */
-void weft__candidates_min_p(weft__candidates *c, float p);
+void weft__sample_candidates_min_p(weft__sample_candidates *c, float p);
 /* The token that uniform u in [0, 1) picks from softmax(logit / temperature). */
-int32_t weft__candidates_draw(weft__candidates *c, float temperature, double u);
+int32_t weft__sample_candidates_draw(weft__sample_candidates *c, float temperature, double u);
 
 #endif

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/params.h"
 #include "base/random.h"
 #include "sample/candidates.h"
+#include "sample/defaults.h"
 #include "sample/sampler.h"
 
 struct weft_sampler {
@@ -13,29 +15,36 @@ struct weft_sampler {
     weft_logit_bias *bias;
     int32_t n_vocab;
     weft__rng rng;
-    weft__candidate *items; /* [n_vocab] */
-    int32_t *count;         /* [n_vocab] occurrences inside the window */
-    int32_t *history;       /* ring of the last `window` tokens; unused when the window is everything */
+    weft__sample_candidate *items; /* [n_vocab] */
+    int32_t *count;                /* [n_vocab] occurrences inside the window */
+    int32_t *history;              /* ring of the last `window` tokens; unused when the window is everything */
     int32_t window, n_history, at;
     int32_t *nameless; /* [n_nameless] that no bias asks for */
     int32_t n_nameless;
 };
 
-void weft_sampler_params_default(weft_sampler_params *p)
+void(weft_sampler_params_default)(weft_sampler_params *p)
 {
     *p = (weft_sampler_params){.size = sizeof *p,
-                               .temperature = 0.8f,
-                               .top_k = 40,
-                               .top_p = 0.95f,
-                               .min_p = 0.05f,
-                               .repeat_penalty = 1.0f,
-                               .penalty_last_n = 64};
+                               .temperature = (float)WEFT__SAMPLE_TEMPERATURE,
+                               .top_k = WEFT__SAMPLE_TOP_K,
+                               .top_p = (float)WEFT__SAMPLE_TOP_P,
+                               .min_p = (float)WEFT__SAMPLE_MIN_P,
+                               .repeat_penalty = WEFT__SAMPLE_REPEAT_PENALTY,
+                               .presence_penalty = WEFT__SAMPLE_PRESENCE_PENALTY,
+                               .frequency_penalty = WEFT__SAMPLE_FREQUENCY_PENALTY,
+                               .penalty_last_n = WEFT__SAMPLE_PENALTY_LAST_N};
+}
+
+void weft_sampler_params_init(weft_sampler_params *params, uint32_t size)
+{
+    weft_sampler_params own;
+    (weft_sampler_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_sampler_params), params, size, &own);
 }
 
 weft_status weft__sampler_check(const weft_sampler_params *p, int32_t n_vocab, weft_error *err)
 {
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_sampler_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (n_vocab < 1) return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens", n_vocab);
     if (!(p->temperature >= 0 && p->temperature < INFINITY))
         return weft_fail(err, WEFT_ARGUMENT, "temperature %g: must be 0 or more", p->temperature);
@@ -80,10 +89,13 @@ static void keep_nameless(weft_sampler *s, const weft_sampler_params *p)
     s->params.nameless = NULL;
 }
 
-weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *params, weft_sampler **out, weft_error *err)
+weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params *given, weft_sampler **out, weft_error *err)
 {
+    weft_sampler_params own, *params = &own;
     *out = NULL;
-    weft_status st = weft__sampler_check(params, n_vocab, err);
+    weft_sampler_params_default(params);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_sampler_params), params, given, err);
+    if (!st) st = weft__sampler_check(params, n_vocab, err);
     if (st) return st;
     weft_sampler *s = weft__alloc_zero(1, sizeof *s);
     if (!s) goto no_memory;
@@ -163,19 +175,19 @@ static void penalize(const weft_sampler *s, float *logits)
 /* The largest, the lowest id of equals; -1 when all are NaN or -infinity. Two passes that vectorize. */
 static int32_t largest(const float *logits, int32_t n)
 {
-    float most = weft__largest_logit(logits, n);
+    float max = weft__sample_largest_logit(logits, n);
     int32_t i = 0;
-    if (!(most > -INFINITY)) return -1;
+    if (!(max > -INFINITY)) return -1;
     for (; i + 16 <= n; i += 16) {
         int found = 0;
-        for (int k = 0; k < 16; k++) found |= logits[i + k] == most;
+        for (int k = 0; k < 16; k++) found |= logits[i + k] == max;
         if (found) break;
     }
-    while (logits[i] != most) i++;
+    while (logits[i] != max) i++;
     return i;
 }
 
-/* What a padded row of the model says means nothing: nobody has trained it. */
+/* What a padded row of the model says means nothing: it was never trained. */
 static void forbid_nameless(const weft_sampler *s, float *logits)
 {
     for (int32_t i = 0; i < s->n_nameless; i++) logits[s->nameless[i]] = -INFINITY;
@@ -190,13 +202,13 @@ weft_status weft_sampler_pick(weft_sampler *s, float *logits, int32_t *token, we
     if (p->temperature == 0) {
         *token = largest(logits, s->n_vocab);
     } else {
-        weft__candidates c;
-        weft__candidates_fill(&c, s->items, logits, s->n_vocab);
+        weft__sample_candidates c;
+        weft__sample_candidates_fill(&c, s->items, logits, s->n_vocab);
         if (c.n > 0) {
-            weft__candidates_top_k(&c, p->top_k);
-            weft__candidates_top_p(&c, p->top_p);
-            weft__candidates_min_p(&c, p->min_p);
-            *token = weft__candidates_draw(&c, p->temperature, weft__rng_double(&s->rng));
+            weft__sample_candidates_top_k(&c, p->top_k);
+            weft__sample_candidates_top_p(&c, p->top_p);
+            weft__sample_candidates_min_p(&c, p->min_p);
+            *token = weft__sample_candidates_draw(&c, p->temperature, weft__rng_double(&s->rng));
         } else {
             *token = -1;
         }

@@ -7,8 +7,8 @@
 
 int32_t weft__sched_rank_level(const sched_request *r)
 {
-    int64_t level = (int64_t)r->level + (int64_t)r->n_preempted * PREEMPTION_LIFT;
-    return level < LEVELS - 1 ? (int32_t)level : LEVELS - 1;
+    int64_t level = (int64_t)r->level + (int64_t)r->n_preempted * SCHED_PREEMPTION_LIFT;
+    return level < SCHED_LEVELS - 1 ? (int32_t)level : SCHED_LEVELS - 1;
 }
 
 static int outranks(const sched_request *a, const sched_request *b)
@@ -20,7 +20,7 @@ static int outranks(const sched_request *a, const sched_request *b)
 int32_t weft__sched_aged_level(const weft__sched *s, const sched_request *r)
 {
     uint64_t aged = (uint64_t)weft__sched_rank_level(r) + (s->now_us - r->served_us) / s->limits.age_us;
-    return aged < LEVELS - 1 ? (int32_t)aged : LEVELS - 1;
+    return aged < SCHED_LEVELS - 1 ? (int32_t)aged : SCHED_LEVELS - 1;
 }
 
 static void list_insert(const weft__sched *s, int32_t *list, int32_t *n, int32_t i)
@@ -48,9 +48,9 @@ void weft__sched_unlist(weft__sched *s, int32_t i)
 /* Pages of a group that a request may still take before it has `reserve` tokens more than it knows. */
 static int64_t promised(const weft__sched *s, const sched_request *r, int32_t group)
 {
-    int32_t most = r->n_prompt + (r->max_new > 0 ? r->max_new - 1 : 0); /* the last token needs no keys and values */
+    int32_t max = r->n_prompt + (r->max_new > 0 ? r->max_new - 1 : 0); /* the last token needs no keys and values */
     int32_t known = weft__sched_known(r);
-    int32_t target = s->limits.reserve < most - known ? known + s->limits.reserve : most;
+    int32_t target = s->limits.reserve < max - known ? known + s->limits.reserve : max;
     return s->store.more(s->store.arg, r->user, group, target);
 }
 
@@ -97,7 +97,7 @@ static int attach(weft__sched *s, int32_t i)
     s->store.release(s->store.arg, r->user, WEFT__SCHED_DETACHED);
     r->n_computed = 0;
     if (s->n_running > 0) return 0;
-    r->bare = 1; /* a prefix that must be copied can need more than all pages: nobody else runs, so it must fit without */
+    r->bare = 1; /* a prefix that must be copied can need more than all pages: no other runs, so it must fit without */
     return fits(s, i);
 }
 
@@ -152,7 +152,7 @@ static int start(weft__sched *s, int32_t i)
     return 1;
 }
 
-/* The preempted one of highest rank, unless somebody of a higher level waits. Preempted ones keep their place. */
+/* The preempted one of highest rank, unless a request of a higher level waits. Preempted ones keep their place. */
 static int32_t candidate(weft__sched *s)
 {
     int32_t back = s->n_waiting > 0 ? s->waiting[0] : -1;

@@ -11,7 +11,7 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
 {
     const struct {
         const char *name;
-        int32_t value, least, most;
+        int32_t value, min, max;
     } limits[] = {
         {"n_slots", l->n_slots, 1, MAX_REQUESTS},
         {"step_rows", l->step_rows, l->n_slots, INT32_MAX},
@@ -22,9 +22,9 @@ static weft_status check_limits(const weft__sched_limits *l, weft_error *err)
         {"decode_cost", l->decode_cost, 1, MAX_COST},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].value < limits[i].least || limits[i].value > limits[i].most)
+        if (limits[i].value < limits[i].min || limits[i].value > limits[i].max)
             return weft_fail(err, WEFT_ARGUMENT, "scheduler: %s is %d; it must be %d .. %d", limits[i].name, limits[i].value,
-                             limits[i].least, limits[i].most);
+                             limits[i].min, limits[i].max);
     if (l->age_us == 0) return weft_fail(err, WEFT_ARGUMENT, "scheduler: age_us is 0; it must be at least 1");
     return WEFT_OK;
 }
@@ -71,7 +71,7 @@ static int allocate(weft__sched *s)
              s->line_at && deadline_at && reader_at;
     ok = ok && heap_init(s, &s->deadlines, deadline_before, deadline_at) &&
          heap_init(s, &s->readers, weft__sched_reads_before, reader_at);
-    for (int level = 0; ok && level < LEVELS; level++) ok = heap_init(s, &s->levels[level], line_before, s->line_at);
+    for (int level = 0; ok && level < SCHED_LEVELS; level++) ok = heap_init(s, &s->levels[level], line_before, s->line_at);
     return ok;
 }
 
@@ -89,7 +89,7 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
     s->n_requests = limits->n_slots + limits->max_queue;
     s->n_tenants = s->n_requests + IDLE_TENANTS;
     for (s->n_buckets = 1; s->n_buckets < (uint32_t)s->n_tenants;) s->n_buckets *= 2;
-    s->max_lag = (int64_t)limits->n_slots * limits->n_ctx << CREDIT_SHIFT;
+    s->max_lag = (int64_t)limits->n_slots * limits->n_ctx << SCHED_CREDIT_SHIFT;
     if (!allocate(s)) goto no_memory;
     for (int32_t i = 0; i < s->n_requests; i++) {
         s->requests[i].next = i + 1 < s->n_requests ? i + 1 : -1;
@@ -107,7 +107,7 @@ void weft__sched_destroy(weft__sched **sched)
 {
     weft__sched *s = sched ? *sched : NULL;
     if (!s) return;
-    for (int level = LEVELS - 1; level >= 0; level--) weft__free(s->levels[level].items);
+    for (int level = SCHED_LEVELS - 1; level >= 0; level--) weft__free(s->levels[level].items);
     weft__free(s->readers.items);
     weft__free(s->deadlines.items);
     weft__free(s->readers.at);

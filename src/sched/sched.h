@@ -5,13 +5,13 @@
  * weft__sched_store.
  *
  * What is promised:
- * - Rows. Every decoding request has one row in every step. While anybody decodes, a step has at most `chunk` prompt rows in all;
+ * - Rows. Every decoding request has one row in every step. While a request decodes, a step has at most `chunk` prompt rows in all;
  *   a step never has more than step_rows.
  * - Shares. Among requests of one priority the tenant that was served least is next. Served are the prompt tokens computed (not
  *   those found in the cache, not those computed again after a preemption) and decode_cost for each generated token. Who begins
  *   to wait gets no credit for the past: start-time fair queueing (Goyal, Vin, Cheng 1996) with the counters of Sheng et al.,
  *   "Fairness in Serving Large Language Models" (2024); the virtual time also advances with the mean service, so that a stream
- *   of new names overtakes nobody for ever. Of one tenant and priority, first come, first served.
+ *   of new names overtakes no tenant for ever. Of one tenant and priority, first come, first served.
  * - Priorities. Higher first, for places and for prompt rows; a level that was passed over for age_us and by four starts per
  *   level of difference is due. No request waits for ever.
  * - Memory. A request starts when its known tokens and `reserve` more fit into what is free or evictable, after all running ones
@@ -21,7 +21,7 @@
  *   computed again, unless the store kept it.
  *
  * Nothing is allocated after weft__sched_create. A step costs O(running) and O(log waiting) for each request that starts or ends.
- * Owner: the engine thread; nothing here is thread-safe. Times are microseconds of one monotonic clock, told by the caller. */
+ * Owner: the engine thread; nothing here is thread-safe. Times are microseconds of one monotonic clock, given by the caller. */
 #ifndef WEFT_SCHED_SCHED_H
 #define WEFT_SCHED_SCHED_H
 
@@ -35,7 +35,7 @@ enum { WEFT__SCHED_PRIORITY_MIN = -8, WEFT__SCHED_PRIORITY_MAX = 7 };
 typedef struct weft__sched_limits {
     int32_t n_slots;     /* requests that have started and not finished, preempted ones included; >= 1 */
     int32_t step_rows;   /* rows of a step; >= n_slots */
-    int32_t chunk;       /* prompt rows of a step while anybody decodes; >= 1 */
+    int32_t chunk;       /* prompt rows of a step while a request decodes; >= 1 */
     int32_t max_queue;   /* requests accepted beyond n_slots; >= 1. One tenant alone gets 8/9 of it: others find room */
     int32_t n_ctx;       /* tokens of one request, prompt and generated; >= 1 */
     int32_t reserve;     /* tokens that each running request should still be able to grow by when another one starts; >= 0 */
@@ -130,7 +130,7 @@ int weft__sched_has_room(weft__sched *s, uint64_t tenant, int32_t n_own, int32_t
 /* Requests of one tenant that are accepted together when there are no others, started or not. */
 int32_t weft__sched_most(const weft__sched *s);
 /* Counts one who is turned away for want of room, and returns the seconds after which it should find some, 0.1 .. 60: each waits for
- * a place of its own, at the pace at which places became free lately. When nobody waits, those turned away before are forgotten. */
+ * a place of its own, at the pace at which places became free lately. When no request waits, those turned away before are forgotten. */
 double weft__sched_retry_after(weft__sched *s, uint64_t now_us);
 /* The request has no row after the step that is being computed: it finishes with the next weft__sched_done or _next. Unknown
  * and finished ids are ignored, and so is all but the first reason to finish. */
@@ -139,13 +139,13 @@ void weft__sched_cancel_all(weft__sched *s);
 /* As cancel, but finishes as ENDED: an end token, a stop string. */
 void weft__sched_end(weft__sched *s, uint64_t id);
 
-/* Finishes what is cancelled or late, starts and preempts requests, reserves memory for the rows it picks. The plan is valid
+/* Finishes what is cancelled or expired, starts and preempts requests, reserves memory for the rows it picks. The plan is valid
  * until the next call; n_items is 0 when no request is left. After a plan with items, weft__sched_done must follow. */
 const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us);
 /* No token was sampled for that request in this step: its last row counts as not computed, and comes again in the next step. Between
  * weft__sched_next and weft__sched_done, at most once, for an item with `sample`. */
 void weft__sched_put_off(weft__sched *s, uint64_t id);
-/* The plan's rows were computed, and one token was sampled where it said so, but for those put off. */
+/* The plan's rows were computed, and one token was sampled where it said so, but for those deferred. */
 void weft__sched_done(weft__sched *s, uint64_t now_us);
 
 typedef struct weft__sched_stats {
@@ -153,7 +153,7 @@ typedef struct weft__sched_stats {
     uint64_t submitted, refused, started, preempted;                    /* since the start; refused: WEFT_BUSY */
     uint64_t finished[5];                                               /* by weft__sched_why */
     uint64_t steps, prompt_rows, decode_rows, recomputed_rows, cached_tokens;
-    uint64_t put_off;
+    uint64_t deferred;
 } weft__sched_stats;
 void weft__sched_get_stats(const weft__sched *s, weft__sched_stats *out);
 

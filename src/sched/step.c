@@ -92,7 +92,7 @@ const weft__sched_plan *weft__sched_next(weft__sched *s, uint64_t now_us)
     s->plan = (weft__sched_plan){.items = s->items};
     expire(s);
     weft__sched_finish_marked(s);
-    /* A round without rows has preempted or finished somebody; in the next one nobody starts while others run, or those whom
+    /* A round without rows has preempted or finished a request; in the next one none starts while others run, or those whom
      * memory just failed would be asked for ever. */
     for (int first = 1; s->n_live > 0 && s->plan.n_items == 0; first = 0) {
         if (first || s->n_running == 0) weft__sched_admit(s);
@@ -133,7 +133,7 @@ void weft__sched_put_off(weft__sched *s, uint64_t id)
         assert(s->in_step && item->sample);
         item->sample = 0;
         item->n--;
-        s->stats.put_off++;
+        s->stats.deferred++;
     }
 }
 

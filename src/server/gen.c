@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "server/server.h"
-#include "server/stop.h"
+#include "text/stop.h"
 
 /* ---- life ---- */
 

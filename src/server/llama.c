@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/server.h"
-#include "server/stop.h"
+#include "text/stop.h"
 
 static void put_bytes_text(weft__text *out, const weft__gen *g, int32_t token)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "server/server.h"
-#include "server/stop.h"
+#include "text/stop.h"
 
 static const char *finish_text(const weft__server_choice *c)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "sample/defaults.h"
 #include "server/server.h"
 
 enum { GET = 1, POST = 2, OPEN = 4 /* without a key */ };
@@ -292,15 +293,19 @@ static void answer_openapi(weft_server *s, weft__http_request *r, const weft__wh
     reply(r, &out);
 }
 
+#define SAYS(field, name) ",\"" field "\":" WEFT__SAMPLE_TEXT(name)
+
 static void answer_props(weft_server *s, weft__http_request *r, const weft__who *who)
 {
     weft__text out = {0};
     (void)who;
     weft__text_printf(
         &out,
-        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1,\"temperature\":0.8,\"top_k\":40,"
-        "\"top_p\":0.95,\"min_p\":0.05,\"repeat_last_n\":64,\"repeat_penalty\":1.0,\"presence_penalty\":0.0,"
-        "\"frequency_penalty\":0.0,\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,\"model_alias\":",
+        "{\"default_generation_settings\":{\"id\":0,\"n_ctx\":%d,\"params\":{\"n_predict\":-1" SAYS("temperature", TEMPERATURE)
+            SAYS("top_k", TOP_K) SAYS("top_p", TOP_P) SAYS("min_p", MIN_P) SAYS("repeat_last_n", PENALTY_LAST_N)
+                SAYS("repeat_penalty", REPEAT_PENALTY) SAYS("presence_penalty", PRESENCE_PENALTY)
+                    SAYS("frequency_penalty", FREQUENCY_PENALTY) ",\"stream\":true,\"n_probs\":0}},\"total_slots\":%d,"
+                                                                 "\"model_alias\":",
         s->n_ctx, s->n_slots);
     weft__json_write_string(&out, s->name, strlen(s->name));
     weft__text_puts(&out, ",\"model_path\":");

@@ -15,11 +15,19 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "server/server.h"
 
-void weft_server_params_default(weft_server_params *p)
+void(weft_server_params_default)(weft_server_params *p)
 {
     *p = (weft_server_params){.size = sizeof *p};
+}
+
+void weft_server_params_init(weft_server_params *params, uint32_t size)
+{
+    weft_server_params own;
+    (weft_server_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_server_params), params, size, &own);
 }
 
 /* ---- lists and files ---- */
@@ -187,8 +195,6 @@ static weft_status check_params(const weft_server_params *p, weft_error *err)
                   {"slow_s", p->slow_s, 86400},
                   {"ping_s", p->ping_s, 86400},
                   {"drain_s", p->drain_s, 86400}};
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_server_params has %u bytes; this build has %zu", p->size, sizeof *p);
     if (p->port < -1 || p->port > 65535)
         return weft_fail(err, WEFT_ARGUMENT, "port %d: must be from 1 to 65535, or -1 for any", p->port);
     if (!p->tls_cert_file != !p->tls_key_file) return weft_fail(err, WEFT_ARGUMENT, "TLS wants both a certificate and a key");
@@ -339,11 +345,14 @@ void weft__disk_give(weft_server *s, const weft__http_request *r)
     pthread_mutex_unlock(&s->disk_lock);
 }
 
-weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *p, weft_server **out,
+weft_status weft_server_new(weft_model *model, weft_engine *engine, const weft_server_params *params, weft_server **out,
                             weft_error *err)
 {
+    weft_server_params own, *p = &own;
     *out = NULL;
-    weft_status st = check_params(p, err);
+    weft_server_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_server_params), p, params, err);
+    if (!st) st = check_params(p, err);
     if (st) return st;
     weft_server *s = weft__alloc_zero(1, sizeof *s);
     if (!s) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");

@@ -20,7 +20,7 @@ static uint64_t load(const char *s, size_t n)
 }
 
 /* Eight bytes at a time through a 64 x 64 -> 128 bit multiplication, folded. */
-uint64_t weft__hash_bytes(const char *s, size_t n, uint64_t secret)
+uint64_t weft__strings_hash(const char *s, size_t n, uint64_t secret)
 {
     uint64_t h = secret ^ (n * 0x9E3779B97F4A7C15u);
     for (; n > 8; s += 8, n -= 8) h = mix(h ^ load(s, 8), 0xD6E8FEB86659FD93u);
@@ -33,7 +33,7 @@ static size_t probe(const weft__strings *st, const char *s, size_t n, uint32_t h
 {
     size_t mask = st->n_slots - 1, i = hash & mask;
     for (;; i = (i + 1) & mask) {
-        const weft__string_slot *slot = &st->slots[i];
+        const weft__strings_slot *slot = &st->slots[i];
         if (slot->index < 0) return i;
         size_t at = (size_t)slot->index;
         if (slot->hash == hash && weft__strings_len(st, at) == n && !memcmp(weft__strings_data(st, at), s, n)) return i;
@@ -42,7 +42,7 @@ static size_t probe(const weft__strings *st, const char *s, size_t n, uint32_t h
 
 static int rehash(weft__strings *st, size_t n_slots)
 {
-    weft__string_slot *slots = weft__alloc_array(n_slots, sizeof *slots);
+    weft__strings_slot *slots = weft__alloc_array(n_slots, sizeof *slots);
     if (!slots) return 0;
     for (size_t i = 0; i < n_slots; i++) slots[i].index = -1;
     for (size_t i = 0; i < st->n_slots; i++) {
@@ -69,10 +69,10 @@ int weft__strings_add(weft__strings *st, const char *s, size_t n, int findable)
     if (n) memcpy(st->bytes + st->n_bytes, s, n);
     st->bytes[st->n_bytes + n] = 0;
     if (findable) {
-        uint32_t hash = (uint32_t)weft__hash_bytes(s, n, st->secret);
+        uint32_t hash = (uint32_t)weft__strings_hash(s, n, st->secret);
         size_t slot = probe(st, s, n, hash);
         if (st->slots[slot].index < 0) {
-            st->slots[slot] = (weft__string_slot){hash, (int32_t)st->n};
+            st->slots[slot] = (weft__strings_slot){hash, (int32_t)st->n};
             st->n_found++;
         }
     }
@@ -84,7 +84,7 @@ int weft__strings_add(weft__strings *st, const char *s, size_t n, int findable)
 int32_t weft__strings_find(const weft__strings *st, const char *s, size_t n)
 {
     if (!st->n_slots) return -1;
-    return st->slots[probe(st, s, n, (uint32_t)weft__hash_bytes(s, n, st->secret))].index;
+    return st->slots[probe(st, s, n, (uint32_t)weft__strings_hash(s, n, st->secret))].index;
 }
 
 void weft__strings_free(weft__strings *st)

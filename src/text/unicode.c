@@ -121,21 +121,21 @@ static int is_ascii(const char *s, size_t n)
     return any < 0x80;
 }
 
-void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__normal_form form)
+void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__unicode_form form)
 {
     if (is_ascii(s, n)) {
         weft__text_put(out, s, n);
         return;
     }
     size_t count = 0;
-    int32_t *cps = decompose(s, n, form == WEFT__FORM_NFKC || form == WEFT__FORM_NFKD, &count);
+    int32_t *cps = decompose(s, n, form == WEFT__UNICODE_NFKC || form == WEFT__UNICODE_NFKD, &count);
     int32_t *scratch = cps ? weft__alloc_array(count, sizeof *scratch) : NULL;
     if (!scratch) {
         out->failed = 1;
         goto done;
     }
     reorder_all(cps, count, scratch);
-    if (form == WEFT__FORM_NFC || form == WEFT__FORM_NFKC) {
+    if (form == WEFT__UNICODE_NFC || form == WEFT__UNICODE_NFKC) {
         utf8proc_ssize_t got = utf8proc_normalize_utf32(cps, (utf8proc_ssize_t)count, UTF8PROC_STABLE | UTF8PROC_COMPOSE);
         if (got >= 0) count = (size_t)got;
     }

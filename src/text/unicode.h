@@ -7,11 +7,16 @@
 
 #include "base/text.h"
 
-typedef enum weft__normal_form { WEFT__FORM_NFC, WEFT__FORM_NFD, WEFT__FORM_NFKC, WEFT__FORM_NFKD } weft__normal_form;
+typedef enum weft__unicode_form {
+    WEFT__UNICODE_NFC,
+    WEFT__UNICODE_NFD,
+    WEFT__UNICODE_NFKC,
+    WEFT__UNICODE_NFKD
+} weft__unicode_form;
 
 /* Appends s[0..n), which is well-formed UTF-8, in that form; linear time, also for hostile runs of combining marks. A failure
  * shows in out->failed. */
-void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__normal_form form);
+void weft__unicode_normalize(weft__text *out, const char *s, size_t n, weft__unicode_form form);
 
 int weft__unicode_is_space(uint32_t cp); /* White_Space */
 int weft__unicode_is_mark(uint32_t cp);  /* Mn */

@@ -60,7 +60,7 @@ static void scores(const struct attend *j, int thread, const struct block *b)
 {
     const weft__trainer *t = j->t;
     const weft_attr_attention *a = j->a;
-    weft__product p = {.m = b->n_q, .n = b->n_k, .k = a->head_dim_k, .lda = q_width(j), .c = b->s, .ldc = b->n_k};
+    weft__train_product p = {.m = b->n_q, .n = b->n_k, .k = a->head_dim_k, .lda = q_width(j), .c = b->s, .ldc = b->n_k};
     p.a = part(t->value[j->op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
     p.b = weft__rows_of_floats(part(t->value[j->op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
     weft__multiply_alone(t->x, thread, &p);
@@ -95,7 +95,7 @@ static void forward_block(const struct attend *j, int thread, const struct block
     scores(j, thread, b);
     for (int64_t i = 0; i < b->n_q; i++) sum[i] = exponentials(j, b, i, NULL);
     float *out = part(t->value[j->op->out], b->row, o_width(j), b->head, a->head_dim_v);
-    weft__product p = {
+    weft__train_product p = {
         .m = b->n_q, .n = a->head_dim_v, .k = b->n_k, .a = b->s, .lda = b->n_k, .b_across = 1, .c = out, .ldc = o_width(j)};
     p.b = weft__rows_of_floats(part(t->value[j->op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
     weft__multiply_alone(t->x, thread, &p);
@@ -132,6 +132,19 @@ static void score_gradients(const struct attend *j, const struct block *b)
     }
 }
 
+/* dv += p^T do */
+static void value_gradients(const struct attend *j, int thread, const struct block *b, const float *d_out)
+{
+    weft__trainer *t = j->t;
+    const struct weft__train_op *op = j->op;
+    const int64_t dv = j->a->head_dim_v;
+    weft__train_product p = {
+        .m = b->n_k, .n = dv, .k = b->n_q, .a = b->s, .lda = b->n_k, .a_across = 1, .b_across = 1, .ldc = v_width(j), .add = 1};
+    p.b = weft__rows_of_floats(d_out, o_width(j));
+    p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, j->a->head_dim_v);
+    weft__multiply_alone(t->x, thread, &p);
+}
+
 static void backward_block(const struct attend *j, int thread, const struct block *b)
 {
     weft__trainer *t = j->t;
@@ -142,43 +155,30 @@ static void backward_block(const struct attend *j, int thread, const struct bloc
     scores(j, thread, b);
     if (a->softcap != 0) memcpy(b->capped, b->s, (size_t)(b->n_q * b->n_k) * sizeof *b->s);
     for (int64_t i = 0; i < b->n_q; i++) exponentials(j, b, i, &op->lse[(b->row + i) * a->n_heads + b->head]);
-    if (op->wants[2]) { /* dv += p^T do */
-        weft__product p = {.m = b->n_k,
-                           .n = dv,
-                           .k = b->n_q,
-                           .a = b->s,
-                           .lda = b->n_k,
-                           .a_across = 1,
-                           .b_across = 1,
-                           .ldc = v_width(j),
-                           .add = 1};
-        p.b = weft__rows_of_floats(d_out, o_width(j));
-        p.c = part(t->gradient[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v);
-        weft__multiply_alone(t->x, thread, &p);
-    }
+    if (op->wants[2]) value_gradients(j, thread, b, d_out);
     if (!op->wants[0] && !op->wants[1]) return;
-    weft__product p = {
+    weft__train_product p = {
         .m = b->n_q, .n = b->n_k, .k = dv, .a = d_out, .lda = o_width(j), .c = b->dp, .ldc = b->n_k}; /* dp = do v^T */
     p.b = weft__rows_of_floats(part(t->value[op->in[2]], b->key, v_width(j), b->kv_head, a->head_dim_v), v_width(j));
     weft__multiply_alone(t->x, thread, &p);
     score_gradients(j, b);
     if (op->wants[0]) { /* dq = ds k */
-        p = (weft__product){
+        p = (weft__train_product){
             .m = b->n_q, .n = dk, .k = b->n_k, .a = b->dp, .lda = b->n_k, .b_across = 1, .ldc = q_width(j), .add = op->add[0]};
         p.b = weft__rows_of_floats(part(t->value[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k), k_width(j));
         p.c = part(t->gradient[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k);
         weft__multiply_alone(t->x, thread, &p);
     }
     if (op->wants[1]) { /* dk += ds^T q */
-        p = (weft__product){.m = b->n_k,
-                            .n = dk,
-                            .k = b->n_q,
-                            .a = b->dp,
-                            .lda = b->n_k,
-                            .a_across = 1,
-                            .b_across = 1,
-                            .ldc = k_width(j),
-                            .add = 1};
+        p = (weft__train_product){.m = b->n_k,
+                                  .n = dk,
+                                  .k = b->n_q,
+                                  .a = b->dp,
+                                  .lda = b->n_k,
+                                  .a_across = 1,
+                                  .b_across = 1,
+                                  .ldc = k_width(j),
+                                  .add = 1};
         p.b = weft__rows_of_floats(part(t->value[op->in[0]], b->row, q_width(j), b->head, a->head_dim_k), q_width(j));
         p.c = part(t->gradient[op->in[1]], b->key, k_width(j), b->kv_head, a->head_dim_k);
         weft__multiply_alone(t->x, thread, &p);

@@ -180,29 +180,30 @@ static void pair_back(weft__trainer *t, const struct weft__train_op *op, int pac
             rank = t->o.lora_rank;
     const float *g = t->gradient[op->out];
     struct weft__param *a = &t->params[t->pairs[op->pair].a], *b = &t->params[t->pairs[op->pair].b];
-    weft__product p = {
+    weft__train_product p = {
         .m = rows, .n = rank, .k = n, .a = g, .lda = n, .b_across = 1, .c = t->shrunk_grad, .ldc = rank, .same_a = packed};
     p.b = weft__rows_of_floats(b->data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
     weft__pool_run(t->pool, scale_shrunk, &(struct job){t, op});
-    p = (weft__product){.m = n, .n = rank, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .ldc = rank, .add = 1};
+    p = (weft__train_product){
+        .m = n, .n = rank, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .ldc = rank, .add = 1};
     p.b = weft__rows_of_floats(op->shrunk, rank);
     p.c = b->grad + op->pair_row * rank;
     weft__train_multiply(t, &p);
-    p = (weft__product){.m = rank,
-                        .n = k,
-                        .k = rows,
-                        .a = t->shrunk_grad,
-                        .lda = rank,
-                        .a_across = 1,
-                        .b_across = 1,
-                        .c = a->grad,
-                        .ldc = k,
-                        .add = 1};
+    p = (weft__train_product){.m = rank,
+                              .n = k,
+                              .k = rows,
+                              .a = t->shrunk_grad,
+                              .lda = rank,
+                              .a_across = 1,
+                              .b_across = 1,
+                              .c = a->grad,
+                              .ldc = k,
+                              .add = 1};
     p.b = weft__rows_of_floats(t->value[op->in[0]], k);
     weft__train_multiply(t, &p);
     if (!op->wants[0]) return;
-    p = (weft__product){.m = rows, .n = k, .k = rank, .a = t->shrunk_grad, .lda = rank, .b_across = 1, .ldc = k, .add = 1};
+    p = (weft__train_product){.m = rows, .n = k, .k = rank, .a = t->shrunk_grad, .lda = rank, .b_across = 1, .ldc = k, .add = 1};
     p.b = weft__rows_of_floats(a->data, k);
     p.c = t->gradient[op->in[0]];
     weft__train_multiply(t, &p);
@@ -213,21 +214,21 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out);
     const float *g = t->gradient[op->out];
     if (op->wants[0]) {
-        weft__product p = {.m = rows,
-                           .n = k,
-                           .k = n,
-                           .a = g,
-                           .lda = n,
-                           .b = op->w,
-                           .b_across = 1,
-                           .c = t->gradient[op->in[0]],
-                           .ldc = k,
-                           .add = op->add[0]};
+        weft__train_product p = {.m = rows,
+                                 .n = k,
+                                 .k = n,
+                                 .a = g,
+                                 .lda = n,
+                                 .b = op->w,
+                                 .b_across = 1,
+                                 .c = t->gradient[op->in[0]],
+                                 .ldc = k,
+                                 .add = op->add[0]};
         weft__train_multiply(t, &p);
     }
     if (op->pair >= 0) pair_back(t, op, op->wants[0]);
     if (op->w_grad) {
-        weft__product p = {
+        weft__train_product p = {
             .m = n, .n = k, .k = rows, .a = g, .lda = n, .a_across = 1, .b_across = 1, .c = op->w_grad, .ldc = k, .add = 1};
         p.b = weft__rows_of_floats(t->value[op->in[0]], k);
         weft__train_multiply(t, &p);

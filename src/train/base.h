@@ -4,7 +4,7 @@
 #define WEFT_TRAIN_BASE_H
 
 #include "model/hf.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/fresh.h"
 
 enum { WEFT__USUAL_CTX = 512 /* tokens of a text where nobody says */ };
@@ -38,7 +38,7 @@ weft_status weft__base_context(const weft__base *b, int32_t asked, int32_t *n_ct
 /* The model's metadata, for writing it. */
 const weft__gguf *weft__base_meta(const weft__base *b);
 /* Tells models apart: a checksum of the architecture's hyperparameters and of the tensors' names, types, sizes and numbers, every one: models
- * differ in a single layer, or in what an adapter that was merged changed. It reads them all, at more than 10 GB/s, as every step will. */
+ * differ in a single layer, or in what an adapter that was merged changed. It reads them all, as every step does. */
 uint64_t weft__base_hash(const weft__base *b);
 void weft__base_close(weft__base *b);
 

@@ -9,7 +9,7 @@ struct job {
     const struct weft__train_op *op;
 };
 
-void weft__train_multiply(weft__trainer *t, const weft__product *p)
+void weft__train_multiply(weft__trainer *t, const weft__train_product *p)
 {
     if (t->counting) t->flops += 2.0 * (double)p->m * (double)p->n * (double)p->k;
     weft__multiply(t->x, p);
@@ -87,25 +87,26 @@ static void linear(weft__trainer *t, const struct weft__train_op *op)
     int64_t rows = weft__train_rows(t, op), k = weft__train_width(t, op->in[0]), n = weft__train_width(t, op->out),
             rank = t->o.lora_rank;
     int lora = op->pair >= 0 && t->adapter_on;
-    weft__product p = {.m = rows,
-                       .n = n,
-                       .k = k,
-                       .a = t->value[op->in[0]],
-                       .lda = k,
-                       .b = op->w,
-                       .c = t->value[op->out],
-                       .ldc = n,
-                       .same_a = op->same_in && !(t->adapter_on && op[-1].pair >= 0)};
+    weft__train_product p = {.m = rows,
+                             .n = n,
+                             .k = k,
+                             .a = t->value[op->in[0]],
+                             .lda = k,
+                             .b = op->w,
+                             .c = t->value[op->out],
+                             .ldc = n,
+                             .same_a = op->same_in && !(t->adapter_on && op[-1].pair >= 0)};
     weft__train_multiply(t, &p);
     if (lora) {
-        p = (weft__product){
+        p = (weft__train_product){
             .m = rows, .n = rank, .k = k, .a = t->value[op->in[0]], .lda = k, .c = op->shrunk, .ldc = rank, .same_a = 1};
         p.b = weft__rows_of_floats(t->params[t->pairs[op->pair].a].data, k);
         weft__train_multiply(t, &p);
     }
     if (op->vector || lora) weft__pool_run(t->pool, run_linear_rows, &(struct job){t, op});
     if (!lora) return;
-    p = (weft__product){.m = rows, .n = n, .k = rank, .a = op->shrunk, .lda = rank, .c = t->value[op->out], .ldc = n, .add = 1};
+    p = (weft__train_product){
+        .m = rows, .n = n, .k = rank, .a = op->shrunk, .lda = rank, .c = t->value[op->out], .ldc = n, .add = 1};
     p.b = weft__rows_of_floats(t->params[t->pairs[op->pair].b].data + op->pair_row * rank, rank);
     weft__train_multiply(t, &p);
 }

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/params.h"
 
 #define PEAK_EVERY_NS 5000000000u
 
@@ -271,11 +272,14 @@ static weft_status go_on(weft__job *j, int *stop, weft_error *err)
     return save_and_tell(j, err);
 }
 
-weft_status weft_train(const weft_train_params *p, weft_error *err)
+weft_status weft_train(const weft_train_params *params, weft_error *err)
 {
+    weft_train_params p;
     weft__job j = {0};
     int stop = 0;
-    weft_status st = weft__job_open(&j, p, err);
+    weft_train_params_default(&p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_train_params), &p, params, err);
+    if (!st) st = weft__job_open(&j, &p, err);
     if (!st) st = begin(&j, &stop, err);
     while (!st && !stop && weft__trainer_steps(j.trainer) < j.n_steps) st = go_on(&j, &stop, err);
     if (!st && stop && weft__trainer_steps(j.trainer) < j.n_steps)

@@ -10,9 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/params.h"
 #include "train/job.h"
 
-void weft_train_params_default(weft_train_params *p)
+void(weft_train_params_default)(weft_train_params *p)
 {
     weft__train_options o;
     weft__train_options_default(&o);
@@ -41,12 +42,17 @@ void weft_train_params_default(weft_train_params *p)
                              .heldout_tokens = 16384};
 }
 
+void weft_train_params_init(weft_train_params *params, uint32_t size)
+{
+    weft_train_params own;
+    (weft_train_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_train_params), params, size, &own);
+}
+
 /* ---- parameters ---- */
 
 static weft_status check_params(const weft_train_params *p, weft_error *err)
 {
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_train_params has %u bytes, this build's %zu", p->size, sizeof *p);
     if (!p->data || !p->data[0]) return weft_fail(err, WEFT_ARGUMENT, "no data to learn from");
     if (!p->out) return weft_fail(err, WEFT_ARGUMENT, "no folder for what is learned");
     if (!p->base && !p->tokenizer)

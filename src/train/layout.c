@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/rope.h"
+#include "graph/attr/rope.h"
 #include "base/alloc.h"
 #include "base/check.h"
 #include "mem/mem.h"

@@ -149,6 +149,6 @@ void weft__train_backward(weft__trainer *t, int32_t first, int32_t last);
 void weft__train_attend(weft__trainer *t, const struct weft__train_op *op);
 void weft__train_attend_back(weft__trainer *t, const struct weft__train_op *op);
 /* The product, and its count. */
-void weft__train_multiply(weft__trainer *t, const weft__product *p);
+void weft__train_multiply(weft__trainer *t, const weft__train_product *p);
 
 #endif

@@ -28,7 +28,7 @@ struct weft__multiplier {
     float *left;
     struct scratch *scratch; /* [threads] */
     uint64_t n_bytes;
-    const weft__product *p; /* the running job */
+    const weft__train_product *p; /* the running job */
     int by_rows;
 };
 
@@ -96,7 +96,7 @@ uint64_t weft__multiplier_bytes(const weft__multiplier *x)
 /* ---- packing ---- */
 
 /* Strips [first, last) of A for all k: block of KC after block, in each the strips one after another. */
-static void pack_left(const weft__gemm *g, const weft__product *p, int64_t first, int64_t last, float *left)
+static void pack_left(const weft__gemm *g, const weft__train_product *p, int64_t first, int64_t last, float *left)
 {
     const int64_t mr = g->mr, rows_up = round_up(p->m, mr);
     for (int64_t k0 = 0; k0 < p->k; k0 += KC) {
@@ -130,7 +130,7 @@ static const float *row_part(const weft__multiplier *x, const weft__rows_of *b, 
 }
 
 /* Columns [j0, j0 + nc) of B at k [k0, k0 + kc) into strips. */
-static void pack_right(const weft__multiplier *x, const weft__product *p, int64_t j0, int64_t nc, int64_t k0, int64_t kc,
+static void pack_right(const weft__multiplier *x, const weft__train_product *p, int64_t j0, int64_t nc, int64_t k0, int64_t kc,
                        struct scratch *s)
 {
     const int64_t nr = x->g->nr, n_strips = (nc + nr - 1) / nr;
@@ -177,8 +177,8 @@ static void edge_tile(const weft__gemm *g, int64_t kc, const float *a, const flo
 }
 
 /* Columns [j0, j1) of rows in strips [first, last). */
-static void multiply_range(const weft__multiplier *x, const weft__product *p, const float *left, struct scratch *s, int64_t j0,
-                           int64_t j1, int64_t first, int64_t last)
+static void multiply_range(const weft__multiplier *x, const weft__train_product *p, const float *left, struct scratch *s,
+                           int64_t j0, int64_t j1, int64_t first, int64_t last)
 {
     const weft__gemm *g = x->g;
     const int64_t mr = g->mr, nr = g->nr, rows_up = round_up(p->m, mr), block = BLOCK_ROWS / mr;
@@ -208,7 +208,7 @@ static void multiply_range(const weft__multiplier *x, const weft__product *p, co
 /* ---- sharing ---- */
 
 /* Columns are shared in units that begin where a strip and a block of the format do. */
-static int64_t column_unit(const weft__multiplier *x, const weft__product *p)
+static int64_t column_unit(const weft__multiplier *x, const weft__train_product *p)
 {
     const int64_t nr = x->g->nr, block = p->b_across ? (int64_t)weft_dtype_describe(p->b.dtype).block_elems : 1;
     return block <= nr ? nr : block; /* both are powers of two */
@@ -217,7 +217,7 @@ static int64_t column_unit(const weft__multiplier *x, const weft__product *p)
 static void run(void *arg, int thread, int n_threads)
 {
     weft__multiplier *x = arg;
-    const weft__product *p = x->p;
+    const weft__train_product *p = x->p;
     const int64_t mr = x->g->mr, n_strips = (p->m + mr - 1) / mr;
     if (!p->same_a) {
         pack_left(x->g, p, weft__train_share(n_strips, thread, n_threads), weft__train_share(n_strips, thread + 1, n_threads),
@@ -236,7 +236,7 @@ static void run(void *arg, int thread, int n_threads)
     if (j0 < j1 && first < last) multiply_range(x, p, x->left, &x->scratch[thread], j0, j1, first, last);
 }
 
-void weft__multiply(weft__multiplier *x, const weft__product *p)
+void weft__multiply(weft__multiplier *x, const weft__train_product *p)
 {
     const int64_t n_threads = weft__pool_size(x->pool), mr = x->g->mr, unit = column_unit(x, p);
     /* The largest share of any thread, if columns or rows are divided; the right factor is packed by everybody in the latter case. */
@@ -247,7 +247,7 @@ void weft__multiply(weft__multiplier *x, const weft__product *p)
     weft__pool_run(x->pool, run, x);
 }
 
-void weft__multiply_alone(weft__multiplier *x, int thread, const weft__product *p)
+void weft__multiply_alone(weft__multiplier *x, int thread, const weft__train_product *p)
 {
     struct scratch *s = &x->scratch[thread];
     const int64_t n_strips = (p->m + x->g->mr - 1) / x->g->mr;

@@ -27,7 +27,7 @@ static inline weft__rows_of weft__rows_of_floats(const float *data, int64_t widt
     return (weft__rows_of){(const uint8_t *)data, (uint64_t)width * sizeof *data, WEFT_F32};
 }
 
-typedef struct weft__product {
+typedef struct weft__train_product {
     int64_t m, n, k;
     const float *a;
     int64_t lda;
@@ -38,7 +38,7 @@ typedef struct weft__product {
     int64_t ldc;
     int add;
     int same_a; /* A is what it was in the previous product of the multiplier, which packed it already */
-} weft__product;
+} weft__train_product;
 
 typedef struct weft__multiplier weft__multiplier;
 
@@ -49,8 +49,8 @@ void weft__multiplier_destroy(weft__multiplier **x);
 uint64_t weft__multiplier_bytes(const weft__multiplier *x);
 
 /* With all threads of the pool. */
-void weft__multiply(weft__multiplier *x, const weft__product *p);
+void weft__multiply(weft__multiplier *x, const weft__train_product *p);
 /* Within a job of the pool, by `thread` alone; b is F32. */
-void weft__multiply_alone(weft__multiplier *x, int thread, const weft__product *p);
+void weft__multiply_alone(weft__multiplier *x, int thread, const weft__train_product *p);
 
 #endif

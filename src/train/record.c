@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "text/chat_content.h"
+#include "text/chat/content.h"
 #include "train/record_forms.h"
 
 static const char *const NAMES[] = {"text", "chat", "completion", "pair"};

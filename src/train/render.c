@@ -222,7 +222,7 @@ static weft_status go_on(turns *t, int add_generation_prompt, size_t turn, weft_
     return st;
 }
 
-/* The message as a template sees it when the model answers, too (text/chat_messages.h). */
+/* The message as a template sees it when the model answers, too (text/chat/messages.h). */
 static weft_status show(turns *t, const weft__json *m, weft_error *err)
 {
     weft__chat_reading reading = {.form = t->r->arguments, .functions = t->r->functions};

@@ -8,8 +8,8 @@
 #ifndef WEFT_TRAIN_RENDER_H
 #define WEFT_TRAIN_RENDER_H
 
-#include "text/chat_messages.h"
-#include "text/chat_tokens.h"
+#include "text/chat/messages.h"
+#include "text/chat/tokens.h"
 #include "train/record.h"
 
 typedef struct weft__renderer {

@@ -3,21 +3,29 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/params.h"
 #include "format/gguf_write.h"
 #include "format/out_file.h"
 #include "mem/mem.h"
 #include "model/vocab.h"
-#include "text/bpe_train.h"
-#include "text/chat_template.h"
+#include "text/tokenizer/bpe_train.h"
+#include "text/chat/template.h"
 #include "train/text_file.h"
 #include "weft/train.h"
 
 enum { BOS, EOS, PAD, BEGIN, END, N_OWN };
 static const char *const OWN[N_OWN] = {"<|startoftext|>", "<|endoftext|>", "<|pad|>", "<|im_start|>", "<|im_end|>"};
 
-void weft_vocab_params_default(weft_vocab_params *p)
+void(weft_vocab_params_default)(weft_vocab_params *p)
 {
     *p = (weft_vocab_params){.size = sizeof *p, .n_vocab = 2048, .min_count = 2, .pre = "qwen2"};
+}
+
+void weft_vocab_params_init(weft_vocab_params *params, uint32_t size)
+{
+    weft_vocab_params own;
+    (weft_vocab_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_vocab_params), params, size, &own);
 }
 
 static size_t count_of(const char *const *list)
@@ -91,18 +99,20 @@ static weft_status write_file(const weft__vocab_spec *spec, const char *pre, con
     return st;
 }
 
-weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *p,
+weft_status weft_train_tokenizer(const char *const *files, int32_t n_files, const char *out, const weft_vocab_params *params,
                                  weft_vocab_result *result, weft_error *err)
 {
+    weft_vocab_params own, *p = &own;
     weft__bpe_training *t = NULL;
     *result = (weft_vocab_result){0};
-    if (p->size != sizeof *p)
-        return weft_fail(err, WEFT_ABI, "weft_vocab_params has %u bytes, this build's %zu", p->size, sizeof *p);
+    weft_vocab_params_default(p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_vocab_params), p, params, err);
+    if (st) return st;
     if (n_files < 1) return weft_fail(err, WEFT_ARGUMENT, "no text to learn a vocabulary from");
     if (p->n_vocab < 1 || p->min_count < 1)
         return weft_fail(err, WEFT_ARGUMENT, "a vocabulary of %d tokens, pairs of at least %d: both must be 1 or more",
                          p->n_vocab, p->min_count);
-    weft_status st = weft__out_check(out, err); /* before the work */
+    st = weft__out_check(out, err); /* before the work */
     if (!st) st = begin(p, &t, err);
     if (!st) st = read_files(t, files, n_files, p, &result->n_bytes, err);
     if (!st) st = weft__bpe_train_run(t, p->progress, p->progress_arg, err);

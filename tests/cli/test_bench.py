@@ -211,7 +211,10 @@ class Limits(unittest.TestCase):
         shares = [ts / limit for ts, limit in zip(row["samples_ts"], row["samples_limit_ts"])]
         self.assertEqual(len(shares), 5)
         self.assertLess(abs(row["share"] / statistics.median(shares) - 1), 0.001)
-        self.assertLess(abs(row["limit_ts"] / statistics.median(row["samples_limit_ts"]) - 1), 0.001)
+        # The limit is of the medians of what was measured. Where reading binds in one repetition and computing in another, it is above the median of
+        # theirs; and one of five reached both medians.
+        self.assertGreater(row["limit_ts"], statistics.median(row["samples_limit_ts"]) * 0.999)
+        self.assertLess(row["limit_ts"], max(row["samples_limit_ts"]) * 1.001)
 
     def test_depth_costs_bytes_and_company_saves_them(self):
         """Four sequences share the weights; each reads keys and values of its own, here of 512 tokens before and 4 of its own."""

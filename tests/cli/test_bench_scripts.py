@@ -206,6 +206,14 @@ class Scripts(unittest.TestCase):
                 p = self.script("check", "unused", "--counts", now)
                 self.assertEqual(p.returncode, status, p.stdout)
                 self.assertIn(word, p.stdout)
+            changed = {**record, "counts": {**record["counts"], name: int(1.006 * record["counts"][name])}}
+            with open(now, "w") as file:
+                json.dump(changed, file)
+            for percent, status in (("0.5", 1), ("0.7", 0)):  # a small rise counts where a small one is asked for
+                p = self.script("check", "unused", "--counts", now, "--tolerance", percent)
+                self.assertEqual(p.returncode, status, p.stdout)
+                self.assertIn(f"{status} more than {percent} % above the record", p.stdout)
+            self.assertEqual(self.script("check", "unused", "--counts", now, "--tolerance", "-1").returncode, 2)
             with open(now, "w") as file:
                 json.dump({**record, "counts": {k: v for k, v in record["counts"].items() if k != name}}, file)
             p = self.script("check", "unused", "--counts", now)
@@ -337,7 +345,8 @@ class Scripts(unittest.TestCase):
             self.assertEqual(host.parse_stat(short, {0}), known, short)
         mark = lambda wall, own, idle, stolen, n=2: argparse.Namespace(wall=wall, own=own, idle=idle, stolen=stolen, throttled=None, n_cpus=n, cpus={0, 1})
         with unittest.mock.patch.object(host, "cores", len):
-            for own, idle, stolen, threads, parts in ((2.2, 0, 1.8, 2, (0.45, 0)), (2.88, 0.1, 0.02, 2, (0.005, 0.25)), (4, -1, -1, 2, (0, 0)), (9, 0, 0, 2, (0, 0)),
+            for own, idle, stolen, threads, parts in (
+                    (2.2, 0, 1.8, 2, (0.45, 0)), (2.88, 0.1, 0.02, 2, (0.005, 0.25)), (4, -1, -1, 2, (0, 0)), (9, 0, 0, 2, (0, 0)),
                                                       (1.9, 0.2, 0.03, 1, (0.015, 0)), (1.2, 0.2, 0, 1, (0, 0.3))):
                 taken = host.between(mark(5, 1, 50, 7), mark(7, 1 + own, 50 + idle, 7 + stolen), threads)
                 self.assertAlmostEqual(taken["stolen"], parts[0])

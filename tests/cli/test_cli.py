@@ -53,6 +53,17 @@ class Usage(unittest.TestCase):
                 self.assertEqual((p.returncode, p.stdout), (1, b""), args)
                 self.assertIn(b"WEFT_CPU=avx-512: no such tier; known are ref,", p.stderr)
 
+    def test_tuning_that_there_is_not_is_refused(self):
+        """A slip in WEFT_TUNE ends the command and names the rows that there are; each of those runs here, and --plan says which."""
+        p = weft("devices", env={**os.environ, "WEFT_TUNE": "zen44"})
+        self.assertEqual((p.returncode, p.stdout), (1, b""))
+        self.assertIn(b"WEFT_TUNE=zen44: no such row of tune.def; known are generic, zen4", p.stderr)
+        said = {name: weft("info", "models/alderbrook.gguf", "--plan", env={**os.environ, "WEFT_TUNE": name}) for name in ("generic", "zen4")}
+        for name, p in said.items():
+            self.assertEqual(p.returncode, 0, p.stderr)
+            if b"_avx" in p.stdout:
+                self.assertIn(f"tuned for {name}: prefetch ".encode(), p.stdout)
+
     def test_values_out_of_range_are_usage(self):
         """Whatever the option: status 2 before anything is opened, and the bounds as one writes them."""
         for option, values, words in (

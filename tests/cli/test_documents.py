@@ -10,7 +10,8 @@ import unittest
 
 from common import WEFT, main, weft
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "models/README.md", *(d for d in sorted(glob.glob("docs/howto/*.md")) if d != "docs/howto/test.md")]  # that one is generated
+GENERATED = ("docs/howto/test.md", "docs/benchmarks.md", "docs/api.md")
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "models/README.md", *(d for d in sorted(glob.glob("docs/*.md") + glob.glob("docs/howto/*.md")) if d not in GENERATED)]
 COMMANDS = re.findall(r"^  ([a-z-]+)  ", weft("--help").stdout.decode(), re.M)
 KINDS = {"adapter": ("info", "train", "convert", "merge"), "eval": ("logits", "documents", "perplexity")}
 
@@ -129,6 +130,19 @@ class Documents(unittest.TestCase):
         paths = json.loads(read("docs/openapi.json"))["paths"]
         for path in re.findall(r"localhost:8080(/[\w/.-]+)", read("docs/howto/serve.md")):
             self.assertTrue(any(re.fullmatch(re.sub(r"{\w+}", "[^/]+", p), path) for p in paths), path)
+
+    def test_defaults_of_sampling(self):
+        """The help of the commands, the public header and the fields of /completion name the same ones."""
+        fields = json.loads(read("docs/openapi.json"))["components"]["schemas"]["CompletionRequest"]["properties"]
+        header = sources("include/weft/*.h")
+        for option, field in (("temp", "temperature"), ("top-k", "top_k"), ("top-p", "top_p"), ("min-p", "min_p"), ("repeat-penalty", "repeat_penalty"),
+                              ("presence-penalty", "presence_penalty"), ("frequency-penalty", "frequency_penalty"), ("penalty-last-n", "repeat_last_n")):
+            for command in ("run", "chat", "compare")[:3 if option == "temp" else 2]:
+                said = re.search(rf"^ +--{option} .*\(([\d.]+)\)$", HELP[command, None], re.M)
+                self.assertTrue(said and float(said.group(1)) == fields[field]["default"], (command, option))
+            said = re.search(rf"\b{option.replace('-', '_')}\w*; +/\*.*default ([\d.]+) \*/", header)
+            if said or not option.endswith("penalty"):
+                self.assertEqual(float(said.group(1)), fields[field]["default"], option)
 
 
 if __name__ == "__main__":

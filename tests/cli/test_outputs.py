@@ -244,7 +244,8 @@ class Ends(InFolder):
         """The command's status when the signal comes while its output is being written, in the folder `outputs`."""
         folder = self.path("outputs")
         os.makedirs(folder, exist_ok=True)
-        p = subprocess.Popen(WEFT + list(command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+        p = subprocess.Popen(WEFT + list(command), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
         until = time.monotonic() + PATIENCE
         while not glob.glob(os.path.join(folder, "*.tmp-*")):
             self.assertIsNone(p.poll(), "it ended before it wrote anything")

@@ -110,8 +110,11 @@ class Typing(Case):
             return "\n".join(row.rstrip() for row in out)
         p.wait(lambda seen: seen.endswith(rows(20)))
         for columns in (33, 11, 80, 20):
+            drawn = p.raw.count(b"\x1b[J")
             p.size(columns, 24)
-            p.wait(lambda seen, columns=columns: seen.endswith("\n" + rows(columns)) and len(re.findall("^>", seen, re.M)) == 1, f"once in {columns} columns")
+            # Drawn by the program, to the cursor's last move: what the window's own breaking of rows shows may be the same before.
+            p.wait(lambda seen, columns=columns, drawn=drawn: p.raw.count(b"\x1b[J") > drawn and p.raw.endswith(b"C") and seen.endswith("\n" + rows(columns))
+                   and len(re.findall("^>", seen, re.M)) == 1, f"once in {columns} columns")
         p.press("\x0c")
         p.wait(lambda seen: seen == rows(20))
         self.leave(p, "\x15\x04")

@@ -1,19 +1,9 @@
 /* tiers.c: the tiers of AVX-512 and AMX where their instructions are emulated (immintrin.h here): the linker puts these functions in the place
- * of those of base/cpu.h, which still say what there is besides. WEFT_EMULATED_CPU=zen4 emulates a Zen 4, for which some products are
- * taken otherwise. State: written before main, read-only afterwards. */
+ * of those of base/cpu.h, which still say what there is besides. What a Zen 4 takes otherwise is WEFT_TUNE=zen4 here, too. Reentrant. */
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/cpu.h"
-
-int weft__emulates_zen4;
-
-__attribute__((constructor)) static void choose(void)
-{
-    const char *cpu = getenv("WEFT_EMULATED_CPU");
-    weft__emulates_zen4 = cpu && !strcmp(cpu, "zen4");
-}
 
 weft_status __real_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);
 weft_status __wrap_weft__cpu_tiers_for(const char *mask, uint32_t *out, weft_error *err);

@@ -44,8 +44,8 @@ static void check(const weft__adapt *a)
         for (int64_t j = 0; j < weft__adapt_n_magnitudes(p); j++)
             if (!isfinite(p->magnitude[j])) abort();
         for (int64_t e = 0; p->magnitude && e < p->n_experts; e++)
-            if (weft__adapt_spares(p, e) && (!weft__adapt_all_zero(p->a + e * p->rank * p->k, p->rank * p->k) ||
-                                             !weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank)))
+            if (weft__adapt_is_identity(p, e) && (!weft__adapt_all_zero(p->a + e * p->rank * p->k, p->rank * p->k) ||
+                                                  !weft__adapt_all_zero(p->b + e * p->n * p->rank, p->n * p->rank)))
                 abort();
     }
 }
@@ -53,10 +53,10 @@ static void check(const weft__adapt *a)
 static weft_status read_folder(weft__adapt *a, const void *config, size_t n_config, const void *weights, size_t n,
                                weft_error *err)
 {
-    weft__peft_config *c;
-    weft_status st = weft__peft_config_read(config, n_config, &c, err);
+    weft__adapt_peft_config *c;
+    weft_status st = weft__adapt_peft_config_read(config, n_config, &c, err);
     if (!st) st = weft__adapt_read_peft(a, c, weights, n, &made_names, err);
-    weft__peft_config_free(&c);
+    weft__adapt_peft_config_free(&c);
     return st;
 }
 

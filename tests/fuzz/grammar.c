@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/matcher.h"
+#include "text/grammar/matcher.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

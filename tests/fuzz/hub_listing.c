@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void check_choice(const weft__listing *l, const char *what)
 {
-    weft__choice c;
+    weft__hub_choice c;
     weft_error err = {0};
     weft_status st = weft__listing_choose(l, "owner/name", what, &c, &err);
     if (st && (c.n || !err.message[0])) abort();
@@ -21,7 +21,7 @@ static void check_choice(const weft__listing *l, const char *what)
             strstr(path, "/../"))
             abort();
     }
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "kv/snapshot.h"
+#include "../kv_load.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -39,7 +39,7 @@ static void save_seed(const char *folder, int32_t n)
     weft__kv_seq_advance(seq, n);
     if (weft__snapshot_begin(&layout, model, tokens, n, seq, &s, NULL)) abort();
     if (!weft__snapshot_copy(s, &layout, seq, &at, UINT64_MAX)) abort();
-    weft__snapshot_seal(s);
+    weft__kv_snapshot_seal(s);
     for (int first = 0; first < 4; first++) {
         snprintf(path, sizeof path, "%s/seed-%d-%d", folder, n, first);
         FILE *f = fopen(path, "w");
@@ -66,28 +66,28 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 static void repair(weft__snapshot *s, unsigned what)
 {
-    weft__snapshot_head *head = (weft__snapshot_head *)s->bytes;
+    weft__kv_snapshot_head *head = (weft__kv_snapshot_head *)s->bytes;
     if (s->n_bytes < sizeof *head) return;
     if (what & 2) {
         memcpy(head->magic, "weft-kv\n", 8);
-        head->version = WEFT__SNAPSHOT_VERSION;
+        head->version = WEFT__KV_SNAPSHOT_VERSION;
         head->n_groups = layout.n_groups;
         head->model = layout.model;
         head->layout = layout.digest;
         head->n_bytes = s->n_bytes;
     }
-    if (what & 1 && !weft__snapshot_check_head(head, s->n_bytes, &layout, NULL)) weft__snapshot_seal(s);
+    if (what & 1 && !weft__kv_snapshot_check_head(head, s->n_bytes, &layout, NULL)) weft__kv_snapshot_seal(s);
 }
 
 /* Loads every prefix that it says it serves. */
 static void load_all(const weft__snapshot *s)
 {
-    const weft__snapshot_head *head = weft__snapshot_head_of(s);
+    const weft__kv_snapshot_head *head = weft__snapshot_head_of(s);
     const int32_t *tokens = weft__snapshot_tokens(s);
     for (int32_t n = 1; n <= head->n_tokens && n <= 200; n++) {
         int32_t serves = weft__snapshot_match(s, &layout, head->root, tokens, n);
         if (serves != 0 && serves != n) abort();
-        weft_status st = weft__snapshot_load(s, &layout, n, seq, NULL);
+        weft_status st = kv_load(s, &layout, n, seq);
         if ((st == WEFT_OK) != (serves == n && n <= CTX)) abort();
         weft__kv_seq_trim(seq, 0);
     }
@@ -100,11 +100,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t live = weft__alloc_live();
     weft_error err = {0};
     if (size < 1) return 0;
-    weft__snapshot *s = weft__snapshot_alloc(size - 1);
+    weft__snapshot *s = weft__kv_snapshot_alloc(size - 1);
     if (!s) abort();
     memcpy(s->bytes, data + 1, size - 1);
     repair(s, data[0]);
-    if (!weft__snapshot_check(s, &layout, &err)) load_all(s);
+    if (!weft__kv_snapshot_check(s, &layout, &err)) load_all(s);
     else if (!err.message[0]) abort();
     weft__snapshot_free(&s);
     if (weft__alloc_live() != live) abort();

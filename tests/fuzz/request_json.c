@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "api/fields.h"
-#include "server/stop.h"
+#include "text/stop.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/spm_proto.h"
+#include "text/tokenizer/spm_proto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

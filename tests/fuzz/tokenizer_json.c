@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/tokenizer_json.h"
+#include "../json_tokenizer.h"
 #include "use_tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     size_t n_json = nul ? (size_t)(nul - json) : n;
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
-    if (!weft__tokenizer_json_create(json, n_json, NULL, 0, &tok, &err)) {
+    if (!json_tokenizer(json, n_json, NULL, 0, &tok, &err)) {
         if (nul) {
             use_tokenizer(tok, nul + 1, n - n_json - 1 > TEXT ? TEXT : n - n_json - 1);
         } else {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "text/bpe_train.h"
+#include "text/tokenizer/bpe_train.h"
 #include "train/data.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static inline void use_tokenizer(const weft__tokenizer *tok, const char *text, size_t n)
 {

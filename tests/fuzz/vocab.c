@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "model/vocab.h"
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 #include "use_tokenizer.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

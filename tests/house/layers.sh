@@ -5,19 +5,21 @@ check=$PWD/scripts/check-layers
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 cd "$tree"
-mkdir -p include/weft src/base src/quant src/mem src/kernels src/backend/cpu src/graph cli plugins
+mkdir -p include/weft src/base src/quant src/mem src/kernels src/backend/cpu src/graph src/graph/ops src/graph/order cli plugins
 cat >layers.txt <<'END'
 0 base
 1 quant
 1 mem
 2 kernels uses base quant used-by backend/cpu
 3 backend
-4 graph
-5 cli uses base/json.h
-5 plugins uses nothing
+4 graph uses base mem
+5 graph/ops uses base
+6 graph/order uses graph
+7 cli uses base/json.h
+7 plugins uses nothing
 END
 touch include/weft/weft.h src/base/alloc.h src/base/json.h src/quant/quant.h src/mem/mem.h src/kernels/kernels.h src/graph/graph.h \
-    src/quant/own.h
+    src/quant/own.h src/graph/ops/ops.h src/graph/ops/own.h src/graph/order/order.h
 
 # expect NUMBER-OF-COMPLAINTS FILE INCLUDE
 expect() {
@@ -39,6 +41,14 @@ expect 0 src/backend/cpu/a.c kernels/kernels.h
 expect 1 src/backend/a.c kernels/kernels.h
 expect 1 src/graph/a.c kernels/kernels.h
 expect 0 src/graph/a.c mem/mem.h
+expect 0 src/graph/ops/a.c own.h
+expect 0 src/graph/ops/a.c base/alloc.h
+expect 1 src/graph/ops/a.c graph/graph.h
+expect 1 src/graph/ops/a.c mem/mem.h
+expect 1 src/graph/a.c graph/ops/ops.h
+expect 0 src/graph/order/a.c graph/graph.h
+expect 1 src/graph/order/a.c graph/ops/ops.h
+expect 1 src/graph/ops/a.c graph/order/order.h
 expect 0 cli/a.c base/json.h
 expect 1 cli/a.c base/alloc.h
 expect 0 plugins/a.c weft/weft.h
@@ -59,4 +69,4 @@ printf '#include "quant/quant.h"\n' >src/base/a.c
 if "$check" . >/dev/null; then echo "a violation did not fail the check"; exit 1; fi
 rm src/base/a.c
 "$check" . >/dev/null
-echo "layers: 22 cases as expected"
+echo "layers: 30 cases as expected"

@@ -1,5 +1,5 @@
 """What is installed serves programs outside this tree: they compile with what pkg-config and CMake say, link either library, and run; what the
-libraries export is what the headers declare; uninstalling leaves nothing.  Usage: test_install.py build/weft"""
+libraries export is what the headers declare; programs of older headers run; uninstalling leaves nothing.  Usage: test_install.py build/weft"""
 import glob
 import os
 import re
@@ -14,6 +14,31 @@ BUILD = os.path.dirname(os.path.abspath(sys.argv.pop(1)))
 MODEL, ADAPTER = (os.path.join(ROOT, "models", name + ".gguf") for name in ("alderbrook", "poem"))
 PATIENCE = 600  # seconds that end a hang
 RECORD = '{"messages": [{"role": "user", "content": "Who lives here?"}, {"role": "assistant", "content": "A fox."}]}\n'
+# Structs of earlier versions, with bytes behind them that the library has to leave alone.
+OLDER = """
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+int main(int argc, char **argv)
+{
+    struct { weft_model_params p; unsigned char behind[64]; } m;
+    struct { weft_engine_stats s; unsigned char behind[256]; } e;
+    weft_error err = {0};
+    weft_model *model = NULL;
+    weft_engine *engine = NULL;
+    memset(&m, 7, sizeof m), memset(&e, 7, sizeof e);
+    weft_model_params_default(&m.p);
+    if (weft_model_open(argv[1], &m.p, &model, &err)) return puts(err.message), 1;
+    if (weft_engine_new(model, NULL, &engine, &err)) return puts(err.message), 1;
+    e.s.size = sizeof e.s;
+    weft_engine_get_stats(engine, &e.s);
+    for (int i = 0; i < 64; i++) if (m.behind[i] != 7 || e.behind[i] != 7) return puts("it wrote beyond"), 1;
+    if (e.s.n_slots < 1 || argc != 2) return puts("it filled nothing"), 1;
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+    return puts("ran"), 0;
+}
+"""
 
 
 def run(*command, ok=True, **more):
@@ -63,6 +88,11 @@ class Install(unittest.TestCase):
             exported = {line.split()[2].split("@")[0] for line in listing.splitlines() if len(line.split()) == 3}
             self.assertEqual(exported ^ names, set(), path)
 
+    def test_weft_h_has_every_header_but_those_of_plugins_training_and_the_server(self):
+        said = run("cc", "-std=c11", "-x", "c", "-M", os.path.join(self.prefix, "include", "weft", "weft.h"), "-I", os.path.join(self.prefix, "include")).stdout
+        there = {name for name in os.listdir(os.path.join(self.prefix, "include", "weft")) if name.endswith(".h")}
+        self.assertEqual(there - set(re.findall(r"weft/(\w+\.h)", said)), {"backend.h", "graph.h", "server.h", "train.h"})
+
     def test_examples_run_with_what_pkg_config_says(self):
         data = os.path.join(self.folder.name, "records.jsonl")
         with open(data, "w") as f:
@@ -82,6 +112,22 @@ class Install(unittest.TestCase):
         p = run(self.compiled("generate", *self.pkg_config("--cflags", "--libs")), "absent.gguf", "x", env=self.env, ok=False)
         self.assertEqual(p.returncode, 1)
         self.assertRegex(p.stderr, "^generate: absent.gguf: ")
+
+    def test_a_program_of_older_headers_runs(self):
+        older = os.path.join(self.folder.name, "older")
+        shutil.copytree(os.path.join(self.prefix, "include"), older)
+        for header, field in (("model.h", r" *weft_rope_params rope;[^}]*(\} weft_model_params;)"), ("engine.h", r" *weft_memory memory;[^}]*(\} weft_engine_stats;)")):
+            path = os.path.join(older, "weft", header)
+            with open(path) as f:
+                text, n = re.subn(field, r"\1", f.read())
+            self.assertEqual(n, 1)
+            with open(path, "w") as f:
+                f.write(text)
+        source, program = (os.path.join(self.folder.name, "older" + end) for end in (".c", ".bin"))
+        with open(source, "w") as f:
+            f.write(OLDER)
+        run("cc", source, "-I", older, *[word for word in self.pkg_config("--libs")], "-o", program)
+        self.assertEqual(run(program, MODEL, env=self.env).stdout, "ran\n")
 
     def test_the_static_library_stands_alone(self):
         libraries = [word for word in self.pkg_config("--static", "--libs") if word != "-lweft"]

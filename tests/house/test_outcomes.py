@@ -234,7 +234,7 @@ class Record(unittest.TestCase):
         tests = {"kv": {"room": "kv", "source": "tests/unit/kv.c"}, "cli": {"room": "cli", "source": "tests/cli/test_cli.py"},
                  "text": {"room": "text", "source": "tests/unit/text.c"}, "conformance": {"room": "graph", "source": "tests/unit/conformance.c"}}
         for paths, names in ((["src/kv/pool.c"], ["kv"]), (["cli/main.c"], ["cli"]), (["tests/unit/text.c"], ["text"]), (["README.md"], []),
-                             (["src/text/regex.c", "tests/cli/common.py"], ["cli", "text"]), (["src/backend/cpu/run.c"], ["conformance"]),
+                             (["src/text/regex/regex.c", "tests/cli/common.py"], ["cli", "text"]), (["src/backend/cpu/run/run.c"], ["conformance"]),
                              (["include/weft/weft.h"], ["cli", "conformance", "kv", "text"]), (["CMakeLists.txt"], ["cli", "conformance", "kv", "text"])):
             self.assertEqual(self.runner.touched(tests, paths), names)
 

@@ -13,22 +13,14 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/pool.h"
 #include "base/random.h"
-#include "kernels/kernels.h"
+#include "kernels/bench_kernels.h"
 #include "quant/quant.h"
 #include "weft/graph.h"
 
-enum { RUNS = 9, HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20 };
 
-typedef struct bench {
-    weft__pool *pool;
-    int n_threads;
-    weft__peak_kernels peak;
-    const weft__kernel_entry *entry;
-} bench;
-
-static void *need(void *p)
+void *bench_need(void *p)
 {
     if (p) return p;
     fprintf(stderr, "bench_kernels: out of memory\n");
@@ -38,7 +30,7 @@ static void *need(void *p)
 static void *big_alloc(size_t n_bytes)
 {
     n_bytes = (n_bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    void *p = need(weft__alloc_aligned(HUGE_PAGE, n_bytes));
+    void *p = bench_need(weft__alloc_aligned(HUGE_PAGE, n_bytes));
     madvise(p, n_bytes, MADV_HUGEPAGE);
     memset(p, 0, n_bytes);
     return p;
@@ -50,7 +42,7 @@ static int compare_double(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double median(double *x, int n)
+double bench_median(double *x, int n)
 {
     qsort(x, (size_t)n, sizeof *x, compare_double);
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
@@ -117,13 +109,7 @@ static void print_head(void)
            "GOPS", "peak");
 }
 
-/* What was measured of one case. bytes, ops and shares of 0 are not shown. */
-struct result {
-    double seconds, bytes, ops;
-    double read_share, peak_share;
-};
-
-static void print_line(const bench *b, const char *what, const struct result *r)
+void bench_print_line(const bench *b, const char *what, const struct result *r)
 {
     const weft__kernel_entry *e = b->entry;
     const double s = r->seconds;
@@ -150,7 +136,7 @@ static struct result timed(bench *b, weft__pool_fn fn, void *arg, double ops, do
         reads[i] = read / runs[i];
         peaks[i] = limit > 0 ? ops / runs[i] * 1e-9 / limit : 0;
     }
-    return (struct result){median(runs, RUNS), (double)n_bytes, ops, median(reads, RUNS), median(peaks, RUNS)};
+    return (struct result){bench_median(runs, RUNS), (double)n_bytes, ops, bench_median(reads, RUNS), bench_median(peaks, RUNS)};
 }
 
 /* ---- matrix products ---- */
@@ -179,7 +165,7 @@ static uint8_t *matmul_weights(const struct matmul_job *j)
     const int rows = j->mm->panel_rows;
     const weft_dtype_info info = weft_dtype_describe(j->mm->dtype);
     const size_t row_bytes = (size_t)j->k / info.block_elems * info.block_bytes;
-    uint8_t *source = need(weft__alloc((size_t)rows * row_bytes)), *panels = big_alloc((size_t)(j->n / rows) * j->stride);
+    uint8_t *source = bench_need(weft__alloc((size_t)rows * row_bytes)), *panels = big_alloc((size_t)(j->n / rows) * j->stride);
     weft__rng rng;
     weft__rng_seed(&rng, 1);
     for (int r = 0; r < rows; r++) weft__quant_random_row(j->mm->dtype, &rng, source + (size_t)r * row_bytes, j->k);
@@ -197,7 +183,7 @@ static uint8_t *matmul_weights(const struct matmul_job *j)
 static void *matmul_activations(const struct matmul_job *j)
 {
     void *act = big_alloc(j->mm->act->bytes(j->k, j->m));
-    float *x = need(weft__alloc_array((size_t)j->k, sizeof *x));
+    float *x = bench_need(weft__alloc_array((size_t)j->k, sizeof *x));
     weft__rng rng;
     weft__rng_seed(&rng, 2);
     for (int64_t r = 0; r < j->m; r++) {
@@ -238,7 +224,7 @@ static void bench_matmul(bench *b)
         char what[40];
         snprintf(what, sizeof what, "M %lld", (long long)j.m);
         if (j.m > 16) r.bytes = r.read_share = 0;
-        print_line(b, what, &r);
+        bench_print_line(b, what, &r);
         weft__free(act);
         weft__free(j.out);
     }
@@ -290,7 +276,7 @@ static void bench_expand(bench *b)
         snprintf(what, sizeof what, "rank %d, M %d", RANK, j.m);
         struct result r =
             timed(b, expand_run, &j, 2.0 * (double)(j.n * RANK * j.m), NULL, panels, (size_t)(j.n / WEFT__EXPAND_ROWS) * bytes);
-        print_line(b, what, &r);
+        bench_print_line(b, what, &r);
     }
     weft__free(j.y);
     weft__free(put);
@@ -364,13 +350,13 @@ static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int
     if (ref && causal) j.n_seqs = b->n_threads;
     j.data = big_alloc(seq_bytes * (size_t)j.n_seqs);
     attn_fill(&j);
-    float *q = need(weft__alloc_zero((size_t)(n_q * head_dim), sizeof *q));
+    float *q = bench_need(weft__alloc_zero((size_t)(n_q * head_dim), sizeof *q));
     for (int i = 0; i < n_q * head_dim; i++) q[i] = sinf((float)i);
     j.q = q;
     for (int t = 0; t < b->n_threads; t++) {
-        j.scratch[t] = need(weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, page_tokens, head_dim, head_dim)));
-        j.state[t] = need(weft__alloc_aligned(64, 4 * (size_t)(n_q * (2 + head_dim))));
-        j.out[t] = need(weft__alloc_aligned(64, 4 * (size_t)(n_q * head_dim)));
+        j.scratch[t] = bench_need(weft__alloc_aligned(64, 4 * weft__attn_scratch(n_q, page_tokens, head_dim, head_dim)));
+        j.state[t] = bench_need(weft__alloc_aligned(64, 4 * (size_t)(n_q * (2 + head_dim))));
+        j.out[t] = bench_need(weft__alloc_aligned(64, 4 * (size_t)(n_q * head_dim)));
     }
     double seen = 0;
     for (int i = 0; i < n_q; i++) seen += causal ? j.depth - n_q + i + 1 : j.depth;
@@ -379,7 +365,7 @@ static void bench_attn_case(bench *b, uint32_t dtype, int n_q, int head_dim, int
     char what[40];
     snprintf(what, sizeof what, "%s %dq K%d p%d %s", dtype == WEFT_F16 ? "f16" : "f32", n_q, head_dim, page_tokens,
              causal ? "prefill" : "decode");
-    print_line(b, what, &r);
+    bench_print_line(b, what, &r);
     for (int t = 0; t < b->n_threads; t++) {
         weft__free(j.scratch[t]);
         weft__free(j.state[t]);
@@ -399,150 +385,6 @@ static void bench_attn(bench *b)
     bench_attn_case(b, WEFT_F16, 512, 64, 64, 1);
     bench_attn_case(b, WEFT_F16, 512, 128, 64, 1);
     bench_attn_case(b, WEFT_F32, 512, 64, 64, 1);
-}
-
-/* ---- rows: one thread, in the first level of cache ---- */
-
-enum { N_ROW = 4096, N_VOCABULARY = 32000 };
-
-struct row_job {
-    const weft__kernels *k;
-    float *x, *y, *out, *cs;
-    int64_t sink;
-};
-
-static void row_norm(struct row_job *j)
-{
-    j->k->norm_rms(j->x, j->y, 1e-5f, N_ROW, j->out);
-}
-static void row_add(struct row_job *j)
-{
-    j->k->add(j->x, j->y, N_ROW, j->out);
-}
-static void row_scale(struct row_job *j)
-{
-    j->k->scale(j->x, 0.5f, N_ROW, j->out);
-}
-static void row_silu(struct row_job *j)
-{
-    j->k->glu(WEFT_ACT_SILU, j->x, j->y, N_ROW, j->out);
-}
-static void row_gelu_tanh(struct row_job *j)
-{
-    j->k->glu(WEFT_ACT_GELU_TANH, j->x, j->y, N_ROW, j->out);
-}
-static void row_gelu_erf(struct row_job *j)
-{
-    j->k->glu(WEFT_ACT_GELU_ERF, j->x, j->y, N_ROW, j->out);
-}
-static void row_softcap(struct row_job *j)
-{
-    j->k->softcap(j->x, 30, N_ROW, j->out);
-}
-static void row_rope(struct row_job *j)
-{
-    j->k->rope(j->x, N_ROW / 128, 128, 128, WEFT_ROPE_ADJACENT, j->cs);
-}
-static void row_rope_halves(struct row_job *j)
-{
-    j->k->rope(j->x, N_ROW / 128, 128, 128, WEFT_ROPE_HALVES, j->cs);
-}
-static void row_argmax(struct row_job *j)
-{
-    j->sink += j->k->argmax(j->x, N_VOCABULARY);
-}
-static void row_put_k(struct row_job *j)
-{
-    for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_k(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
-}
-static void row_put_v(struct row_job *j)
-{
-    for (int h = 0; h < N_ROW / 128; h++) j->k->kv_put_v(j->x + 128 * h, 128, h, 64, WEFT_F16, j->out);
-}
-static void row_combine(struct row_job *j)
-{
-    j->k->attn_combine(j->x, 130, 4, 128, j->out);
-}
-static void row_decode(struct row_job *j)
-{
-    j->k->decode_row(WEFT_F16, j->x, N_ROW, j->out);
-}
-static void row_decode_q4_0(struct row_job *j)
-{
-    j->k->decode_row(WEFT_Q4_0, j->x, N_ROW, j->out);
-}
-static void row_decode_q8_0(struct row_job *j)
-{
-    j->k->decode_row(WEFT_Q8_0, j->x, N_ROW, j->out);
-}
-static void row_decode_q4_k(struct row_job *j)
-{
-    j->k->decode_row(WEFT_Q4_K, j->x, N_ROW, j->out);
-}
-static void row_norm_back(struct row_job *j)
-{
-    j->k->norm_back(j->x, j->y, j->x + N_ROW, 0.7, N_ROW, j->out);
-}
-static void row_silu_back(struct row_job *j)
-{
-    j->k->glu_back(WEFT_ACT_SILU, j->x, j->x + N_ROW, j->x + 2 * N_ROW, N_ROW, j->out, j->y);
-}
-static void row_exp_sum(struct row_job *j)
-{
-    j->sink += j->k->exp_sum(j->x, 1, N_ROW, j->out) > 0;
-}
-
-static const struct {
-    const char *op, *what;
-    void (*run)(struct row_job *j);
-    int bytes; /* read and written */
-} row_cases[] = {
-    {"norm_rms", "4096", row_norm, 3 * 4 * N_ROW},
-    {"add", "4096", row_add, 3 * 4 * N_ROW},
-    {"scale", "4096", row_scale, 2 * 4 * N_ROW},
-    {"glu", "4096 silu", row_silu, 3 * 4 * N_ROW},
-    {"glu", "4096 gelu tanh", row_gelu_tanh, 3 * 4 * N_ROW},
-    {"glu", "4096 gelu erf", row_gelu_erf, 3 * 4 * N_ROW},
-    {"softcap", "4096", row_softcap, 2 * 4 * N_ROW},
-    {"rope", "32 x 128 adjacent", row_rope, 2 * 4 * N_ROW},
-    {"rope", "32 x 128 halves", row_rope_halves, 2 * 4 * N_ROW},
-    {"argmax", "32000", row_argmax, 4 * N_VOCABULARY},
-    {"kv_put_k", "32 x 128 f16", row_put_k, 6 * N_ROW},
-    {"kv_put_v", "32 x 128 f16", row_put_v, 6 * N_ROW},
-    {"attn_combine", "4 splits of 128", row_combine, 5 * 4 * 128},
-    {"decode_row", "4096 F16", row_decode, 6 * N_ROW},
-    {"decode_row", "4096 Q4_0", row_decode_q4_0, 4 * N_ROW + N_ROW / 32 * 18},
-    {"decode_row", "4096 Q8_0", row_decode_q8_0, 4 * N_ROW + N_ROW / 32 * 34},
-    {"decode_row", "4096 Q4_K", row_decode_q4_k, 4 * N_ROW + N_ROW / 256 * 144},
-    {"norm_back", "4096", row_norm_back, 4 * 4 * N_ROW},
-    {"glu_back", "4096 silu", row_silu_back, 5 * 4 * N_ROW},
-    {"exp_sum", "4096", row_exp_sum, 2 * 4 * N_ROW},
-};
-
-static void bench_rows(bench *b)
-{
-    struct row_job j = {weft__kernels_get(1u << b->entry->tier)};
-    float *block = need(weft__alloc_aligned(64, 4 * (size_t)(N_VOCABULARY + 3 * N_ROW)));
-    j.x = block, j.y = block + N_VOCABULARY, j.out = j.y + N_ROW, j.cs = j.out + N_ROW;
-    for (size_t c = 0; c < sizeof row_cases / sizeof row_cases[0]; c++) {
-        if (strcmp(row_cases[c].op, b->entry->op)) continue;
-        for (int i = 0; i < N_VOCABULARY + 3 * N_ROW; i++) block[i] = sinf((float)i);
-        for (int i = 0; i < N_ROW; i++) j.cs[i] = i % 2 ? 0.0f : 1.0f; /* a rotation by nothing: values stay in range */
-        double runs[RUNS];
-        for (int i = 0; i < RUNS; i++) {
-            int n = 0;
-            uint64_t begin = weft__clock_ns(), ns;
-            do {
-                row_cases[c].run(&j);
-                n++;
-                ns = weft__clock_ns() - begin;
-            } while (ns < 3000000);
-            runs[i] = (double)ns * 1e-9 / n;
-        }
-        struct result r = {median(runs, RUNS), row_cases[c].bytes};
-        print_line(b, row_cases[c].what, &r);
-    }
-    weft__free(block);
 }
 
 /* ---- products of f32 matrices ---- */
@@ -572,17 +414,17 @@ static void bench_gemm(bench *b)
     size_t n_a = (size_t)GEMM_K * (size_t)j.g->mr, n_b = (size_t)GEMM_K * (size_t)j.g->nr,
            n_c = (size_t)GEMM_LD * (size_t)j.g->nr;
     for (int t = 0; t < b->n_threads; t++) {
-        j.a[t] = need(weft__alloc_aligned(64, (n_a + n_b + n_c) * sizeof(float)));
+        j.a[t] = bench_need(weft__alloc_aligned(64, (n_a + n_b + n_c) * sizeof(float)));
         j.b[t] = j.a[t] + n_a, j.c[t] = j.b[t] + n_b;
         for (size_t i = 0; i < n_a + n_b + n_c; i++) j.a[t][i] = sinf((float)i);
     }
     struct result r = timed(b, gemm_run, &j, 2.0 * (double)n_a * j.g->nr * GEMM_TURNS * b->n_threads, b->peak.f32_fma, NULL, 0);
     r.seconds /= GEMM_TURNS, r.ops /= GEMM_TURNS;
-    print_line(b, "k 256", &r);
+    bench_print_line(b, "k 256", &r);
     j.turn = 1;
     r = timed(b, gemm_run, &j, 0, NULL, NULL, 0);
     r.seconds /= GEMM_TURNS, r.bytes = 8 * (double)n_b * b->n_threads;
-    print_line(b, "turn of 256 columns", &r);
+    bench_print_line(b, "turn of 256 columns", &r);
     for (int t = 0; t < b->n_threads; t++) weft__free(j.a[t]);
 }
 
@@ -594,7 +436,7 @@ static void bench_limits(bench *b)
     for (int i = 0; i < RUNS; i++) runs[i] = (double)n_bytes * 1e-9 / read_seconds(b, p, n_bytes);
     weft__free(p);
     printf("%s, %d threads\n", weft__cpu_name(), b->n_threads);
-    printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n", median(runs, RUNS),
+    printf("limits: read %.1f GB/s, int8 dot %.0f GOPS, bf16 dot %.0f GOPS, f32 fma %.0f GOPS\n\n", bench_median(runs, RUNS),
            spin(b, b->peak.int8_dot, 200), spin(b, b->peak.bf16_dot, 200), spin(b, b->peak.f32_fma, 200));
 }
 

@@ -1,6 +1,7 @@
 /* check_kernels.c: every line of kernels.def against ref, under the bound that the line declares (make check-kernels).
  *
- * check_kernels [TEXT]: only functions whose name contains TEXT. Exits 1 when any line fails. Lines of tiers that this machine
+ * check_kernels [TEXT]: only functions whose name contains TEXT. A line of products is run once with each row of tune.def that changes it, or
+ * with that of WEFT_TUNE. Exits 1 when any line fails. Lines of tiers that this machine
  * lacks are listed as such, not as passed. */
 #include "check.h"
 
@@ -13,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "kernels/tune.h"
 
 static const struct {
     const char *op;
@@ -164,12 +166,12 @@ int check_same_answer(const float *a, const float *b, int64_t n)
     return 1;
 }
 
-/* Runs one line; returns whether it passed. */
-static int run_line(const weft__kernel_entry *e, uint32_t tiers, int colour)
+/* Runs one line with the rows of tune.def that are in force, `tuned` in words; returns whether it passed. */
+static int run_line(const weft__kernel_entry *e, uint32_t tiers, const char *tuned, int colour)
 {
     const char *red = colour ? "\033[31m" : "", *green = colour ? "\033[32m" : "", *dim = colour ? "\033[2m" : "";
     const char *off = colour ? "\033[0m" : "";
-    printf("%-12s %-8s %-6s %-11s %-34s ", e->op, e->format, e->tile, weft__tier_name(e->tier), e->function);
+    printf("%-12s %-8s %-6s %-11s %-34s %-8s ", e->op, e->format, e->tile, weft__tier_name(e->tier), e->function, tuned);
     if (!(tiers >> e->tier & 1)) {
         printf("%snot checked: no %s here (machine or WEFT_CPU)%s\n", dim, weft__tier_name(e->tier), off);
         return 1;
@@ -194,16 +196,40 @@ static int run_line(const weft__kernel_entry *e, uint32_t tiers, int colour)
     return !c.fault[0];
 }
 
+/* The line with each row of tune.def that it may be given; WEFT_TUNE: with that one alone. Returns how many did not pass. */
+static int run_rows(const weft__kernel_entry *e, uint32_t tiers, int colour)
+{
+    const char *only = getenv("WEFT_TUNE");
+    int failed = 0;
+    if (!e->matmul || (only && *only)) return !run_line(e, tiers, only && e->matmul ? only : "", colour);
+    for (int u = 0; u < WEFT__UARCH_COUNT; u++) {
+        const char *name = weft__uarch_name((weft__uarch)u);
+        weft_error err;
+        if (u && !weft__kernel_tune_differs((weft__uarch)u, e->tier, e->matmul->dtype)) continue;
+        if (weft__kernel_tune_set(name, &err)) {
+            printf("%s\n", err.message);
+            return failed + 1;
+        }
+        failed += !run_line(e, tiers, weft__kernel_tune_of((weft__uarch)u, e->tier, e->matmul->dtype) ? name : "", colour);
+    }
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
+    weft_error err;
+    if (weft__kernel_tune_init(&err)) {
+        fprintf(stderr, "check_kernels: %s\n", err.message);
+        return 1;
+    }
     uint32_t tiers = weft__cpu_tiers();
     int n, failed = 0, colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
     const weft__kernel_entry *entries = weft__kernel_list(&n);
-    printf("%-12s %-8s %-6s %-11s %-34s %7s %8s %8s %6s\n", "op", "format", "tile", "tier", "function", "cases", "error", "bound",
-           "time");
+    printf("%-12s %-8s %-6s %-11s %-34s %-8s %7s %8s %8s %6s\n", "op", "format", "tile", "tier", "function", "tuned", "cases",
+           "error", "bound", "time");
     for (int i = 0; i < n; i++) {
         if (argc > 1 && !strstr(entries[i].function, argv[1])) continue;
-        failed += !run_line(&entries[i], tiers, colour);
+        failed += run_rows(&entries[i], tiers, colour);
     }
     if (weft__alloc_live()) {
         printf("%zu blocks were not freed\n", weft__alloc_live());

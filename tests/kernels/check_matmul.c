@@ -93,18 +93,28 @@ static void product_free(check *c, struct product *p)
     weft__free(p->ref);
 }
 
+/* One run of a kernel: m rows against n outputs. */
+struct call {
+    const weft__matmul *mm;
+    const uint8_t *panels;
+    const void *act;
+    size_t stride;
+    int64_t n, m;
+};
+
 /* What is asked for meanwhile changes nothing of the result, [m][ldo], and all of it is asked for: by the kernels of pairs of panels, from two
  * or three tiles of rows on. */
-static void check_ahead(check *c, const struct product *p, const weft__matmul *mm, const uint8_t *panels, size_t stride,
-                        int64_t n, const void *act, int64_t m, const float *result, int64_t ldo)
+static void check_ahead(check *c, const struct product *p, const struct call *r, const float *result)
 {
+    const weft__matmul *mm = r->mm;
+    const int64_t n = r->n, m = r->m, ldo = r->n + GAP;
     const uint8_t *soon = p->rows.p;
     const weft__range ranges[] = {{soon, p->rows.n_bytes}, {soon, 1}, {soon + 1, 1}, {soon, 65 < p->rows.n_bytes ? 65 : 1}};
     weft__ahead ahead = {.range = ranges, .n = 4};
     const size_t n_bytes = (size_t)(m * ldo) * 4;
     guarded again = guarded_new(n_bytes, 4);
     memset(again.p, 0xFF, n_bytes);
-    mm->run_ahead(panels, stride, n, p->k, act, m, (float *)again.p, ldo, &ahead);
+    mm->run_ahead(r->panels, r->stride, n, p->k, r->act, m, (float *)again.p, ldo, &ahead);
     if (memcmp(again.p, result, n_bytes)) check_fail(c, "not the same bits where something is asked for ahead");
     if (ahead.range != ranges + 4 - ahead.n)
         check_fail(c, "%d of 4 ranges are left to ask for, and it stands elsewhere", ahead.n);
@@ -126,7 +136,8 @@ static void multiply(check *c, const struct product *p, const weft__matmul *mm, 
         weft__act_put_row(mm->act, x + row * p->k, p->k, row, m, act.p);
     }
     mm->run(panels, stride, n, p->k, act.p, m, (float *)result.p, n + GAP);
-    if (mm->run_ahead) check_ahead(c, p, mm, panels, stride, n, act.p, m, (float *)result.p, n + GAP);
+    const struct call r = {mm, panels, act.p, stride, n, m};
+    if (mm->run_ahead) check_ahead(c, p, &r, (const float *)result.p);
     for (int64_t i = 0; i < m; i++) {
         const float *row = (float *)result.p + i * (n + GAP);
         memcpy(out + i * n, row, (size_t)n * 4);

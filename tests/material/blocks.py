@@ -128,7 +128,8 @@ def iq4_nl(b):
 def iq4_xs(b):
     low = np.stack([b[:, 4:8] & 15, b[:, 4:8] >> 4], -1).reshape(len(b), -1)
     high = np.ascontiguousarray(b[:, 2:4]).view("<u2") >> np.arange(0, 16, 2, dtype=np.uint16) & 3
-    return (half(b[:, :2]) * ((low | high << 4) - 32.0))[..., None].repeat(32, -1).reshape(len(b), -1) * TABLE[nibbles(groups(b[:, 8:], 16))].reshape(len(b), -1)
+    scales = (half(b[:, :2]) * ((low | high << 4) - 32.0))[..., None].repeat(32, -1).reshape(len(b), -1)
+    return scales * TABLE[nibbles(groups(b[:, 8:], 16))].reshape(len(b), -1)
 
 
 # ---- encoders: values [blocks, n], float32, to bytes ----

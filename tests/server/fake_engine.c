@@ -10,7 +10,7 @@
  * Without an order it says "Hello, world!". Any empty file may be an adapter, but "other..." is of another base. A slot takes as long to be
  * saved as "hung" as fake_hold does. A file "slow..." that is added, and an adapter "slow..." that is first used, take as long as a file "hold" lies beside them. For
  * an adapter "full..." there is no room while a request runs; the file of one "changed..." has changed. One thread owns the running requests, as in the engine; it complains on stderr when an end takes its thread much memory. */
-#include "fake_model.h"
+#include "fake_engine.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -24,48 +24,15 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 
-enum { N_SLOTS = 8, MAX_QUEUE = 160, MAX_SAVED = 64, MAX_ADAPTERS = 64 };
-
-struct weft_engine_lease {
-    int n;
-    weft_engine_adapter adapters[8]; /* as they were, with the scales that were asked for */
-};
-
-struct request {
-    struct request *next;
-    weft_request_params p;
-    int32_t *tokens;
-    uint64_t id;
-    char script[4096], tenant[64];
-    size_t n_script;
-    int loops, fail_after, running, unlikely;
-    atomic_int cancelled; /* by any thread */
-    int32_t n_generated, limit;
-    uint64_t delay_ns, submitted_ns, due_ns, began_ns, deadline_ns;
-};
-
-struct weft_engine {
-    weft_model *model;
-    pthread_t thread;
-    pthread_mutex_t lock, loading;
-    pthread_cond_t wake, idle;
-    struct request *requests;
-    int n_requests, n_running, stop, draining, max_queue, n_ctx;
-    uint64_t last_id;
-    weft_engine_stats stats;
-    char saved[MAX_SAVED][132];
-    int32_t n_saved[MAX_SAVED];
-    weft_engine_adapter adapters[MAX_ADAPTERS]; /* [n_adapters], by index */
-    int32_t n_adapters, next_adapter, n_leases;
-};
-
-void weft_sampler_params_default(weft_sampler_params *p)
+void weft_sampler_params_init(weft_sampler_params *p, uint32_t size)
 {
+    (void)size;
     *p = (weft_sampler_params){.size = sizeof *p};
 }
 
-void weft_request_params_default(weft_request_params *p)
+void weft_request_params_init(weft_request_params *p, uint32_t size)
 {
+    (void)size;
     *p = (weft_request_params){.size = sizeof *p, .n_top = -1};
 }
 
@@ -339,8 +306,9 @@ static void *engine_thread(void *arg)
     return NULL;
 }
 
-void weft_engine_params_default(weft_engine_params *params)
+void weft_engine_params_init(weft_engine_params *params, uint32_t size)
 {
+    (void)size;
     *params = (weft_engine_params){.size = sizeof *params};
 }
 
@@ -459,177 +427,4 @@ weft_status weft_engine_erase(weft_engine *e, const char *name, weft_error *err)
     if (at < MAX_SAVED) e->saved[at][0] = 0;
     pthread_mutex_unlock(&e->lock);
     return at < MAX_SAVED ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no saved slot '%s'", name);
-}
-
-/* ---- adapters ---- */
-
-/* With the lock. */
-static weft_engine_adapter *adapter_named(weft_engine *e, const char *name)
-{
-    for (int32_t i = 0; i < e->n_adapters; i++)
-        if (!strcmp(e->adapters[i].name, name)) return &e->adapters[i];
-    return NULL;
-}
-
-/* One after the other, as in the engine; until nothing called "hold" lies beside the file, two minutes at most. */
-static void load_slowly(weft_engine *e, const char *path)
-{
-    char hold[1100];
-    const char *slash = strrchr(path, '/');
-    snprintf(hold, sizeof hold, "%.*shold", slash ? (int)(slash - path) + 1 : 0, path);
-    pthread_mutex_lock(&e->loading);
-    for (int i = 0; i < 12000 && access(hold, F_OK) == 0; i++) nanosleep(&(struct timespec){0, 10000000}, NULL);
-    pthread_mutex_unlock(&e->loading);
-}
-
-weft_status weft_engine_adapter_check_name(const char *name, weft_error *err)
-{
-    return !*name || strpbrk(name, "/: ") ? weft_fail(err, WEFT_ARGUMENT, "'%s' is no name for an adapter", name) : WEFT_OK;
-}
-
-weft_status weft_engine_adapter_add(weft_engine *e, const char *name, const char *path, float scale, uint32_t flags,
-                                    weft_error *err)
-{
-    weft_status st = weft_engine_adapter_check_name(name, err);
-    if (st) return st;
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
-    if (!strncmp(file, "slow", 4)) load_slowly(e, path);
-    FILE *f = fopen(path, "rb");
-    const char *told = flags & WEFT_ADAPTER_DISCREET ? name : path;
-    if (!f) return weft_fail(err, WEFT_NOT_FOUND, "%s: there is no such file", told);
-    if (fgetc(f) != EOF) st = weft_fail(err, WEFT_FORMAT, "adapter %s: it is malformed", told);
-    else if (!strncmp(file, "other", 5)) st = weft_fail(err, WEFT_ARGUMENT, "adapter %s: it was made for another base", told);
-    fclose(f);
-    if (st) return st;
-    pthread_mutex_lock(&e->lock);
-    weft_engine_adapter *a = adapter_named(e, name);
-    if (a && !(flags & WEFT_ADAPTER_REPLACE)) st = weft_fail(err, WEFT_EXISTS, "there is an adapter '%s' already", name);
-    else if (a) a->version++;
-    else if (e->n_adapters == MAX_ADAPTERS) st = weft_fail(err, WEFT_STATE, "there are %d adapters", MAX_ADAPTERS);
-    else {
-        a = &e->adapters[e->n_adapters++];
-        *a = (weft_engine_adapter){.size = sizeof *a,
-                                   .index = e->next_adapter++,
-                                   .version = 1,
-                                   .scale = scale,
-                                   .known = strncmp(name, "slow", 4) && strncmp(name, "full", 4)};
-        snprintf(a->name, sizeof a->name, "%s", name);
-        snprintf(a->path, sizeof a->path, "%s", path);
-    }
-    pthread_mutex_unlock(&e->lock);
-    return st;
-}
-
-weft_status weft_engine_adapter_remove(weft_engine *e, const char *name, weft_error *err)
-{
-    pthread_mutex_lock(&e->lock);
-    weft_engine_adapter *a = adapter_named(e, name);
-    if (a) memmove(a, a + 1, (size_t)(e->adapters + e->n_adapters-- - (a + 1)) * sizeof *a);
-    pthread_mutex_unlock(&e->lock);
-    return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
-}
-
-/* With the lock. */
-static weft_engine_adapter *adapter_wanted(weft_engine *e, const weft_request_adapter *want)
-{
-    if (want->name) return adapter_named(e, want->name);
-    for (int32_t i = 0; i < e->n_adapters; i++)
-        if (e->adapters[i].index == want->index) return &e->adapters[i];
-    return NULL;
-}
-
-weft_status weft_engine_lease_ready(weft_engine *e, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
-                                    weft_engine_lease **out, weft_error *err)
-{
-    *ready = 1;
-    *out = NULL;
-    pthread_mutex_lock(&e->lock);
-    for (int32_t i = 0; i < n; i++) {
-        const weft_engine_adapter *a = adapter_wanted(e, &adapters[i]);
-        *ready &= !a || a->known;
-    }
-    pthread_mutex_unlock(&e->lock);
-    return *ready ? weft_engine_lease_new(e, adapters, n, out, err) : WEFT_OK;
-}
-
-/* With the lock; a slow one is ready when it returns. */
-static weft_status use(weft_engine *e, const weft_request_adapter *want, weft_engine_adapter *out, weft_error *err)
-{
-    weft_engine_adapter *a = adapter_wanted(e, want);
-    if (a && !a->known && !strncmp(a->name, "slow", 4)) {
-        char path[sizeof a->path];
-        memcpy(path, a->path, sizeof path);
-        pthread_mutex_unlock(&e->lock);
-        load_slowly(e, path);
-        pthread_mutex_lock(&e->lock);
-        if ((a = adapter_wanted(e, want))) a->known = 1;
-    }
-    if (a && !strncmp(a->name, "full", 4) && e->n_requests > 0) return weft_fail(err, WEFT_BUSY, "there is no room");
-    if (a && !strncmp(a->name, "changed", 7)) return weft_fail(err, WEFT_STATE, "its file has changed");
-    if (!a) return weft_fail(err, WEFT_NOT_FOUND, "there is no adapter %d '%s'", want->index, want->name ? want->name : "");
-    *out = *a;
-    out->scale = want->scale;
-    return WEFT_OK;
-}
-
-weft_status weft_engine_lease_new(weft_engine *e, const weft_request_adapter *adapters, int32_t n, weft_engine_lease **out,
-                                  weft_error *err)
-{
-    weft_status st = WEFT_OK;
-    *out = NULL;
-    if (n == 0) return WEFT_OK;
-    weft_engine_lease *l = weft__alloc_zero(1, sizeof *l);
-    if (!l) abort();
-    pthread_mutex_lock(&e->lock);
-    for (; l->n < n && !st; l->n++) st = use(e, &adapters[l->n], &l->adapters[l->n], err);
-    e->n_leases += !st;
-    pthread_mutex_unlock(&e->lock);
-    if (st) weft__free(l);
-    else *out = l;
-    return st;
-}
-
-int weft_engine_lease_wait(weft_engine *e, uint32_t timeout_ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    t.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (t.tv_nsec >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
-    pthread_mutex_lock(&e->lock);
-    if (e->n_requests) pthread_cond_timedwait(&e->idle, &e->lock, &t);
-    int is_idle = !e->n_requests;
-    pthread_mutex_unlock(&e->lock);
-    return is_idle;
-}
-
-void weft_engine_lease_free(weft_engine *e, weft_engine_lease **lease)
-{
-    if (!*lease) return;
-    pthread_mutex_lock(&e->lock);
-    e->n_leases--;
-    pthread_mutex_unlock(&e->lock);
-    weft__free(*lease);
-    *lease = NULL;
-}
-
-weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out, weft_error *err)
-{
-    weft_engine *e = (weft_engine *)(uintptr_t)engine;
-    pthread_mutex_lock(&e->lock);
-    const weft_engine_adapter *a = adapter_named(e, name);
-    if (a) *out = *a;
-    pthread_mutex_unlock(&e->lock);
-    return a ? WEFT_OK : weft_fail(err, WEFT_NOT_FOUND, "there is no adapter '%s'", name);
-}
-
-int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity)
-{
-    weft_engine *e = (weft_engine *)(uintptr_t)engine;
-    int32_t n = 0;
-    pthread_mutex_lock(&e->lock);
-    for (int32_t i = 0; i < e->n_adapters; i++)
-        if (e->adapters[i].index >= first && n++ < capacity) out[n - 1] = e->adapters[i];
-    pthread_mutex_unlock(&e->lock);
-    return n;
 }

@@ -94,40 +94,43 @@ static int set_text(weft_server_params *p, const char *name, const char *value)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* What the server prints of itself instead of serving; 0 where that is not asked for. */
+static int shown(const char *what)
 {
-    static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX], *admins[LIST_MAX],
-        *proxies[LIST_MAX];
-    const struct {
-        const char *name;
-        const char **list;
-    } lists[] = {{"api-key", keys},  {"origin", origins},   {"allow-host", hosts},
-                 {"alias", aliases}, {"admin-key", admins}, {"proxy", proxies}};
-    weft_server_params p;
-    weft_error err = {0};
-    weft_engine *engine = NULL;
-    weft_server_params_default(&p);
-    p.port = -1;
-    p.api_keys = keys;
-    p.cors_origins = origins;
-    p.allow_hosts = hosts;
-    p.aliases = aliases;
-    p.admin_keys = admins;
-    p.proxies = proxies;
-    if (argc == 2 && !strcmp(argv[1], "--fields")) {
+    if (!strcmp(what, "--fields")) {
         weft__text out = {0};
         weft__forms_write(&out);
         fwrite(out.data, 1, out.len, stdout);
         weft__text_free(&out);
-        return 0;
+        return 1;
     }
-    if (argc == 2 && !strcmp(argv[1], "--routes")) {
+    if (!strcmp(what, "--routes")) {
         for (int i = 0; strcmp(weft__route_at(i), "other"); i++) puts(weft__route_at(i));
-        return 0;
+        return 1;
     }
+    return 0;
+}
+
+static const char *keys[LIST_MAX], *origins[LIST_MAX], *hosts[LIST_MAX], *aliases[LIST_MAX], *admins[LIST_MAX],
+    *proxies[LIST_MAX];
+static const struct {
+    const char *name;
+    const char **list;
+} lists[] = {{"api-key", keys},  {"origin", origins},   {"allow-host", hosts},
+             {"alias", aliases}, {"admin-key", admins}, {"proxy", proxies}};
+
+/* Takes the options; 0 where one is not known. */
+static int take_options(weft_server_params *p, int argc, char **argv)
+{
+    p->api_keys = keys;
+    p->cors_origins = origins;
+    p->allow_hosts = hosts;
+    p->aliases = aliases;
+    p->admin_keys = admins;
+    p->proxies = proxies;
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *name = argv[i] + 2, *value = argv[i + 1];
-        int done = set_number(&p, name, value) || set_size(&p, name, value) || set_text(&p, name, value);
+        int done = set_number(p, name, value) || set_size(p, name, value) || set_text(p, name, value);
         for (size_t k = 0; !done && k < sizeof lists / sizeof *lists; k++) {
             if (strcmp(name, lists[k].name)) continue;
             const char **at = lists[k].list;
@@ -135,8 +138,23 @@ int main(int argc, char **argv)
             *at = value;
             done = 1;
         }
-        if (!done) return fprintf(stderr, "fake_server: no option %s\n", argv[i]), 2;
+        if (!done) {
+            fprintf(stderr, "fake_server: no option %s\n", argv[i]);
+            return 0;
+        }
     }
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    weft_server_params p;
+    weft_error err = {0};
+    weft_engine *engine = NULL;
+    weft_server_params_default(&p);
+    p.port = -1;
+    if (argc == 2 && shown(argv[1])) return 0;
+    if (!take_options(&p, argc, argv)) return 2;
     weft_engine_params ep;
     weft_engine_params_default(&ep);
     ep.max_queue = max_queue;

@@ -1,4 +1,5 @@
-"""Claims about clients and places, over a scripted model (fake_engine.c): those that leave, do not read or are too many; sockets, TLS, the log; ending in order.
+"""Claims about clients and places, over a scripted model (fake_engine.c): those that leave, do not read or are too many; sockets, TLS, the log;
+ending in order.
 
 usage: test_clients.py build/fake_server"""
 import http.client

@@ -138,7 +138,8 @@ class Conformance(unittest.TestCase):
 
     def test_stream_with_logprobs(self):
         whole = self.chat(logprobs=True, top_logprobs=3).choices[0].logprobs.content
-        streamed = [t for c in self.chat(logprobs=True, top_logprobs=3, stream=True) if c.choices and c.choices[0].logprobs for t in c.choices[0].logprobs.content]
+        streamed = [t for c in self.chat(logprobs=True, top_logprobs=3, stream=True)
+                    if c.choices and c.choices[0].logprobs for t in c.choices[0].logprobs.content]
         self.assertEqual([(t.token, t.logprob, len(t.top_logprobs)) for t in streamed], [(t.token, t.logprob, len(t.top_logprobs)) for t in whole])
 
     def test_stop_in_a_stream(self):

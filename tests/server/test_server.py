@@ -466,6 +466,11 @@ class Llama(Case):
         self.assertEqual(self.server.get("/health").json, {"status": "ok"})
         props = self.server.get("/props").json
         self.assertEqual((props["total_slots"], props["default_generation_settings"]["n_ctx"]), (8, 2048))
+        with open(os.path.join(ROOT, "docs", "openapi.json")) as f:
+            fields = json.load(f)["components"]["schemas"]["CompletionRequest"]["properties"]
+        for name, value in props["default_generation_settings"]["params"].items():
+            if "default" in fields[name] and name != "stream":
+                self.assertEqual(value, fields[name]["default"], name)
 
     def test_slots(self):
         self.post(LLAMA, {"prompt": "[say abc]", "id_slot": 3})

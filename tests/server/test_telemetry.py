@@ -140,7 +140,8 @@ class Metrics(Case):
 
 
     def watched(self, server, begin, wanted):
-        """What metrics gained while a request ran that begin(attempt) starts, once wanted(that, attempt) is true, and what they gained when it had ended. A look may
+        """What metrics gained while a request ran that begin(attempt) starts, once wanted(that, attempt) is true, and what they gained when it had
+        ended. A look may
         come too late, as a machine has it: then begin is called again, to take longer."""
         def look():
             return samples(server.ask("/metrics"))

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "format/gguf_parts.h"
 #include "claims.h"
 #include "growth.h"
 #include "gguf_build.h"
@@ -43,7 +44,7 @@ static void every_kind_of_value(void **state)
         sample s = {0};
         weft__gguf *g = open_sample(&s, version);
         assert_int_equal(weft__gguf_version(g), version);
-        assert_int_equal(weft__gguf_alignment(g), 32);
+        assert_int_equal(g->alignment, 32);
         assert_int_equal(weft__gguf_n_meta(g), S_KEYS);
         assert_int_equal(weft__gguf_find(g, "a.deep"), S_DEEP);
         assert_int_equal(weft__gguf_find(g, "a.dee"), -1);
@@ -201,13 +202,13 @@ static void tensors(void **state)
     assert_int_equal(t->n_elems, 128);
     assert_int_equal(t->n_bytes, 72);
     assert_int_equal(t->offset, s.data + 128);
-    assert_ptr_equal(t->buffer, weft__gguf_part(g, 0));
+    assert_ptr_equal(t->buffer, g->parts[0]);
     assert_ptr_equal(weft__tensor_data(t), s.b.p + s.data + 128);
     assert_int_equal(*(const unsigned char *)weft__tensor_data(t), 16);
     assert_int_equal(set->items[3].n_bytes, 6);
     assert_int_equal(weft__gguf_tensor(g, "b.weigh", &t, &err), WEFT_NOT_FOUND);
     expect_text(&err, "sample: tensor 'b.weigh' is missing");
-    assert_null(weft__gguf_part(g, 1));
+    assert_int_equal(g->n_parts, 1);
     weft__gguf_close(&g);
     weft__gguf_close(&g);
     weft__gguf_close(NULL);
@@ -253,7 +254,7 @@ static void check_model(const weft__gguf *g, size_t m)
         if (tail > end) end = tail;
         assert_ptr_equal(weft__tensor_find(set, set->items[i].name), &set->items[i]);
     }
-    if (set->n) assert_int_equal(end, weft__gguf_part(g, 0)->n_bytes);
+    if (set->n) assert_int_equal(end, g->parts[0]->n_bytes);
     if (!models[m].n_vocabulary) return;
     assert_int_equal(weft__gguf_array(g, "tokenizer.ggml.tokens", &tokens, NULL), WEFT_OK);
     assert_int_equal(tokens->n, models[m].n_vocabulary);
@@ -303,7 +304,7 @@ static void reference_values(void **state)
     assert_int_equal(t->d[1], 512);
     assert_int_equal(t->n_bytes, 512 * 84);
     /* The last one; 630784 bytes of others stand before it, and before those the header, padded to 32. */
-    assert_int_equal(t->offset + t->n_bytes, weft__gguf_part(g, 0)->n_bytes);
+    assert_int_equal(t->offset + t->n_bytes, g->parts[0]->n_bytes);
     assert_int_equal(weft__gguf_tensors(g)->items[0].offset + 630784, t->offset);
     assert_int_equal((t->offset - 630784) % 32, 0);
     weft__gguf_close(&g);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "format/gguf_parts.h"
 #include "gguf_build.h"
 
 static char folder[64];
@@ -57,13 +58,13 @@ static void three_parts(void **state)
     weft_error err = {0};
     size_t live = weft__alloc_live();
     if (weft__gguf_open(in_folder("m-00001-of-00003.gguf"), &g, &err) != WEFT_OK) fail_msg("%s", err.message);
-    assert_int_equal(weft__gguf_n_parts(g), 3);
+    assert_int_equal(g->n_parts, 3);
     assert_int_equal(weft__gguf_n_meta(g), 4);
     assert_int_equal(weft__gguf_tensors(g)->n, 3);
     for (size_t i = 0; i < 3; i++) {
         const weft__tensor_desc *t;
         assert_int_equal(weft__gguf_tensor(g, names[i], &t, NULL), WEFT_OK);
-        assert_ptr_equal(t->buffer, weft__gguf_part(g, i));
+        assert_ptr_equal(t->buffer, g->parts[i]);
         assert_true(*(const float *)weft__tensor_data(t) == (float)i + 1);
     }
     weft__gguf_close(&g);
@@ -80,7 +81,7 @@ static void single_part(void **state)
         weft__gguf *g;
         weft_error err = {0};
         if (weft__gguf_open(in_folder(names[i]), &g, &err) != WEFT_OK) fail_msg("%s", err.message);
-        assert_int_equal(weft__gguf_n_parts(g), 1);
+        assert_int_equal(g->n_parts, 1);
         weft__gguf_close(&g);
     }
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "format/gguf_parts.h"
 #include "format/gguf_write.h"
 #include "format/out_file.h"
 #include "claims.h"
@@ -42,11 +43,11 @@ static weft_status write_metadata(weft__gguf_writer *w, weft_error *err)
     static const uint8_t bools[] = {1, 0};
     weft_status status = weft__gguf_put_string(w, "general.architecture", "llama", 5, err);
     if (status == WEFT_OK) status = weft__gguf_put_u32(w, "n.u32", 4000000000u, err);
-    if (status == WEFT_OK) status = weft__gguf_put_i32(w, "n.i32", -5, err);
+    if (status == WEFT_OK) status = weft__gguf_put(w, "n.i32", WEFT__GGUF_I32, &(int32_t){-5}, err);
     if (status == WEFT_OK) status = weft__gguf_put_u64(w, "n.u64", UINT64_MAX, err);
-    if (status == WEFT_OK) status = weft__gguf_put_i64(w, "n.i64", INT64_MIN, err);
+    if (status == WEFT_OK) status = weft__gguf_put(w, "n.i64", WEFT__GGUF_I64, &(int64_t){INT64_MIN}, err);
     if (status == WEFT_OK) status = weft__gguf_put_f32(w, "n.f32", 0.1f, err);
-    if (status == WEFT_OK) status = weft__gguf_put_f64(w, "n.f64", 0.1, err);
+    if (status == WEFT_OK) status = weft__gguf_put(w, "n.f64", WEFT__GGUF_F64, &(double){0.1}, err);
     if (status == WEFT_OK) status = weft__gguf_put_bool(w, "n.bool", 2, err);
     if (status == WEFT_OK) status = weft__gguf_put_strings(w, "a.strings", strings, 3, err);
     if (status == WEFT_OK) status = weft__gguf_put_array(w, "a.i32", WEFT__GGUF_I32, numbers, 3, err);
@@ -128,7 +129,7 @@ static void round_trip(void **state)
         assert_int_equal(files_in_folder(), 1);
         ok(weft__gguf_open(path, &g, &err), &err);
         assert_int_equal(weft__gguf_version(g), 3);
-        assert_int_equal(weft__gguf_alignment(g), alignment);
+        assert_int_equal(g->alignment, alignment);
         assert_int_equal(weft__gguf_n_meta(g), 12 + (alignment != 32));
         check_metadata(g);
         assert_int_equal(weft__gguf_tensors(g)->n, 3);
@@ -149,7 +150,7 @@ static weft_status copy_model(const weft__gguf *g, const char *to, weft_error *e
 {
     const weft__tensor_set *set = weft__gguf_tensors(g);
     weft__gguf_writer *w;
-    weft_status status = weft__gguf_writer_create(to, weft__gguf_alignment(g), &w, err);
+    weft_status status = weft__gguf_writer_create(to, g->alignment, &w, err);
     if (status == WEFT_OK) status = weft__gguf_put_all(w, g, err);
     for (size_t i = 0; i < set->n && status == WEFT_OK; i++)
         status = weft__gguf_declare(w, set->items[i].name, set->items[i].dtype, set->items[i].n_dims, set->items[i].d, err);
@@ -178,7 +179,7 @@ static void reference_copies(void **state)
         ok(weft__gguf_open(source, &g, &err), &err);
         ok(copy_model(g, path, &err), &err);
         ok(weft__gguf_open(path, &copy, &err), &err);
-        const weft_buffer *a = weft__gguf_part(g, 0), *b = weft__gguf_part(copy, 0);
+        const weft_buffer *a = g->parts[0], *b = copy->parts[0];
         if (a->n_bytes != b->n_bytes || memcmp(a->data, b->data, (size_t)a->n_bytes) != 0)
             fail_msg("%s: the copy differs", names[i]);
         weft__gguf_close(&copy);

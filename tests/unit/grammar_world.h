@@ -12,7 +12,7 @@
 #include "claims.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "text/matcher.h"
+#include "text/grammar/matcher.h"
 
 /* ---- a vocabulary ---- */
 

@@ -127,7 +127,7 @@ static weft_graph *fuse(const weft_graph *g, weft__supports_fn supports, void *a
 {
     weft_graph *out;
     int32_t *order = weft__alloc_array((size_t)g->n_nodes, sizeof *order);
-    assert_ok(weft__graph_fuse(g, supports, arg, &out, err));
+    assert_ok(weft__graph_fuse(g, NULL, supports, arg, &out, err));
     assert_ok(weft__graph_check(out, err));
     assert_ok(weft__graph_order(out, NULL, order, err));
     for (int32_t i = 0; i < out->n_nodes; i++) assert_int_equal(order[i], i); /* it was executable as it stood */
@@ -179,7 +179,7 @@ static void test_fuse_refused(void **state)
     /* Parts on different providers are never fused: here every node has a place of its own. */
     int32_t *place = weft__alloc_array((size_t)s.g->n_nodes, sizeof *place);
     for (int32_t i = 0; i < s.g->n_nodes; i++) place[i] = i;
-    assert_ok(weft__graph_fuse_placed(s.g, place, yes, NULL, &f, err));
+    assert_ok(weft__graph_fuse(s.g, place, yes, NULL, &f, err));
     assert_int_equal(f->n_nodes, s.g->n_nodes);
     weft__graph_destroy(&f);
     weft__free(place);

@@ -105,7 +105,7 @@ static void a_recorded_folder_is_one_model(void **state)
     char out[4096] = "";
     weft__hub_file files[] = {{.path = "config.json"}, {.path = "model.safetensors"}};
     const weft__hub_file *list[] = {&files[0], &files[1]};
-    weft__choice c = {WEFT__CHOICE_FOLDER, list, 2};
+    weft__hub_choice c = {WEFT__HUB_CHOICE_FOLDER, list, 2};
     weft__hub_name n;
     weft__json *m;
     int dir;

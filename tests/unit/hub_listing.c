@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "hub/hub.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 static weft__listing make(const char *const *paths)
 {
@@ -18,7 +18,7 @@ static weft__listing make(const char *const *paths)
 static const char *choose(const weft__listing *l, const char *what)
 {
     static char out[4096];
-    weft__choice c;
+    weft__hub_choice c;
     weft_error err = {0};
     weft_status st = weft__listing_choose(l, "o/n", what, &c, &err);
     if (st) {
@@ -27,7 +27,7 @@ static const char *choose(const weft__listing *l, const char *what)
     }
     out[0] = 0;
     for (size_t i = 0; i < c.n; i++) strcat(strcat(out, i ? " " : ""), c.files[i]->path);
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     return out;
 }
 
@@ -59,12 +59,15 @@ static void quantizations(void **state)
 static void order_of_quantizations(void **state)
 {
     (void)state;
-    for (int i = 0; weft__choice_order()[i]; i++) { /* each is taken when those before it are absent */
+    static const char *const order[] = {"Q4_K_M", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ4_NL", "Q4_1",   "Q5_K_M",
+                                        "Q5_K_S", "Q5_0",   "Q5_1", "Q6_K",   "Q8_0",   "Q3_K_M", "Q3_K_L",
+                                        "Q3_K_S", "Q2_K",   "BF16", "F16",    "F32",    NULL};
+    for (int i = 0; order[i]; i++) { /* each is taken when those before it are absent */
         weft__listing l = {0};
         char path[64], want[64];
-        snprintf(want, sizeof want, "x.%s.gguf", weft__choice_order()[i]);
-        for (int k = i; weft__choice_order()[k]; k++) {
-            int n = snprintf(path, sizeof path, "x.%s.gguf", weft__choice_order()[k]);
+        snprintf(want, sizeof want, "x.%s.gguf", order[i]);
+        for (int k = i; order[k]; k++) {
+            int n = snprintf(path, sizeof path, "x.%s.gguf", order[k]);
             assert_non_null(weft__listing_add(&l, path, (size_t)n));
         }
         assert_int_equal(weft__listing_sort(&l, NULL), WEFT_OK);
@@ -179,11 +182,11 @@ static int parse_and_choose(void *arg)
     static const char json[] = "{\"siblings\":[{\"rfilename\":\"m-Q6_K-00001-of-00002.gguf\"},{\"rfilename\":\"m-Q6_K-00002-of-"
                                "00002.gguf\"},{\"rfilename\":\"a.gguf\"}]}";
     weft__listing l = {0};
-    weft__choice c = {0};
+    weft__hub_choice c = {0};
     int ok = weft__listing_parse(&l, json, sizeof json - 1, NULL) == WEFT_OK && weft__listing_sort(&l, NULL) == WEFT_OK &&
              weft__listing_choose(&l, "o/n", "", &c, NULL) == WEFT_OK && c.n == 2;
     (void)arg;
-    weft__choice_free(&c);
+    weft__hub_choice_free(&c);
     weft__listing_free(&l);
     return ok;
 }

@@ -117,7 +117,7 @@ static void redirects(void **state)
         char *to;
         int same = -1;
         weft_error err = {0};
-        weft_status st = weft__http_join(cases[i].url, cases[i].location, &to, &same, &err);
+        weft_status st = weft__hub_http_join(cases[i].url, cases[i].location, &to, &same, &err);
         if (!cases[i].leads_to) {
             if (!st && !strcmp(to, "https://h.co/javascript:alert(1)")) st = WEFT_FORMAT; /* read as a relative path: harmless */
             if (st != WEFT_FORMAT) fail_msg("%s: accepted", cases[i].location);
@@ -139,9 +139,9 @@ static void where_a_token_may_go(void **state)
         "https://u:p@h/"};
     (void)state;
     for (size_t i = 0; i < sizeof safe / sizeof *safe; i++)
-        if (!weft__http_is_safe(safe[i])) fail_msg("%s", safe[i]);
+        if (!weft__hub_http_is_safe(safe[i])) fail_msg("%s", safe[i]);
     for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe; i++)
-        if (weft__http_is_safe(unsafe[i])) fail_msg("%s", unsafe[i]);
+        if (weft__hub_http_is_safe(unsafe[i])) fail_msg("%s", unsafe[i]);
 }
 
 int main(void)

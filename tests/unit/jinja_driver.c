@@ -1,13 +1,13 @@
 /* jinja_driver.c: renders templates for jinja_oracle.py, which compares with jinja2. Reads one JSON object per line:
  *   {"template": ..., "context": {...}, "now": seconds}      every variable of the context is set, as the user's
  *   {"template": ..., "chat": {"messages", "tools", "kwargs", "tokens", "add_generation_prompt"}, "now": seconds}
- *     with "normal": true, messages and tools as every caller of templates normalizes them (text/chat_messages.h)
+ *     with "normal": true, messages and tools as every caller of templates normalizes them (text/chat/messages.h)
  * and answers each with a line: {"text": ..., "segments": [[bytes, from_user], ...]} or {"error": ..., "status": number}. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/chat_messages.h"
+#include "text/chat/messages.h"
 
 static const char *string_of(const weft__json *v, size_t *n)
 {

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py language|templates|templates_own|shapes|shapes_own DRIVER
+"""The interpreter prints what Debian's python3-jinja2 prints, set up as Hugging Face does.  Usage: jinja_oracle.py
+language|templates|templates_own|shapes|shapes_own DRIVER
 
 `language` runs the snippets of jinja_snippets.py. `templates` runs every chat template of the reference material over the conversations of
-jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a conversation with calls as clients spell it in many ways, and every
+jinja_conversations.py, each with and without a generation prompt; `templates_own` those of templates/ beside this. `shapes` and `shapes_own` render a
+conversation with calls as clients spell it in many ways, and every
 template must print what jinja2 prints of the one way that it wants. Both sides must print the same bytes or both must refuse; where the template itself refuses
 through raise_exception, the message must be the same. Exit status: 0 same, 1 different, 77 nothing to compare with."""
 import datetime

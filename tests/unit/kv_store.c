@@ -55,7 +55,7 @@ static void the_tree_is_fed_from_the_disk(void **state)
     assert_int_equal(fetch(e->store, e->t, CTX, NULL, &s), WEFT_OK);
     weft__kv_layout layout = layout_of(&e->w);
     begin(&e->w, &r, ROOT);
-    assert_int_equal(weft__snapshot_load(s, &layout, 50, r.seq, NULL), WEFT_OK);
+    assert_int_equal(kv_load(s, &layout, 50, r.seq), WEFT_OK);
     assert_int_equal(weft__prefix_insert(e->w.tree, ROOT, e->t, 50, r.seq), 50);
     weft__kv_seq_destroy(&r.seq);
     weft__snapshot_free(&s);
@@ -93,7 +93,7 @@ static void windows_are_saved_as_far_as_they_are_seen(void **state)
     assert_int_equal(weft__snapshot_match(s, &layout, ROOT, e->t, 82), 0);
     assert_int_equal(weft__snapshot_match(s, &layout, (weft__kv_key){{1, 3}}, e->t, 80), 0);
     begin(&e->w, &r, ROOT);
-    assert_int_equal(weft__snapshot_load(s, &layout, 82, r.seq, NULL), WEFT_ARGUMENT);
+    assert_int_equal(kv_load(s, &layout, 82, r.seq), WEFT_ARGUMENT);
     weft__snapshot_free(&s);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
     assert_int_equal(weft__snapshot_begin(&layout, ROOT, e->t, 30, r.seq, &s, NULL), WEFT_STATE);
@@ -111,7 +111,7 @@ static void a_copy_in_pieces_is_the_copy(void **state)
     begin(&e->w, &r, ROOT);
     for (int i = 0; i < 8; i++) assert_true(extend(&e->w, &r, e->t + 8 * i, 8));
     whole = take(&layout, e->t, 61, r.seq);
-    uint64_t body = whole->n_bytes - weft__snapshot_body_at(61), page = layout.page_bytes[0],
+    uint64_t body = whole->n_bytes - weft__kv_snapshot_body_at(61), page = layout.page_bytes[0],
              budgets[] = {1, page - 1, page, page + 7, body};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         uint64_t at = 0, n_pieces = 1, before = 0;
@@ -249,10 +249,10 @@ static void renumber(const char *path, uint32_t version)
     FILE *f = fopen(path, "r+");
     assert_non_null(f);
     assert_int_equal(fstat(fileno(f), &st), 0);
-    weft__snapshot *s = weft__snapshot_alloc((uint64_t)st.st_size);
+    weft__snapshot *s = weft__kv_snapshot_alloc((uint64_t)st.st_size);
     assert_int_equal(fread(s->bytes, 1, (size_t)st.st_size, f), (size_t)st.st_size);
-    ((weft__snapshot_head *)s->bytes)->version = version;
-    weft__snapshot_seal(s);
+    ((weft__kv_snapshot_head *)s->bytes)->version = version;
+    weft__kv_snapshot_seal(s);
     rewind(f);
     assert_int_equal(fwrite(s->bytes, 1, (size_t)st.st_size, f), (size_t)st.st_size);
     fclose(f);
@@ -274,8 +274,8 @@ static void other_models_versions_and_layouts_are_dropped(void **state)
         weft__store_close(&e->store, 0);
         assert_int_equal(files('p', path), 1);
         if (what == 0) layout.model.word[1]++;
-        if (what == 1) renumber(path, WEFT__SNAPSHOT_VERSION + 1);
-        if (what == 3) renumber(path, WEFT__SNAPSHOT_VERSION);
+        if (what == 1) renumber(path, WEFT__KV_SNAPSHOT_VERSION + 1);
+        if (what == 3) renumber(path, WEFT__KV_SNAPSHOT_VERSION);
         assert_int_equal(weft__store_open(folder, PLENTY, &layout, &e->store, NULL), WEFT_OK);
         assert_int_equal(weft__store_find(e->store, ROOT, e->t, CTX), what == 3 ? 40 : 0);
         assert_int_equal(files('p', path), what == 3);
@@ -295,7 +295,7 @@ static void slots_of_other_models_are_kept_for_them(void **state)
         assert_int_equal(save(e, e->t, 40, "mine"), WEFT_OK);
         weft__store_close(&e->store, 0);
         assert_int_equal(files('s', path), 1);
-        if (what == 3) patch(path, (long)sizeof(weft__snapshot_head) + 8, 1); /* a token: damage is damage */
+        if (what == 3) patch(path, (long)sizeof(weft__kv_snapshot_head) + 8, 1); /* a token: damage is damage */
         assert_int_equal(weft__store_open(folder, PLENTY, &other, &e->store, NULL), WEFT_OK);
         assert_int_equal(stats(e->store).n_damaged, what == 3);
         assert_int_equal(stats(e->store).n_slots, what != 3);
@@ -306,7 +306,7 @@ static void slots_of_other_models_are_kept_for_them(void **state)
         if (what == 1) assert_int_equal(weft__store_erase(e->store, "mine", hear, &a, NULL), WEFT_OK);
         if (what == 2) {
             s = evaluate(&e->w, e->t, 20);
-            ((weft__snapshot_head *)s->bytes)->model = other.model;
+            ((weft__kv_snapshot_head *)s->bytes)->model = other.model;
             assert_int_equal(weft__store_put(e->store, &s, "mine", hear, &a, NULL), WEFT_OK);
         }
         weft__store_flush(e->store, 0);

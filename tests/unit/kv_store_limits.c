@@ -392,10 +392,10 @@ static int check_folder(world *w)
         FILE *f = fopen(path, "r");
         assert_non_null(f);
         assert_int_equal(fstat(fileno(f), &st), 0);
-        weft__snapshot *s = weft__snapshot_alloc((uint64_t)st.st_size);
+        weft__snapshot *s = weft__kv_snapshot_alloc((uint64_t)st.st_size);
         assert_int_equal(fread(s->bytes, 1, (size_t)st.st_size, f), (size_t)st.st_size);
         fclose(f);
-        assert_int_equal(weft__snapshot_check(s, &layout, NULL), WEFT_OK);
+        assert_int_equal(weft__kv_snapshot_check(s, &layout, NULL), WEFT_OK);
         int32_t n_tokens = weft__snapshot_head_of(s)->n_tokens;
         assert_int_equal(use(w, s, weft__snapshot_tokens(s), n_tokens), n_tokens);
         weft__snapshot_free(&s);
@@ -517,7 +517,7 @@ static int store_once(void *arg)
     weft__kv_layout *layout = arg;
     weft__store *store;
     int32_t t[40];
-    weft__snapshot *s = weft__snapshot_alloc(sizeof(weft__snapshot_head));
+    weft__snapshot *s = weft__kv_snapshot_alloc(sizeof(weft__kv_snapshot_head));
     int ok = s != NULL;
     weft__snapshot_free(&s);
     series(t, 100, 40);

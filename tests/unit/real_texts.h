@@ -10,7 +10,7 @@
 #include "growth.h"
 #include "model/shared.h"
 #include "model/vocab.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { N_TOKENS = 128000 };
 

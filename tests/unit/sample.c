@@ -38,7 +38,7 @@ static int32_t pick(weft_sampler *s, const float *logits, int n)
 
 static int by_rank(const void *a, const void *b)
 {
-    const weft__candidate *x = a, *y = b;
+    const weft__sample_candidate *x = a, *y = b;
     return x->logit > y->logit ? -1 : x->logit < y->logit ? 1 : (x->id > y->id) - (x->id < y->id);
 }
 
@@ -48,7 +48,7 @@ static void filters_equal_a_plain_sort(void **state)
     (void)state;
     enum { N = 3000 };
     static float logits[N];
-    static weft__candidate items[N], sorted[N];
+    static weft__sample_candidate items[N], sorted[N];
     weft__rng rng;
     weft__rng_seed(&rng, 7);
     for (int round = 0; round < 200; round++) {
@@ -57,28 +57,28 @@ static void filters_equal_a_plain_sort(void **state)
             logits[i] = (float)((round % 4 == 1 ? 40 : 4) * weft__rng_normal(&rng)); /* some too far away to matter */
             if (round % 3 == 0) logits[i] = floorf(logits[i]);                       /* many equals */
             if (round % 7 == 6) logits[i] += 1e6f;                                   /* coarse */
-            sorted[i] = (weft__candidate){logits[i], i};
+            sorted[i] = (weft__sample_candidate){logits[i], i};
         }
         qsort(sorted, (size_t)n, sizeof *sorted, by_rank);
-        weft__candidates c;
-        weft__candidates_fill(&c, items, logits, n);
+        weft__sample_candidates c;
+        weft__sample_candidates_fill(&c, items, logits, n);
         assert_int_equal(c.n, n);
         int k = 1 + (int)weft__rng_below(&rng, (uint64_t)n);
-        assert_int_equal(weft__candidates_at(&c, k / 2).id, sorted[k / 2].id);
-        weft__candidates_top_k(&c, k);
+        assert_int_equal(weft__sample_candidates_at(&c, k / 2).id, sorted[k / 2].id);
+        weft__sample_candidates_top_k(&c, k);
         assert_int_equal(c.n, k);
         double total = 0, sum = 0;
         for (int i = 0; i < k; i++) total += exp((double)sorted[i].logit - sorted[0].logit);
         float p = (float)weft__rng_double(&rng) * 0.98f + 0.01f;
         int keep = 0;
         while (keep < k && sum < p * total) sum += exp((double)sorted[keep++].logit - sorted[0].logit);
-        weft__candidates_top_p(&c, p);
+        weft__sample_candidates_top_p(&c, p);
         assert_int_equal(c.n, keep);
-        weft__candidates_min_p(&c, 0.2f);
+        weft__sample_candidates_min_p(&c, 0.2f);
         int m = 1;
         while (m < keep && exp((double)sorted[m].logit - sorted[0].logit) >= 0.2f) m++;
         assert_int_equal(c.n, m);
-        for (int i = 0; i < m; i++) assert_int_equal(weft__candidates_at(&c, i).id, sorted[i].id);
+        for (int i = 0; i < m; i++) assert_int_equal(weft__sample_candidates_at(&c, i).id, sorted[i].id);
     }
 }
 
@@ -258,13 +258,13 @@ static void infinities_and_nothing_else(void **state)
     (void)state;
     const float logits[6] = {1, INFINITY, NAN, -INFINITY, INFINITY, 3e38f};
     static const int32_t order[4] = {1, 4, 5, 0};
-    weft__candidate items[6];
-    weft__candidates c;
-    weft__candidates_fill(&c, items, logits, 6);
+    weft__sample_candidate items[6];
+    weft__sample_candidates c;
+    weft__sample_candidates_fill(&c, items, logits, 6);
     assert_int_equal(c.n, 4);
-    for (int i = 0; i < 4; i++) assert_int_equal(weft__candidates_at(&c, i).id, order[i]);
-    assert_int_equal(weft__candidates_draw(&c, 1, 0.49), 1); /* all the weight is theirs */
-    assert_int_equal(weft__candidates_draw(&c, 1, 0.51), 4);
+    for (int i = 0; i < 4; i++) assert_int_equal(weft__sample_candidates_at(&c, i).id, order[i]);
+    assert_int_equal(weft__sample_candidates_draw(&c, 1, 0.49), 1); /* all the weight is theirs */
+    assert_int_equal(weft__sample_candidates_draw(&c, 1, 0.51), 4);
 }
 
 /* ---- large vocabularies ---- */

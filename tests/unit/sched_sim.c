@@ -106,7 +106,7 @@ static void run_random(uint64_t seed, int real_pool, uint64_t *n_preemptions)
         CHECK(&w, c->why != WEFT__SCHED_LENGTH || c->n_real == c->max_new);
     }
     CHECK(&w, stats.preempted == (uint64_t)w.n_preemptions && stats.steps == w.steps);
-    CHECK(&w, w.steps <= tokens + stats.recomputed_rows + stats.put_off &&
+    CHECK(&w, w.steps <= tokens + stats.recomputed_rows + stats.deferred &&
                   stats.recomputed_rows <= tokens + (uint64_t)w.limits.n_ctx);
     *n_preemptions += stats.preempted;
     world_close(&w);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "kv/store.h"
+#include "kv_load.h"
 
 static const weft__kv_key MODEL = {{11, 12}};
 static const uint64_t PLENTY = 1u << 30;
@@ -187,7 +188,7 @@ static inline int32_t use(world *w, const weft__snapshot *s, const int32_t *toke
     run r = {0};
     if (serves == 0) return 0;
     begin(w, &r, ROOT);
-    assert_int_equal(weft__snapshot_load(s, &layout, serves, r.seq, NULL), WEFT_OK);
+    assert_int_equal(kv_load(s, &layout, serves, r.seq), WEFT_OK);
     assert_int_equal(weft__kv_seq_length(r.seq), serves);
     memcpy(r.token, tokens, (size_t)serves * sizeof *tokens);
     check_run(w, &r);

@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer_json.h"
+#include "text/tokenizer/json.h"
 
 #define SPACE "\\u2581"
 #define MODEL                                                                                                                    \
@@ -115,8 +115,8 @@ static void what_users_spell_stays_text(void **state)
     compose(json, TOKEN("19", "<X>", NORMAL SPECIAL), LOWER);
     weft__tokenizer *tok = load_one(json);
     EXPECT(tok, "<x>a<X>", 19, 1, 19);
-    const weft__parse_span span = {0, 4};
-    assert_int_equal(weft__tokenizer_encode_spans(tok, "<X>a<X>", 7, &span, 1, 0, &ids, NULL), WEFT_OK);
+    const weft__tok_span span = {0, 4};
+    assert_int_equal(weft__tok_encode_spans(tok, "<X>a<X>", 7, &span, 1, 0, &ids, NULL), WEFT_OK);
     expect_ids("<X>a<X>", &ids, (const int32_t[]){19, 1, 0, 0, 0, -1});
     ids.n = 0;
     assert_int_equal(weft__tokenizer_encode(tok, "<X>", 3, 0, &ids, NULL), WEFT_OK);
@@ -159,7 +159,7 @@ static void tokens_of_the_files_beside(void **state)
     EXPECT(tok, "<y><p>", 20, 21);
     assert_int_equal(weft__tokenizer_type(tok, 20), WEFT__TOKEN_USER_DEFINED);
     assert_int_equal(weft__tokenizer_type(tok, 21), WEFT__TOKEN_CONTROL);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_PAD), 21);
+    assert_int_equal(weft__tokenizer_role(tok, WEFT__TOK_ROLE_PAD), 21);
     weft__tokenizer_destroy(&tok);
 
     /* Named, without an id: the next one; and a token of the model that is named is cut out. */

@@ -7,7 +7,7 @@
 #include "unit/fixture.h"
 
 #include "base/random.h"
-#include "text/bpe_train.h"
+#include "text/tokenizer/bpe_train.h"
 
 static const weft__bpe_special specials[] = {{WEFT__SLICE("<|start|>"), WEFT__TOKEN_CONTROL},
                                              {WEFT__SLICE("<|stop|>"), WEFT__TOKEN_CONTROL},
@@ -275,7 +275,7 @@ static void wrong_options_are_refused_by_name(void **state)
     const weft__bpe_special twice[] = {specials[0], specials[0]}, tiny = {WEFT__SLICE("x"), WEFT__TOKEN_CONTROL},
                             plain = {WEFT__SLICE("word"), WEFT__TOKEN_NORMAL};
     refuse(options_of(258, 1), WEFT_ARGUMENT, "258");
-    refuse(options_of((size_t)WEFT__BPE_VOCAB_MAX + 1, 1), WEFT_ARGUMENT, "1048577");
+    refuse(options_of((size_t)WEFT__TOK_BPE_VOCAB_MAX + 1, 1), WEFT_ARGUMENT, "1048577");
     refuse(options_of(300, 0), WEFT_ARGUMENT, "at least once");
     refuse((weft__bpe_options){WEFT__SLICE("nonsense"), specials, 3, 300, 1}, WEFT_UNSUPPORTED, "nonsense");
     refuse((weft__bpe_options){WEFT__SLICE("qwen2"), twice, 2, 300, 1}, WEFT_ARGUMENT, "<|start|>");

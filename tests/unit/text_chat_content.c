@@ -1,7 +1,7 @@
 /* text_chat_content.c: what the content of a message may be, and the string that it becomes. */
 #include "unit/fixture.h"
 
-#include "text/chat_content.h"
+#include "text/chat/content.h"
 
 static weft__json *parsed(const char *text)
 {
@@ -33,14 +33,14 @@ static void contents_become_one_string(void **state)
         weft__json *v = parsed(cases[i].content), *flat = NULL;
         const char *s;
         size_t n, part = 7;
-        assert_int_equal(weft__chat_content_flat(v, &flat, &part), WEFT__CONTENT_FINE);
+        assert_int_equal(weft__chat_content_flat(v, &flat, &part), WEFT__CHAT_CONTENT_FINE);
         assert_true(weft__json_string(flat, &s, &n));
         if (n != cases[i].n || memcmp(s, cases[i].flat, n)) fail_msg("%s became '%s'", cases[i].content, s);
         weft__json_free(&flat);
         weft__json_free(&v);
     }
     weft__json *flat = NULL;
-    assert_int_equal(weft__chat_content_flat(NULL, &flat, NULL), WEFT__CONTENT_FINE);
+    assert_int_equal(weft__chat_content_flat(NULL, &flat, NULL), WEFT__CHAT_CONTENT_FINE);
     assert_true(weft__json_is(flat, ""));
     weft__json_free(&flat);
 }
@@ -50,18 +50,18 @@ static void faults_are_told_apart(void **state)
     (void)state;
     static const struct {
         const char *content;
-        weft__content_fault fault;
+        weft__chat_content_error fault;
         size_t part;
     } cases[] = {
-        {"5", WEFT__CONTENT_KIND, 7},
-        {"{\"type\": \"text\", \"text\": \"a\"}", WEFT__CONTENT_KIND, 7},
-        {"[\"a\"]", WEFT__CONTENT_NO_TYPE, 0},
-        {"[{\"type\": \"text\", \"text\": \"a\"}, {\"text\": \"b\"}]", WEFT__CONTENT_NO_TYPE, 1},
-        {"[{\"type\": \"text\", \"text\": \"a\"}, {\"type\": 1, \"text\": \"b\"}]", WEFT__CONTENT_NO_TYPE, 1},
-        {"[{\"type\": \"image_url\", \"text\": \"a\"}, 5]", WEFT__CONTENT_OTHER, 0},
-        {"[{\"type\": \"text\\u0000\", \"text\": \"a\"}]", WEFT__CONTENT_OTHER, 0},
-        {"[{\"type\": \"text\", \"text\": null}]", WEFT__CONTENT_NO_TEXT, 0},
-        {"[{\"type\": \"refusal\", \"text\": \"a\"}]", WEFT__CONTENT_NO_TEXT, 0},
+        {"5", WEFT__CHAT_CONTENT_KIND, 7},
+        {"{\"type\": \"text\", \"text\": \"a\"}", WEFT__CHAT_CONTENT_KIND, 7},
+        {"[\"a\"]", WEFT__CHAT_CONTENT_NO_TYPE, 0},
+        {"[{\"type\": \"text\", \"text\": \"a\"}, {\"text\": \"b\"}]", WEFT__CHAT_CONTENT_NO_TYPE, 1},
+        {"[{\"type\": \"text\", \"text\": \"a\"}, {\"type\": 1, \"text\": \"b\"}]", WEFT__CHAT_CONTENT_NO_TYPE, 1},
+        {"[{\"type\": \"image_url\", \"text\": \"a\"}, 5]", WEFT__CHAT_CONTENT_OTHER, 0},
+        {"[{\"type\": \"text\\u0000\", \"text\": \"a\"}]", WEFT__CHAT_CONTENT_OTHER, 0},
+        {"[{\"type\": \"text\", \"text\": null}]", WEFT__CHAT_CONTENT_NO_TEXT, 0},
+        {"[{\"type\": \"refusal\", \"text\": \"a\"}]", WEFT__CHAT_CONTENT_NO_TEXT, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__json *v = parsed(cases[i].content), *flat = v;
@@ -78,11 +78,11 @@ static void faults_are_told_apart(void **state)
 static int flatten(void *arg)
 {
     weft__json *flat = NULL;
-    weft__content_fault fault = weft__chat_content_flat(arg, &flat, NULL);
-    assert_true(fault == WEFT__CONTENT_FINE || fault == WEFT__CONTENT_NO_MEMORY);
-    assert_int_equal(flat != NULL, fault == WEFT__CONTENT_FINE);
+    weft__chat_content_error fault = weft__chat_content_flat(arg, &flat, NULL);
+    assert_true(fault == WEFT__CHAT_CONTENT_FINE || fault == WEFT__CHAT_CONTENT_NO_MEMORY);
+    assert_int_equal(flat != NULL, fault == WEFT__CHAT_CONTENT_FINE);
     weft__json_free(&flat);
-    return fault == WEFT__CONTENT_FINE;
+    return fault == WEFT__CHAT_CONTENT_FINE;
 }
 
 static void every_failed_allocation_is_told(void **state)

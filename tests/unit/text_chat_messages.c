@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/chat_messages.h"
+#include "text/chat/messages.h"
 
 static weft__json *parsed(const char *text)
 {
@@ -55,16 +55,16 @@ static void what_is_null_is_not_there(void **state)
         ASSISTANT ", \"tool_calls\": []}",
         ASSISTANT ", \"content\": null, \"refusal\": null, \"audio\": null, \"function_call\": null, \"name\": null, "
                   "\"reasoning_content\": null, \"annotations\": null, \"tool_call_id\": null}"};
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) becomes(same[i], WEFT__ARGUMENTS_OBJECT, plain);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) becomes(same[i], WEFT__CHAT_ARGUMENTS_OBJECT, plain);
     /* Of calls, too; what null means in arguments is theirs. */
     becomes(
         ASSISTANT ", \"tool_calls\": [{\"index\": null, \"id\": null, \"type\": \"function\", \"custom\": null, \"function\": "
                   "{\"name\": \"f\", \"description\": null, \"arguments\": {\"a\": null}}}]}",
-        WEFT__ARGUMENTS_OBJECT,
+        WEFT__CHAT_ARGUMENTS_OBJECT,
         ASSISTANT ", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": {\"a\": null}}}], "
                   "\"content\": \"\"}");
     becomes("{\"role\": \"developer\", \"content\": [{\"type\": \"text\", \"text\": \"a\", \"cache_control\": null}]}",
-            WEFT__ARGUMENTS_OBJECT, "{\"role\": \"system\", \"content\": \"a\"}");
+            WEFT__CHAT_ARGUMENTS_OBJECT, "{\"role\": \"system\", \"content\": \"a\"}");
 }
 
 /* Templates that print messages show the order of their members. */
@@ -83,9 +83,9 @@ static void members_keep_their_places(void **state)
             char given[200], wanted[200];
             snprintf(given, sizeof given, shapes[s], contents[i][0]);
             snprintf(wanted, sizeof wanted, shapes[s], contents[i][1]);
-            becomes(given, WEFT__ARGUMENTS_OBJECT, wanted);
+            becomes(given, WEFT__CHAT_ARGUMENTS_OBJECT, wanted);
         }
-    becomes("{\"role\": \"user\", \"name\": \"n\"}", WEFT__ARGUMENTS_OBJECT,
+    becomes("{\"role\": \"user\", \"name\": \"n\"}", WEFT__CHAT_ARGUMENTS_OBJECT,
             "{\"role\": \"user\", \"name\": \"n\", \"content\": \"\"}");
 }
 
@@ -124,16 +124,17 @@ static void arguments_have_the_form_that_is_wanted(void **state)
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             char given[400], wanted[400];
-            becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_OBJECT,
+            becomes(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_OBJECT,
                     calling(wanted, cases[i].object, shown[s]));
-            becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_TEXT, calling(wanted, cases[i].text, shown[s]));
-            becomes_for(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_OBJECT, 1,
+            becomes(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_TEXT,
+                    calling(wanted, cases[i].text, shown[s]));
+            becomes_for(calling(given, cases[i].given, shapes[s]), WEFT__CHAT_ARGUMENTS_OBJECT, 1,
                         calling(wanted, cases[i].object, shapes[s]));
             becomes(calling(given, cases[i].given, shapes[s]), WEFT__ARGUMENTS_GIVEN,
                     calling(wanted, cases[i].passed_on, shapes[s]));
         }
     /* Without a function around them, as Hugging Face's examples have them. */
-    becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}", WEFT__ARGUMENTS_OBJECT,
+    becomes(ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}]}", WEFT__CHAT_ARGUMENTS_OBJECT,
             ASSISTANT ", \"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"a\": 1}}], \"content\": \"\"}");
 }
 
@@ -149,16 +150,16 @@ static void functions_are_tools(void **state)
                       both[] = ASSISTANT
                       ", \"content\": \"\", \"function_call\": {\"name\": \"f\", \"arguments\": {}}, \"tool_calls\": "
                       "[{\"name\": \"g\"}]}";
-    becomes(call, WEFT__ARGUMENTS_OBJECT,
+    becomes(call, WEFT__CHAT_ARGUMENTS_OBJECT,
             ASSISTANT
             ", \"content\": \"\", \"tool_calls\": [{\"type\": \"function\", \"function\": {\"name\": \"f\", \"arguments\": "
             "{\"a\": 1}}}], \"x\": 1}");
-    becomes(both, WEFT__ARGUMENTS_OBJECT, both);
-    becomes(RESULT, WEFT__ARGUMENTS_OBJECT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
-    becomes(RESULT, WEFT__ARGUMENTS_TEXT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
+    becomes(both, WEFT__CHAT_ARGUMENTS_OBJECT, both);
+    becomes(RESULT, WEFT__CHAT_ARGUMENTS_OBJECT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
+    becomes(RESULT, WEFT__CHAT_ARGUMENTS_TEXT, "{\"role\": \"tool\", \"name\": \"f\", \"content\": \"ok\"}");
     /* Templates that know functions, and who passes messages on, get them as they are. */
     becomes(RESULT, WEFT__ARGUMENTS_GIVEN, RESULT);
-    becomes_for(RESULT, WEFT__ARGUMENTS_OBJECT, 1, RESULT);
+    becomes_for(RESULT, WEFT__CHAT_ARGUMENTS_OBJECT, 1, RESULT);
 }
 
 static void other_shapes_are_refused_by_their_place(void **state)
@@ -271,20 +272,20 @@ static void templates_are_asked_what_they_want(void **state)
         const char *source;
         weft__arguments_form form;
     } cases[] = {
-        {"{% for m in messages %}{{ m.content }}{% endfor %}", WEFT__ARGUMENTS_OBJECT}, /* knows no calls */
-        {TURNS("{{ c.function.arguments | tojson }}"), WEFT__ARGUMENTS_OBJECT},
-        {TURNS("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"), WEFT__ARGUMENTS_OBJECT},
+        {"{% for m in messages %}{{ m.content }}{% endfor %}", WEFT__CHAT_ARGUMENTS_OBJECT}, /* knows no calls */
+        {TURNS("{{ c.function.arguments | tojson }}"), WEFT__CHAT_ARGUMENTS_OBJECT},
+        {TURNS("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"), WEFT__CHAT_ARGUMENTS_OBJECT},
         {TURNS("{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}"),
-         WEFT__ARGUMENTS_OBJECT},
-        {TURNS("{{ c.function.arguments }}"), WEFT__ARGUMENTS_TEXT}, /* a dict would be printed as Python does */
-        {TURNS("{{ 'call ' ~ c.function.arguments }}"), WEFT__ARGUMENTS_TEXT},
-        {TURNS("{{ 'call ' + c.function.arguments }}"), WEFT__ARGUMENTS_TEXT}, /* refuses a dict */
-        {TURNS("{% if c.function.arguments is string %}{{ c.function.arguments }}{% endif %}"), WEFT__ARGUMENTS_TEXT},
+         WEFT__CHAT_ARGUMENTS_OBJECT},
+        {TURNS("{{ c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT}, /* a dict would be printed as Python does */
+        {TURNS("{{ 'call ' ~ c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT},
+        {TURNS("{{ 'call ' + c.function.arguments }}"), WEFT__CHAT_ARGUMENTS_TEXT}, /* refuses a dict */
+        {TURNS("{% if c.function.arguments is string %}{{ c.function.arguments }}{% endif %}"), WEFT__CHAT_ARGUMENTS_TEXT},
         {"{{ tools[0].function.name }}" TURNS("{{ 'call ' + c.function.arguments }}"),
-         WEFT__ARGUMENTS_TEXT}, /* only beside tools */
-        {"{{ raise_exception('no') }}", WEFT__ARGUMENTS_OBJECT},
+         WEFT__CHAT_ARGUMENTS_TEXT}, /* only beside tools */
+        {"{{ raise_exception('no') }}", WEFT__CHAT_ARGUMENTS_OBJECT},
         {"{% for i in range(100000) %}{% for k in range(100000) %}{% endfor %}{% endfor %}",
-         WEFT__ARGUMENTS_OBJECT}, /* and is not waited for */
+         WEFT__CHAT_ARGUMENTS_OBJECT}, /* and is not waited for */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         weft__chat_template *t;

@@ -10,7 +10,7 @@
 #include "model/shared.h"
 #include "model/vocab.h"
 #include "text/strings.h"
-#include "text/tokenizer_json.h"
+#include "json_tokenizer.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
 
@@ -264,7 +264,7 @@ static void check_json(const char *name, const char *model, const char *steps, i
     weft__gguf_close(&g);
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_json_create(json.data, json.len, NULL, 0, &tok, &err)) fail_msg("%s: %s", name, err.message);
+    if (json_tokenizer(json.data, json.len, NULL, 0, &tok, &err)) fail_msg("%s: %s", name, err.message);
     weft__text_free(&json);
     check_strings(tok, name, reversible);
     weft__tokenizer_destroy(&tok);

@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "growth.h"
-#include "text/grammar_run.h"
+#include "text/grammar/run.h"
 #include "unit/grammar_attacks.h"
 
 /* ---- attacks ---- */

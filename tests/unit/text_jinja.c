@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "text/chat_template.h"
+#include "text/chat/template.h"
 
 static weft__json *json_of(const char *text)
 {
@@ -290,21 +290,6 @@ static void deep_templates_are_refused(void **state)
     assert_int_equal(weft__jinja_compile("", (size_t)WEFT__JINJA_MAX_SOURCE + 1, &t, NULL), WEFT_LIMIT);
 }
 
-static void variables_can_be_asked_for(void **state)
-{
-    (void)state;
-    const char *source =
-        "{% set a = b %}{{ a }}{% macro m(c) %}{{ c }}{{ d }}{% endmacro %}{% for e in f %}{{ e }}{{ loop.index }}{% endfor %}"
-        "{% if g is defined %}{% set h = 1 %}{% endif %}{{ h }}";
-    weft__jinja *t;
-    assert_int_equal(weft__jinja_compile(source, strlen(source), &t, NULL), WEFT_OK);
-    for (const char *p = "bdfg"; *p; p++) assert_true(weft__jinja_uses(t, (char[2]){*p}));
-    for (const char *p = "acez"; *p; p++) assert_false(weft__jinja_uses(t, (char[2]){*p}));
-    assert_false(weft__jinja_uses(t, "loop"));
-    weft__jinja_destroy(&t);
-    weft__jinja_destroy(&t);
-}
-
 /* ---- chat templates ---- */
 
 static const char chat_source[] =
@@ -418,11 +403,6 @@ static void chat_variables_are_there(void **state)
     assert_int_equal(chat(source, "[]", NULL, NULL, &out, NULL), WEFT_OK);
     assert_string_equal(out.text, "TrueTrue2023-11-14False");
     weft__jinja_output_free(&out);
-    weft__chat_template *t;
-    assert_int_equal(weft__chat_template_create(chat_source, strlen(chat_source), &t, NULL), WEFT_OK);
-    assert_true(weft__chat_template_uses(t, "tools") && weft__chat_template_uses(t, "effort"));
-    assert_false(weft__chat_template_uses(t, "documents"));
-    weft__chat_template_destroy(&t);
 }
 
 /* ---- memory ---- */
@@ -496,7 +476,6 @@ int main(void)
         cmocka_unit_test(failures_tell_the_line_and_the_thing),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(deep_templates_are_refused),
-        cmocka_unit_test(variables_can_be_asked_for),
         cmocka_unit_test(special_tokens_of_users_stay_theirs),
         cmocka_unit_test(begun_answers_are_continued),
         cmocka_unit_test(chat_requests_are_checked),

@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/regex.h"
+#include "text/regex/regex.h"
 
 /* Joins what the pattern matches with '|'; gaps are left out. */
 static void matches(const char *pattern, const char *text, size_t n, char *out, size_t room)

@@ -5,7 +5,7 @@
 #include "unit/fixture.h"
 
 #include "base/random.h"
-#include "text/spm_proto.h"
+#include "text/tokenizer/spm_proto.h"
 
 typedef struct proto {
     unsigned char p[4096];

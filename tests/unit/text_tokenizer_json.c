@@ -3,7 +3,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/tokenizer_json.h"
+#include "json_tokenizer.h"
 
 #define SPACE "▁"
 
@@ -18,7 +18,7 @@ static weft__tokenizer *load(const char *json, const char *config)
 {
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
-    if (weft__tokenizer_json_create(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
+    if (json_tokenizer(json, strlen(json), config, config ? strlen(config) : 0, &tok, &err)) {
         fail_msg("%s\n%s", json, err.message);
     }
     return tok;
@@ -37,72 +37,65 @@ static void expect(const weft__tokenizer *tok, const char *text, unsigned flags,
 }
 #define EXPECT(tok, text, flags, ...) expect(tok, text, flags, (const int32_t[]){__VA_ARGS__, -1})
 
+static const struct {
+    const char *rest, *text;
+    int32_t want[16];
+} step_cases[] = {
+    {"", "abcd", {3, 6, -1}},
+    {"", "axxb", {1, 0, 0, 2, -1}},
+    {",\"normalizer\":null,\"pre_tokenizer\":null,\"added_tokens\":[]", "a b", {1, 8, 2, -1}},
+    {",\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"a\"}", "b", {3, -1}},
+    {",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"ab\"}", "axb", {1, 3, 2, -1}},
+    {",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+|y\"},\"content\":\"b\"}", "axxy", {3, 2, -1}},
+    {",\"normalizer\":{\"type\":\"NFD\"}", "é", {12, 13, -1}},
+    {",\"normalizer\":{\"type\":\"NFC\"}", "e\xCC\x81", {11, -1}},
+    {",\"normalizer\":{\"type\":\"NFC\"}", "ﬁ", {14, -1}},
+    {",\"normalizer\":{\"type\":\"NFKC\"}", "ﬁ", {15, 16, -1}},
+    {",\"normalizer\":{\"type\":\"NFKD\"}", "ﬁé", {15, 16, 12, 13, -1}},
+    {",\"normalizer\":{\"type\":\"Lowercase\"}", "ABÉ", {3, 11, -1}},
+    {",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"}]}", "é", {12, -1}},
+    {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", " a b ", {1, 8, 2, -1}},
+    {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}", " a ", {8, 1, -1}},
+    {",\"normalizer\":{\"type\":\"BertNormalizer\"}", "A\001B\tÉ", {3, 8, 12, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}", " a b ", {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Whitespace\"}", "ab !-ab", {3, 18, 17, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"}",
+     "ab ab",
+     {7, 3, 7, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\"}", "ab ab", {3, 7, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"add_prefix_space\":true}", " ab", {7, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
+     "{\"type\":\"Metaspace\",\"replacement\":\"▁\"}]}",
+     "a  b",
+     {7, 1, 7, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}", "a-b", {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Isolated\"}", "ab", {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"Removed\"}", "a-b", {1, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"MergedWithPrevious\"}",
+     "abab",
+     {3, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"MergedWithNext\"}",
+     "abab",
+     {3, 3, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Contiguous\"}", "abcd", {3, 6, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Isolated\"}", "abcd", {1, 2, 6, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-d]+\"},\"behavior\":\"Removed\",\"invert\":true}",
+     "ab1cd",
+     {3, 6, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a12", {1, 9, 10, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "a-!b", {1, 17, 18, 2, -1}},
+    {",\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}", "ab -", {3, 17, -1}},
+};
+
 /* One text under different normalizers and pre-tokenizers. */
 static void steps(void **state)
 {
     (void)state;
-    static const struct {
-        const char *rest, *text;
-        int32_t want[16];
-    } cases[] = {
-        {"", "abcd", {3, 6, -1}},
-        {"", "axxb", {1, 0, 0, 2, -1}},
-        {",\"normalizer\":null,\"pre_tokenizer\":null,\"added_tokens\":[]", "a b", {1, 8, 2, -1}},
-        {",\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"a\"}", "b", {3, -1}},
-        {",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"String\":\"x\"},\"content\":\"ab\"}", "axb", {1, 3, 2, -1}},
-        {",\"normalizer\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x+|y\"},\"content\":\"b\"}", "axxy", {3, 2, -1}},
-        {",\"normalizer\":{\"type\":\"NFD\"}", "é", {12, 13, -1}},
-        {",\"normalizer\":{\"type\":\"NFC\"}", "e\xCC\x81", {11, -1}},
-        {",\"normalizer\":{\"type\":\"NFC\"}", "ﬁ", {14, -1}},
-        {",\"normalizer\":{\"type\":\"NFKC\"}", "ﬁ", {15, 16, -1}},
-        {",\"normalizer\":{\"type\":\"NFKD\"}", "ﬁé", {15, 16, 12, 13, -1}},
-        {",\"normalizer\":{\"type\":\"Lowercase\"}", "ABÉ", {3, 11, -1}},
-        {",\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"}]}",
-         "é",
-         {12, -1}},
-        {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":true}", " a b ", {1, 8, 2, -1}},
-        {",\"normalizer\":{\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true}", " a ", {8, 1, -1}},
-        {",\"normalizer\":{\"type\":\"BertNormalizer\"}", "A\001B\tÉ", {3, 8, 12, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}", " a b ", {1, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Whitespace\"}", "ab !-ab", {3, 18, 17, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"always\"}",
-         "ab ab",
-         {7, 3, 7, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"never\"}",
-         "ab ab",
-         {3, 7, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"add_prefix_space\":true}", " ab", {7, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},"
-         "{\"type\":\"Metaspace\",\"replacement\":\"▁\"}]}",
-         "a  b",
-         {7, 1, 7, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"CharDelimiterSplit\",\"delimiter\":\"-\"}", "a-b", {1, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"Isolated\"}", "ab", {1, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"Removed\"}", "a-b", {1, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"b\"},\"behavior\":\"MergedWithPrevious\"}",
-         "abab",
-         {3, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"MergedWithNext\"}",
-         "abab",
-         {3, 3, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Contiguous\"}",
-         "abcd",
-         {3, 6, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[ab]\"},\"behavior\":\"Isolated\"}",
-         "abcd",
-         {1, 2, 6, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"[a-d]+\"},\"behavior\":\"Removed\",\"invert\":true}",
-         "ab1cd",
-         {3, 6, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a12", {1, 9, 10, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "a-!b", {1, 17, 18, 2, -1}},
-        {",\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}", "ab -", {3, 17, -1}},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof step_cases / sizeof *step_cases; i++) {
         char json[4096];
-        snprintf(json, sizeof json, "{\"version\":\"1.0\",\"model\":{%s}%s}", LETTERS, cases[i].rest);
+        snprintf(json, sizeof json, "{\"version\":\"1.0\",\"model\":{%s}%s}", LETTERS, step_cases[i].rest);
         weft__tokenizer *tok = load(json, NULL);
-        expect(tok, cases[i].text, 0, cases[i].want);
+        expect(tok, step_cases[i].text, 0, step_cases[i].want);
         weft__tokenizer_destroy(&tok);
     }
 }
@@ -125,7 +118,7 @@ static void added_tokens_and_roles(void **state)
     assert_int_equal(weft__tokenizer_n(tok), 23);
     assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_BOS), 19);
     assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_EOS), 20);
-    assert_int_equal(weft__tokenizer_role(tok, WEFT__ROLE_PAD), -1);
+    assert_int_equal(weft__tokenizer_role(tok, WEFT__TOK_ROLE_PAD), -1);
     assert_true(weft__tokenizer_is_end(tok, 20));
     assert_string_equal(weft__tokenizer_chat_template(tok).data, "{{ yes }}");
     EXPECT(tok, "ab", WEFT__ENCODE_SPECIAL, 19, 3);
@@ -187,84 +180,85 @@ static void unigram_and_bytes(void **state)
 #define DECODE(text) FILE_OF(LETTERS, ",\"decoder\":" text)
 #define ADDED(text) FILE_OF(LETTERS, ",\"added_tokens\":[" text "]")
 
+static const struct {
+    const char *json;
+    weft_status status;
+    const char *word;
+} malformed[] = {
+    {"", WEFT_FORMAT, "tokenizer.json"},
+    {"[]", WEFT_FORMAT, "no object"},
+    {"{}", WEFT_FORMAT, "no model"},
+    {"{\"model\":[]}", WEFT_FORMAT, "no model"},
+    {FILE_OF("\"type\":\"WordLevel\"", ""), WEFT_UNSUPPORTED, "'WordLevel'"},
+    {FILE_OF("\"type\":\"BPE\",\"merges\":[]", ""), WEFT_FORMAT, "model.vocab"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "model.merges"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{},\"merges\":[]", ""), WEFT_FORMAT, "no tokens"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":\"0\"},\"merges\":[]", ""), WEFT_FORMAT, "'a'"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]", ""), WEFT_FORMAT, "-1"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":4000000000},\"merges\":[]", ""), WEFT_FORMAT, "4000000000"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]", ""), WEFT_FORMAT, "two tokens"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"ab\"]", ""), WEFT_FORMAT, "model.merges"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]", ""), WEFT_FORMAT, "model.merges"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"\"]]", ""), WEFT_FORMAT, "merge 0"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1", ""), WEFT_UNSUPPORTED, "dropout"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"</w>\"", ""), WEFT_UNSUPPORTED,
+     "end_of_word"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"?\"", ""), WEFT_FORMAT, "unk_token"},
+    {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1", ""), WEFT_FORMAT, "fuse_unk"},
+    {FILE_OF("\"type\":\"Unigram\",\"vocab\":{}", ""), WEFT_FORMAT, "no array"},
+    {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\"]]", ""), WEFT_FORMAT, "entry 0"},
+    {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1", ""), WEFT_FORMAT, "unk_id"},
+    {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"b\",-1e300]],\"unk_id\":0", ""), WEFT_FORMAT, "not finite"},
+    {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]", ""), WEFT_FORMAT, "unknown token"},
+    {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "unk_token"},
+    {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":0", ""), WEFT_FORMAT, "max_input"},
+    {NORM("{}"), WEFT_FORMAT, "no type"},
+    {NORM("\"NFC\""), WEFT_FORMAT, "no object"},
+    {NORM("{\"type\":\"Nmt\"}"), WEFT_UNSUPPORTED, "'Nmt'"},
+    {NORM("{\"type\":\"Sequence\"}"), WEFT_FORMAT, "normalizers"},
+    {NORM("{\"type\":\"Prepend\"}"), WEFT_FORMAT, "prepend"},
+    {NORM("{\"type\":\"Replace\",\"content\":\"x\"}"), WEFT_FORMAT, "pattern"},
+    {NORM("{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"x\"}"), WEFT_FORMAT, "empty string"},
+    {NORM("{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"x\"}"), WEFT_FORMAT, "normalizer 0"},
+    {NORM("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"!\"}"), WEFT_FORMAT, "base64"},
+    {NORM("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"////\"}"), WEFT_FORMAT, "charsmap"},
+    {PRE("{\"type\":\"UnicodeScripts\"}"), WEFT_UNSUPPORTED, "'UnicodeScripts'"},
+    {PRE("{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"}}"), WEFT_FORMAT, "behavior"},
+    {PRE("{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}"), WEFT_UNSUPPORTED, "'Odd'"},
+    {PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a)\\\\1\"},\"behavior\":\"Isolated\"}"), WEFT_UNSUPPORTED,
+     "pre-tokenizer 0"},
+    {PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\"}"), WEFT_UNSUPPORTED, "replacement"},
+    {PRE("{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"last\"}"), WEFT_UNSUPPORTED, "'last'"},
+    {PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}]}"), WEFT_UNSUPPORTED,
+     "second"},
+    {POST("{\"type\":\"PairTemplate\"}"), WEFT_UNSUPPORTED, "'PairTemplate'"},
+    {POST("{\"type\":\"TemplateProcessing\"}"), WEFT_FORMAT, "single"},
+    {POST("{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}"), WEFT_FORMAT, "part 0"},
+    {POST("{\"type\":\"BertProcessing\",\"cls\":[\"a\",99],\"sep\":[\"a\",1]}"), WEFT_FORMAT, "99"},
+    {POST("{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"cls\":[\"a\",1],\"sep\":[\"a\",1]},"
+          "{\"type\":\"BertProcessing\",\"cls\":[\"a\",1],\"sep\":[\"a\",1]}]}"),
+     WEFT_UNSUPPORTED, "two tokens"},
+    {DECODE("{\"type\":\"CTC\"}"), WEFT_UNSUPPORTED, "'CTC'"},
+    {DECODE("{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"b\"}"), WEFT_UNSUPPORTED, "'a'"},
+    {DECODE("{\"type\":\"Strip\",\"content\":\" \",\"start\":2,\"stop\":0}"), WEFT_UNSUPPORTED, "strips"},
+    {ADDED("{\"content\":\"x\"}"), WEFT_FORMAT, "no id"},
+    {ADDED("{\"id\":19}"), WEFT_FORMAT, "content"},
+    {ADDED("{\"id\":1,\"content\":\"z\"}"), WEFT_FORMAT, "'z'"},
+    {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":1}"), WEFT_FORMAT, "single_word"},
+    {ADDED("{\"id\":99999999,\"content\":\"z\"}"), WEFT_FORMAT, "99999999"},
+    {FILE_OF(LETTERS, ",\"added_tokens\":{}"), WEFT_FORMAT, "added_tokens"},
+};
+
 static void malformed_files(void **state)
 {
     (void)state;
-    static const struct {
-        const char *json;
-        weft_status status;
-        const char *word;
-    } cases[] = {
-        {"", WEFT_FORMAT, "tokenizer.json"},
-        {"[]", WEFT_FORMAT, "no object"},
-        {"{}", WEFT_FORMAT, "no model"},
-        {"{\"model\":[]}", WEFT_FORMAT, "no model"},
-        {FILE_OF("\"type\":\"WordLevel\"", ""), WEFT_UNSUPPORTED, "'WordLevel'"},
-        {FILE_OF("\"type\":\"BPE\",\"merges\":[]", ""), WEFT_FORMAT, "model.vocab"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "model.merges"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{},\"merges\":[]", ""), WEFT_FORMAT, "no tokens"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":\"0\"},\"merges\":[]", ""), WEFT_FORMAT, "'a'"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]", ""), WEFT_FORMAT, "-1"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":4000000000},\"merges\":[]", ""), WEFT_FORMAT, "4000000000"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]", ""), WEFT_FORMAT, "two tokens"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"ab\"]", ""), WEFT_FORMAT, "model.merges"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\"]]", ""), WEFT_FORMAT, "model.merges"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[[\"a\",\"\"]]", ""), WEFT_FORMAT, "merge 0"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"dropout\":0.1", ""), WEFT_UNSUPPORTED, "dropout"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"</w>\"", ""), WEFT_UNSUPPORTED,
-         "end_of_word"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"unk_token\":\"?\"", ""), WEFT_FORMAT, "unk_token"},
-        {FILE_OF("\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"fuse_unk\":1", ""), WEFT_FORMAT, "fuse_unk"},
-        {FILE_OF("\"type\":\"Unigram\",\"vocab\":{}", ""), WEFT_FORMAT, "no array"},
-        {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\"]]", ""), WEFT_FORMAT, "entry 0"},
-        {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]],\"unk_id\":1", ""), WEFT_FORMAT, "unk_id"},
-        {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0],[\"b\",-1e300]],\"unk_id\":0", ""), WEFT_FORMAT, "not finite"},
-        {FILE_OF("\"type\":\"Unigram\",\"vocab\":[[\"a\",0]]", ""), WEFT_FORMAT, "unknown token"},
-        {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"a\":0}", ""), WEFT_FORMAT, "unk_token"},
-        {FILE_OF("\"type\":\"WordPiece\",\"vocab\":{\"[UNK]\":0},\"max_input_chars_per_word\":0", ""), WEFT_FORMAT, "max_input"},
-        {NORM("{}"), WEFT_FORMAT, "no type"},
-        {NORM("\"NFC\""), WEFT_FORMAT, "no object"},
-        {NORM("{\"type\":\"Nmt\"}"), WEFT_UNSUPPORTED, "'Nmt'"},
-        {NORM("{\"type\":\"Sequence\"}"), WEFT_FORMAT, "normalizers"},
-        {NORM("{\"type\":\"Prepend\"}"), WEFT_FORMAT, "prepend"},
-        {NORM("{\"type\":\"Replace\",\"content\":\"x\"}"), WEFT_FORMAT, "pattern"},
-        {NORM("{\"type\":\"Replace\",\"pattern\":{\"String\":\"\"},\"content\":\"x\"}"), WEFT_FORMAT, "empty string"},
-        {NORM("{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"x\"}"), WEFT_FORMAT, "normalizer 0"},
-        {NORM("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"!\"}"), WEFT_FORMAT, "base64"},
-        {NORM("{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"////\"}"), WEFT_FORMAT, "charsmap"},
-        {PRE("{\"type\":\"UnicodeScripts\"}"), WEFT_UNSUPPORTED, "'UnicodeScripts'"},
-        {PRE("{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"}}"), WEFT_FORMAT, "behavior"},
-        {PRE("{\"type\":\"Split\",\"pattern\":{\"String\":\"a\"},\"behavior\":\"Odd\"}"), WEFT_UNSUPPORTED, "'Odd'"},
-        {PRE("{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(a)\\\\1\"},\"behavior\":\"Isolated\"}"), WEFT_UNSUPPORTED,
-         "pre-tokenizer 0"},
-        {PRE("{\"type\":\"Metaspace\",\"replacement\":\"_\"}"), WEFT_UNSUPPORTED, "replacement"},
-        {PRE("{\"type\":\"Metaspace\",\"replacement\":\"▁\",\"prepend_scheme\":\"last\"}"), WEFT_UNSUPPORTED, "'last'"},
-        {PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"ByteLevel\"}]}"), WEFT_UNSUPPORTED,
-         "second"},
-        {POST("{\"type\":\"PairTemplate\"}"), WEFT_UNSUPPORTED, "'PairTemplate'"},
-        {POST("{\"type\":\"TemplateProcessing\"}"), WEFT_FORMAT, "single"},
-        {POST("{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}"), WEFT_FORMAT, "part 0"},
-        {POST("{\"type\":\"BertProcessing\",\"cls\":[\"a\",99],\"sep\":[\"a\",1]}"), WEFT_FORMAT, "99"},
-        {POST("{\"type\":\"Sequence\",\"processors\":[{\"type\":\"BertProcessing\",\"cls\":[\"a\",1],\"sep\":[\"a\",1]},"
-              "{\"type\":\"BertProcessing\",\"cls\":[\"a\",1],\"sep\":[\"a\",1]}]}"),
-         WEFT_UNSUPPORTED, "two tokens"},
-        {DECODE("{\"type\":\"CTC\"}"), WEFT_UNSUPPORTED, "'CTC'"},
-        {DECODE("{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"b\"}"), WEFT_UNSUPPORTED, "'a'"},
-        {DECODE("{\"type\":\"Strip\",\"content\":\" \",\"start\":2,\"stop\":0}"), WEFT_UNSUPPORTED, "strips"},
-        {ADDED("{\"content\":\"x\"}"), WEFT_FORMAT, "no id"},
-        {ADDED("{\"id\":19}"), WEFT_FORMAT, "content"},
-        {ADDED("{\"id\":1,\"content\":\"z\"}"), WEFT_FORMAT, "'z'"},
-        {ADDED("{\"id\":19,\"content\":\"z\",\"single_word\":1}"), WEFT_FORMAT, "single_word"},
-        {ADDED("{\"id\":99999999,\"content\":\"z\"}"), WEFT_FORMAT, "99999999"},
-        {FILE_OF(LETTERS, ",\"added_tokens\":{}"), WEFT_FORMAT, "added_tokens"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) {
         weft__tokenizer *tok = NULL;
         weft_error err = {0};
-        weft_status status = weft__tokenizer_json_create(cases[i].json, strlen(cases[i].json), NULL, 0, &tok, &err);
-        if (status != cases[i].status || !strstr(err.message, cases[i].word)) {
-            fail_msg("%s\n%d '%s', expected %d '%s'", cases[i].json, (int)status, err.message, (int)cases[i].status,
-                     cases[i].word);
+        weft_status status = json_tokenizer(malformed[i].json, strlen(malformed[i].json), NULL, 0, &tok, &err);
+        if (status != malformed[i].status || !strstr(err.message, malformed[i].word)) {
+            fail_msg("%s\n%d '%s', expected %d '%s'", malformed[i].json, (int)status, err.message, (int)malformed[i].status,
+                     malformed[i].word);
         }
         assert_null(tok);
         assert_int_equal(weft__alloc_live(), 0);
@@ -272,7 +266,7 @@ static void malformed_files(void **state)
     weft__tokenizer *tok = NULL;
     weft_error err = {0};
     const char *json = FILE_OF(LETTERS, "");
-    assert_int_equal(weft__tokenizer_json_create(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
+    assert_int_equal(json_tokenizer(json, strlen(json), "{", 1, &tok, &err), WEFT_FORMAT);
     assert_non_null(strstr(err.message, "tokenizer_config.json"));
 }
 
@@ -283,7 +277,7 @@ static int live_once(void *arg)
     weft__ids ids = {0};
     const char *json = arg;
     const char *config = "{\"bos_token\":\"a\",\"chat_template\":\"x\"}";
-    weft_status status = weft__tokenizer_json_create(json, strlen(json), config, strlen(config), &tok, &err);
+    weft_status status = json_tokenizer(json, strlen(json), config, strlen(config), &tok, &err);
     if (!status) status = weft__tokenizer_encode(tok, "É a-b\xFF", 7, WEFT__ENCODE_SPECIAL, &ids, &err);
     if (status) assert_int_equal(status, WEFT_NO_MEMORY);
     weft__ids_free(&ids);

@@ -172,7 +172,7 @@ static void odd_but_accepted(void **state)
     add(&v, "", WEFT__TOKEN_NORMAL, 5);
     weft__tokenizer *tok = build(&v);
     int32_t a = find_name(&v, 0, "a");
-    assert_int_equal(weft__tokenizer_find(tok, "a", 1), a);
+    assert_int_equal(weft__tok_find(tok, "a", 1), a);
     assert_int_equal(weft__tokenizer_n(tok), (int32_t)v.spec.n_tokens);
     weft__tokenizer_destroy(&tok);
     /* A byte that the vocabulary lacks, and no unknown token: an error when it is needed, not a hole in the text. */

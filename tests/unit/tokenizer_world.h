@@ -10,7 +10,7 @@
 
 #include "base/random.h"
 #include "text/strings.h"
-#include "text/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 #define SPACE "\xE2\x96\x81"
 

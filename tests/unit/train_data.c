@@ -1,14 +1,9 @@
 /* train_data.c: what the reader of training data hands out: whose words are learned, every token once, each record whole and alone, the
- * same order for the same seed, from any position; and what it refuses, by file and line. */
+ * same order for the same seed, from any position. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "unit/train_world.h"
-
-/* Forgets what the assistant said before the last turn, as templates do with thoughts. */
-static const char forgetful[] = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role != 'assistant' or loop.last %}{{ "
-                                "m.content }}{% endif %}<|im_end|>\n"
-                                "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 /* ---- what is learned ---- */
 
@@ -72,11 +67,6 @@ static void long_texts_are_cut_and_every_token_is_learned_once(void **state)
     weft__ids_free(&seen);
     close_world(&w);
 }
-
-static const char chat[] =
-    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? <|im_end|>\"},"
-    "{\"role\": \"assistant\", \"content\": \"the fox\"}, {\"role\": \"user\", \"content\": \"and?\"},"
-    "{\"role\": \"assistant\", \"content\": \"the owl\"}, {\"role\": \"user\", \"content\": \"bye\"}]}\n";
 
 static void the_assistants_words_are_learned(void **state)
 {
@@ -528,196 +518,6 @@ static void ids_are_read_in_two_widths(void **state)
     assert_int_equal(weft__data_form_of("jsonl"), WEFT__DATA_TEXT);
 }
 
-/* ---- refusals ---- */
-
-static const weft__data_options pairs_of_16 = {.n_ctx = 16, .max_rows = 32, .pairs = 1};
-
-static void malformed_records_are_named(void **state)
-{
-    (void)state;
-    const struct {
-        weft__data_options o;
-        const char *line, *where;
-    } roles[] = {
-        {plain, "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}, {\"role\": \"critic\", \"content\": \"b\"}]}",
-         "messages[1]"},
-        {plain, "{\"prompt\": [{\"role\": \"critic\", \"content\": \"a\"}], \"completion\": \"b\"}", "prompt[0]"},
-        {pairs_of_16,
-         "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": [{\"role\": \"assistant\", \"content\": \"c\"}, {\"role\": "
-         "\"critic\", \"content\": \"d\"}]}",
-         "rejected[1]"},
-    };
-    static const struct {
-        const char *line, *words;
-    } cases[] = {
-        {"{\"messages\": [}", "f:3: line 1, column"},
-        {"[1]", "f:3: the record is a list, and not one of messages; a list of records is a file whose name ends in .json"},
-        {"1", "f:3: the record is no JSON object"},
-        {"{\"msgs\": []}", "f:3: the record is of no known kind"},
-        {"{\"text\": 1}", "f:3: \"text\" is no string"},
-        {"{\"text\": \"a\", \"messages\": []}", "f:3: the record is of more than one kind"},
-        {"{\"messages\": []}", "f:3: \"messages\" is no list of messages, or an empty one"},
-        {"{\"messages\": \"hi\"}", "f:3: \"messages\" is no list"},
-        {"{\"messages\": [\"hi\"]}", "f:3: messages[0] is no object"},
-        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"content\": \"b\"}]}", "f:3: messages[1] has no \"role\""},
-        {"{\"messages\": [{\"role\": \"assistant\"}]}", "f:3: messages[0] has neither \"content\""},
-        {"{\"messages\": [{\"role\": \"assistant\", \"content\": 5}]}", "f:3: messages[0] has neither \"content\""},
-        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]}",
-         "f:3: messages[0].weight is neither 0"},
-        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "f:3: \"messages\" has no turn of the assistant"},
-        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}], \"tools\": 1}",
-         "f:3: \"tools\" is no list, or one as JSON text"},
-        {"{\"prompt\": 1, \"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
-        {"{\"prompt\": \"a\", \"completion\": 1}", "f:3: \"completion\" is neither a string"},
-        {"{\"prompt\": \"a\", \"completion\": {\"role\": \"user\", \"content\": \"b\"}}",
-         "f:3: \"completion\" does not begin with a turn of the assistant"},
-        {"{\"completion\": \"a\"}", "f:3: \"prompt\" is no list of messages"},
-        {"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}",
-         "f:3: the record is a pair; pairs are for preference training alone"},
-        {"{\"text\": \"\xFF\"}", "f:3: "},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char bytes[400];
-        int n = snprintf(bytes, sizeof bytes, "{\"text\": \"the fox\"}\n\n%s\n{\"text\": \"the owl\"}\n", cases[i].line);
-        refuse(template, plain, WEFT__DATA_JSONL, bytes, (size_t)n, WEFT_FORMAT, cases[i].words);
-    }
-    static const char *const parts[] = {"{\"type\": \"image_url\", \"image_url\": {\"url\": \"x\"}}", "{\"type\": \"text\"}",
-                                        "\"a\""};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        char line[300];
-        snprintf(line, sizeof line,
-                 "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"}, %s]}, {\"role\": "
-                 "\"assistant\", \"content\": \"b\"}]}",
-                 parts[i]);
-        refuse(template, plain, WEFT__DATA_JSONL, line, strlen(line), WEFT_UNSUPPORTED, "f:1: messages[0].content[1] is no {");
-    }
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        char words_of[80];
-        snprintf(words_of, sizeof words_of, "f:1: %s.role is 'critic'; it must be system,", roles[i].where);
-        refuse(template, roles[i].o, WEFT__DATA_JSONL, roles[i].line, strlen(roles[i].line), WEFT_FORMAT, words_of);
-    }
-    const weft__data_options pairs = pairs_of_16;
-    const char *one = "{\"prompt\": \"a\", \"chosen\": \"b\"}", *two = "{\"text\": \"a\"}";
-    refuse(template, pairs, WEFT__DATA_JSONL, one, strlen(one), WEFT_FORMAT, "f:1: \"rejected\" is neither");
-    static const struct {
-        const char *line, *words;
-    } shared[] = {
-        {"{\"chosen\": \"b\", \"rejected\": \"c\"}", "the record has no \"prompt\"; give one, or make \"chosen\" and"},
-        {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": \"c\"}",
-         "the record has no \"prompt\""},
-        {"{\"chosen\": [" SAYS("user", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("user", "c") ", " SAYS(
-             "assistant", "b") "]}",
-         "have no message in common before their answers; let both begin with the prompt, or give it as \"prompt\""},
-        {"{\"chosen\": [" SAYS("assistant", "b") "], \"rejected\": [" SAYS("assistant", "b") "]}", "have no message in common"},
-        {"{\"prompt\": \"a\", \"chosen\": [" SAYS("user", "a") "], \"rejected\": [" SAYS("user", "b") "]}",
-         "have no message in common"},
-        {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("user", "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS(
-             "assistant", "b") "]}",
-         "chosen[1], where \"chosen\" and \"rejected\" part, is not the assistant's"},
-        {"{\"chosen\": [" SAYS("system", "a") ", " SAYS("assistant",
-                                                        "b") "], \"rejected\": [" SAYS("system", "a") ", " SAYS("user", "b") "]}",
-         "rejected[1], where"},
-        {"{\"chosen\": [" SAYS("user", "a") ", {\"role\": 1}], \"rejected\": [" SAYS("user", "a") "]}",
-         "chosen[1] has no \"role\""},
-        {"{\"chosen\": [" SAYS("critic", "a") ", " SAYS("assistant", "b") "], \"rejected\": [" SAYS("critic", "a") ", " SAYS(
-             "assistant", "c") "]}",
-         "chosen[0].role is 'critic'"},
-    };
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
-        refuse(template, pairs, WEFT__DATA_JSONL, shared[i].line, strlen(shared[i].line), WEFT_FORMAT, "f:1: ");
-        refuse(template, pairs, WEFT__DATA_JSONL, shared[i].line, strlen(shared[i].line), WEFT_FORMAT, shared[i].words);
-    }
-    refuse(template, pairs, WEFT__DATA_JSONL, two, strlen(two), WEFT_FORMAT, "f:1: the record is a text; pairs are wanted");
-    refuse(template, pairs, WEFT__DATA_TEXT, "a", 1, WEFT_FORMAT, "f: preference pairs come as .jsonl");
-    refuse(NULL, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED, "f:1: the record is a conversation");
-    refuse(forgetful, plain, WEFT__DATA_JSONL, chat, strlen(chat), WEFT_UNSUPPORTED,
-           "f:1: turn 4: the chat template writes earlier turns differently");
-    refuse(template, plain, WEFT__DATA_TEXT, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
-    refuse(template, plain, WEFT__DATA_JSONL, "GGUF\3\0\0", 7, WEFT_FORMAT, "f: it is a GGUF file, not text");
-    refuse(template, plain, WEFT__DATA_JSONL, "\xEF\xBB\xBF{]", 5, WEFT_FORMAT, "f:1: line 1, column 2");
-    refuse(template, plain, WEFT__DATA_U16, "abc", 3, WEFT_FORMAT, "f: 3 bytes are no whole number of 2-byte ids");
-    refuse(template, plain, WEFT__DATA_U16, "a\0bc", 4, WEFT_FORMAT, "f: id 2 is 25442, and the vocabulary has 290 tokens");
-}
-
-static void what_teaches_nothing_is_counted(void **state)
-{
-    (void)state;
-    world w;
-    weft__data_options o = {.n_ctx = 28, .max_rows = 56};
-    weft__data_counts c;
-    weft__train_batch b;
-    open_world(&w, template, o);
-    assert_int_equal(weft__dataset_next(w.d, &b, &w.err), WEFT_ARGUMENT);
-    add(&w, WEFT__DATA_JSONL, chat); /* the prompt alone is longer than 28 tokens */
-    add(&w, WEFT__DATA_JSONL, "{\"prompt\": \"a\", \"completion\": \"the fox and the owl sat by the mill\"}"); /* loses its end */
-    weft__dataset_counts(w.d, &c);
-    assert_int_equal(c.n_documents, 2);
-    assert_int_equal(c.n_cut, 2);
-    assert_int_equal(c.n_dropped, 1);
-    assert_int_equal(c.n_segments, 1);
-    assert_true(c.n_learned > 0 && c.n_learned < c.n_tokens && c.n_tokens == 28);
-    close_world(&w);
-    o.max_rows = 27;
-    weft__dataset *d = NULL;
-    assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
-    assert_null(d);
-    o = (weft__data_options){.n_ctx = 1 << 30, .max_rows = 16, .pairs = 1}; /* two of them are more than an int32 holds */
-    assert_int_equal(weft__dataset_create(NULL, &o, &d, &w.err), WEFT_ARGUMENT);
-    assert_null(d);
-}
-
-/* ---- memory ---- */
-
-static int fill_and_read(void *arg)
-{
-    weft__renderer r;
-    weft__dataset *d = NULL;
-    weft__train_batch b;
-    weft__data_options o = {.n_ctx = 64, .max_rows = 128};
-    weft_status st = weft__renderer_init(&r, arg, NULL, 0, NULL);
-    if (!st) st = weft__dataset_create(&r, &o, &d, NULL);
-    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_JSONL, chat, strlen(chat), NULL);
-    if (!st) st = weft__dataset_add_bytes(d, "f", WEFT__DATA_TEXT, words, strlen(words), NULL);
-    if (!st) st = weft__dataset_next(d, &b, NULL);
-    if (st && st != WEFT_NO_MEMORY) fail_msg("status %d", (int)st);
-    weft__dataset_destroy(&d);
-    weft__renderer_free(&r);
-    return !st;
-}
-
-static void every_failed_allocation_is_survived(void **state)
-{
-    (void)state;
-    weft__tokenizer *tok = make_tokenizer(template);
-    assert_true(fail_each(fill_and_read, tok) > 20);
-    weft__tokenizer_destroy(&tok);
-}
-
-/* What does not fit is not rendered either: with a template that refuses more than 12 messages, so that no clock is needed. */
-static void turns_that_do_not_fit_are_not_rendered(void **state)
-{
-    static const char few[] = "{% if messages|length > 12 %}{{ raise_exception('too many') }}{% endif %}"
-                              "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-                              "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
-    const weft__data_options o = {.n_ctx = 40, .max_rows = 40, .in_order = 1};
-    weft__text line = {0};
-    world w;
-    weft__data_counts c;
-    (void)state;
-    weft__text_puts(&line, "{\"messages\": [");
-    for (int i = 0; i < 2000; i++)
-        weft__text_printf(&line, "%s{\"role\": \"%s\", \"content\": \"mill\"}", i ? ", " : "", i % 2 ? "assistant" : "user");
-    weft__text_puts(&line, "]}\n");
-    open_world(&w, few, o);
-    add(&w, WEFT__DATA_JSONL, line.data);
-    weft__dataset_counts(w.d, &c);
-    assert_int_equal(c.n_cut, 1);
-    assert_int_equal(c.n_documents, 1);
-    assert_in_range(next(&w).n_rows, 20, 40);
-    close_world(&w);
-    weft__text_free(&line);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -738,10 +538,6 @@ int main(void)
         cmocka_unit_test(any_position_resumes_exactly),
         cmocka_unit_test(a_byte_order_mark_is_no_text),
         cmocka_unit_test(ids_are_read_in_two_widths),
-        cmocka_unit_test(malformed_records_are_named),
-        cmocka_unit_test(what_teaches_nothing_is_counted),
-        cmocka_unit_test(turns_that_do_not_fit_are_not_rendered),
-        cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("train_data", tests, NULL, NULL);
 }

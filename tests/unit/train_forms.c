@@ -2,47 +2,48 @@
  * one is named by file and line, or by its number in a list, with what it must be. */
 #include "unit/train_world.h"
 
+static const struct {
+    weft__data_form form;
+    const char *bytes;
+} same_records[] = {
+    {WEFT__DATA_JSONL,
+     "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}\n"},
+    {WEFT__DATA_JSONL,
+     "[" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]\n"},
+    {WEFT__DATA_JSONL,
+     "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
+    {WEFT__DATA_JSON,
+     "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
+    {WEFT__DATA_JSON,
+     "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}\n"},
+    {WEFT__DATA_JSON, "\xEF\xBB\xBF[{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
+                          "assistant", "the fox") "]}]"},
+    {WEFT__DATA_JSONL,
+     "{\"id\": \"1\", \"conversations\": [{\"from\": \"system\", \"value\": \"be kind\"}, {\"from\": \"human\", \"value\": \"who?\\n\\nthere\"}, "
+     "{\"from\": \"gpt\", \"value\": \"the fox\"}]}"},
+    {WEFT__DATA_JSON,
+     "[{\"system\": \"be kind\", \"tools\": \"\", \"conversations\": [{\"from\": \"user\", \"value\": \"who?\\n\\nthere\"}, {\"from\": "
+     "\"assistant\", \"value\": \"the fox\"}]}]"},
+    {WEFT__DATA_JSONL, "{\"conversations\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
+                           "assistant", "the fox") "]}"},
+    {WEFT__DATA_JSONL,
+     "{\"instruction\": \"who?\", \"input\": \"there\", \"output\": \"the fox\", \"system\": \"be kind\", \"text\": \"all of it\"}"},
+    {WEFT__DATA_JSON,
+     "[{\"instruction\": \"who?\\n\\nthere\", \"input\": \"\", \"output\": \"the fox\", \"system\": \"be kind\", \"history\": []}]"},
+    {WEFT__DATA_JSON,
+     "{\"instruction\": \"who?\\n\\nthere\", \"output\": \"the fox\", \"system\": \"be kind\"}\n{\"instruction\": \"b\", \"output\": \"c\"}\n"},
+};
+
 /* Records as other programs write them, and chats as `weft chat` saves and saved them, are what our own form of them is, to the token. */
 static void records_of_others_are_learned_as_ours(void **state)
 {
     (void)state;
     static const char shown[] = "<|start|><|im_start|>system\nbe kind<|im_end|>\n<|im_start|>user\nwho?\n\nthere<|im_end|>\n"
                                 "<|im_start|>assistant\nthe fox";
-    static const struct {
-        weft__data_form form;
-        const char *bytes;
-    } same[] = {
-        {WEFT__DATA_JSONL, "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                               "assistant", "the fox") "]}\n"},
-        {WEFT__DATA_JSONL,
-         "[" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]\n"},
-        {WEFT__DATA_JSONL,
-         "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-        {WEFT__DATA_JSON,
-         "[\n  " SAYS("system", "be kind") ",\n  " SAYS("user", "who?\\n\\nthere") ",\n  " SAYS("assistant", "the fox") "\n]\n"},
-        {WEFT__DATA_JSON, "{\"messages\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                              "assistant", "the fox") "]}\n"},
-        {WEFT__DATA_JSON, "\xEF\xBB\xBF[{\"messages\": [" SAYS("system", "be kind") ", " SAYS(
-                              "user", "who?\\n\\nthere") ", " SAYS("assistant", "the fox") "]}]"},
-        {WEFT__DATA_JSONL,
-         "{\"id\": \"1\", \"conversations\": [{\"from\": \"system\", \"value\": \"be kind\"}, {\"from\": \"human\", \"value\": \"who?\\n\\nthere\"}, "
-         "{\"from\": \"gpt\", \"value\": \"the fox\"}]}"},
-        {WEFT__DATA_JSON,
-         "[{\"system\": \"be kind\", \"tools\": \"\", \"conversations\": [{\"from\": \"user\", \"value\": \"who?\\n\\nthere\"}, {\"from\": "
-         "\"assistant\", \"value\": \"the fox\"}]}]"},
-        {WEFT__DATA_JSONL, "{\"conversations\": [" SAYS("system", "be kind") ", " SAYS("user", "who?\\n\\nthere") ", " SAYS(
-                               "assistant", "the fox") "]}"},
-        {WEFT__DATA_JSONL,
-         "{\"instruction\": \"who?\", \"input\": \"there\", \"output\": \"the fox\", \"system\": \"be kind\", \"text\": \"all of it\"}"},
-        {WEFT__DATA_JSON,
-         "[{\"instruction\": \"who?\\n\\nthere\", \"input\": \"\", \"output\": \"the fox\", \"system\": \"be kind\", \"history\": []}]"},
-        {WEFT__DATA_JSON,
-         "{\"instruction\": \"who?\\n\\nthere\", \"output\": \"the fox\", \"system\": \"be kind\"}\n{\"instruction\": \"b\", \"output\": \"c\"}\n"},
-    };
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+    for (size_t i = 0; i < sizeof same_records / sizeof *same_records; i++) {
         world w;
         open_world(&w, template, plain);
-        add(&w, same[i].form, same[i].bytes);
+        add(&w, same_records[i].form, same_records[i].bytes);
         weft__train_batch b = next(&w);
         expect_segment(&w, &b, 0, shown, "the fox<|im_end|>");
         close_world(&w);

@@ -78,7 +78,7 @@ static weft__rows_of right(struct fix *f, uint32_t dtype, int64_t rows, int64_t 
 }
 
 /* NMSE of m rows of c, of width n, against double. */
-static double error_of(const struct fix *f, const weft__product *p, const float *before)
+static double error_of(const struct fix *f, const weft__train_product *p, const float *before)
 {
     double error = 0, size = 1e-60;
     for (int64_t i = 0; i < p->m; i++) {
@@ -101,7 +101,7 @@ static void product_case(struct fix *f, int64_t m, int64_t n, int64_t k, uint32_
     float *before = floats((size_t)n_c);
     for (int64_t i = 0; i < (a_across ? k : m) * lda; i++) f->a[i] = (float)weft__rng_normal(&f->rng);
     for (int64_t i = 0; i < n_c; i++) before[i] = (float)weft__rng_normal(&f->rng);
-    weft__product p = {
+    weft__train_product p = {
         .m = m, .n = n, .k = k, .a = f->a, .lda = lda, .a_across = a_across, .b_across = b_across, .ldc = ldc, .add = add};
     p.b = right(f, dtype, b_across ? k : n, b_across ? n : k);
     for (int i = 0; i < 3; i++) {

@@ -4,7 +4,7 @@
 
 #include "unit/fixture.h"
 
-#include "text/bpe_train.h"
+#include "text/tokenizer/bpe_train.h"
 #include "train/data.h"
 
 static const char template[] =
@@ -113,5 +113,10 @@ static inline void refuse(const char *chat_template, weft__data_options o, weft_
         fail_msg("%s: status %d, \"%s\", expected %d, \"%s\"", bytes, (int)st, w.err.message, (int)status, words_of);
     close_world(&w);
 }
+
+static const char chat[] =
+    "{\"messages\": [{\"role\": \"system\", \"content\": \"be kind\"}, {\"role\": \"user\", \"content\": \"who? <|im_end|>\"},"
+    "{\"role\": \"assistant\", \"content\": \"the fox\"}, {\"role\": \"user\", \"content\": \"and?\"},"
+    "{\"role\": \"assistant\", \"content\": \"the owl\"}, {\"role\": \"user\", \"content\": \"bye\"}]}\n";
 
 #endif

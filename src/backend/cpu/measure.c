@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cpu/cpu.h"
+#include "backend/cpu/program.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "mem/mem.h"
@@ -30,7 +30,7 @@ typedef struct job {
     const uint8_t *data;
     product product;
     double rate[WEFT__MAX_THREADS];               /* per thread */
-    atomic_int_least64_t next[WEFT__MAX_THREADS]; /* line of each thread's part that nobody has taken yet */
+    atomic_int_least64_t next[WEFT__MAX_THREADS]; /* line of each thread's part that no thread has taken yet */
     atomic_uint_fast64_t sum;                     /* so that the reads have a use */
 } job;
 

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cpu/adapter.h"
+#include "backend/cpu/adapter/adapter.h"
 #include "backend/linked.h"
 #include "base/alloc.h"
+#include "kernels/tune.h"
 #include "mem/mem.h"
 
 enum { RANK = 100, PAGE_BLOCK = 16 };
@@ -64,6 +65,7 @@ static weft_status cpu_open(const weft_host_api *host, const char *options, weft
     weft_status st = read_options(options, &s, err);
     if (st) return st;
     if ((st = weft__cpu_tiers_for(s.cpu[0] ? s.cpu : getenv("WEFT_CPU"), &tiers, err))) return st;
+    if ((st = weft__kernel_tune_init(err))) return st;
     if (s.exact < 0) {
         const char *exact = getenv("WEFT_EXACT");
         s.exact = exact && *exact && strcmp(exact, "0");

@@ -7,16 +7,16 @@
  * the other (amx_tile). Tiles of activations are read where they lie. What a tile of products comes to goes through memory, as tile
  * registers know no floats.
  *
- * What that takes, on a Granite Rapids:
- *  - A product takes 18 cycles, and 70 lie between it and the floats of its sums. So four are under way, each in sum registers of its own:
+ * What that takes:
+ *  - Between a product and the floats of its sums lie several products' time. So four are under way, each in sum registers of its own:
  *    while the sums of one are scaled and added, those of the next are stored, and the fourth behind it begins; so from one panel or tile of
- *    rows to the next, but not between parts of a panel. Stored at once, a product takes 32 cycles; three products later, 23.
- *  - Within some 300 cycles of an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications, fused or not,
- *    and conversions go at one per cycle, additions of floats still at two. So sums are not converted: they start where an integer is the
- *    mantissa of a float (AMX_ORIGIN), and one addition takes that off. 62 cycles for a product and its floats become 46.
- *  - From the second level to the first a line takes about four cycles: hence two panels for each tile of rows.
- *  - What memory gives while this goes on is not what it gives a mere read: 5 to 6 ns for a line and core, not 4 (amx_asks).
- *  - Addresses that come from memory cost a tenth, as loads behind the storing of a tile wait.
+ *    rows to the next, but not between parts of a panel.
+ *  - For a while behind an instruction for tiles, one of the two units that multiply 512 bits rests: multiplications, fused or not, and
+ *    conversions go at half of their rate, additions of floats do not. So sums are not converted: they start where an integer is the
+ *    mantissa of a float (AMX_ORIGIN), and one addition takes that off.
+ *  - Lines come slowly from the second level to the first: hence two panels for each tile of rows.
+ *  - Memory gives less while this goes on than it gives a mere read (amx_asks).
+ *  - Addresses that come from memory cost time, as loads behind the storing of a tile wait.
  *
  * Invariant: sums of integers are exact, and the floats are those of mm_tile in the same order; so every number of rows gives the
  * same bits, and rows that are in no tile of 16 (mm_whole) are left to the kernel of VPDPBUSD, whose panels these are. */
@@ -27,7 +27,7 @@
 #include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
 
 #include "kernels/amx/tile.h"
-#include "kernels/avx2/matmul_pack.h"
+#include "kernels/simd/matmul_pack.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 
@@ -232,9 +232,7 @@ MM_INLINE int amx_turn_steps(int f)
 }
 
 /* One tile of rows asks for weights AMX_AHEAD bytes farther on, and for those alone that are among the first AMX_LEAD bytes of a page: from there
- * on the processor's own prefetching goes faster than requests do. (Of 16 rows x 16 outputs x 32 inputs on a Granite Rapids, from memory,
- * ns: Q4_0 29.6 where all are asked for 18 KB ahead, 29.4 with 8 of 64 lines 8 KB ahead, 28.2 with 24; 16 KB ahead 27.9 with 32, 27.3 with
- * 36, 28 with 40, 29.3 with 48. Q8_0 47 with all, 44 with 32, 43 with 40.) */
+ * on the processor's own prefetching goes faster than requests do. */
 enum { AMX_AHEAD = 16384, AMX_PAGE = 4096, AMX_LEAD = 36 * 64 };
 
 /* What is asked for ahead: `lines` lines at once, of each page those among the first `lead` bytes. */
@@ -373,8 +371,7 @@ MM_INLINE void amx_rows(int f, amx_part *p)
 }
 
 /* All of a matrix times one tile of rows. What it comes to stays in registers, and of each panel a unit of steps is taken apart while the
- * first turn of the one before it is under way. Panels are not cut into blocks: weights are read in one go (with 5,632 inputs a sixth
- * quicker), and one tile of activations stays in the second level anyway. */
+ * first turn of the one before it is under way. Panels are not cut into blocks: weights are read in one go, and one tile of activations stays in the second level anyway. */
 MM_INLINE void amx_tile(int f, const uint8_t *w, size_t stride, int64_t n_out, int64_t n_spans, const uint8_t *act, float *out,
                         int64_t ldo)
 {

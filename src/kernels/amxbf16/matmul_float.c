@@ -133,8 +133,8 @@ static void copy_part(const float *from, int n_rows, int n_out, float *out, int6
 MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride, int64_t n_steps, const uint8_t *const a[2],
                      const int n_rows[2], int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    enum { NEAR = STEP, FAR = 8192, STILL_READING = 5 /* rows at most: beyond, multiplying takes longer */ };
-    const int ahead = n_tiles == 1 && n_rows[0] <= STILL_READING ? NEAR : FAR; /* as mm_ahead (simd/matmul_tile.h) */
+    const weft__kernel_tune *const tune = &WEFT__KERNEL_TUNE(WEFT__UARCH_GENERIC, WEFT__TIER_AMXBF16, WEFT__KERNEL_BF16);
+    const int distance = n_tiles == 1 && n_rows[0] <= tune->bound_rows ? tune->bound_distance : tune->distance;
     amx_fence();
     _tile_zero(0);
     if (n_tiles > 1) _tile_zero(1);
@@ -142,8 +142,8 @@ MM_INLINE void tiles(int n_panels, int n_tiles, const uint8_t *w, size_t stride,
     if (n_panels > 1 && n_tiles > 1) _tile_zero(3);
     for (int64_t s = 0; s < n_steps; s++, w += STEP) {
         for (int i = 0; fetch && i < STEP; i += 64) {
-            _mm_prefetch((const char *)w + ahead + i, _MM_HINT_T1);
-            if (n_panels > 1) _mm_prefetch((const char *)w + stride + ahead + i, _MM_HINT_T1);
+            _mm_prefetch((const char *)w + distance + i, _MM_HINT_T1);
+            if (n_panels > 1) _mm_prefetch((const char *)w + stride + distance + i, _MM_HINT_T1);
         }
         _tile_loadd(6, w, MM_REG);
         _tile_loadd(4, a[0] + s * n_rows[0] * MM_UNITS * 4, MM_UNITS * 4);

@@ -4,7 +4,7 @@
 
 #define MM_TWO 1
 #define MM_CHUNK_BYTES WEFT__ACT_CHUNK_BYTES_AVX2
-#include "kernels/avx2/matmul_pack.h"
+#include "kernels/simd/matmul_pack.h"
 #include "kernels/avx2/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"

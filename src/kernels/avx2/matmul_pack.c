@@ -1,7 +1,7 @@
 /* matmul_pack.c: from the rows of a file to panels (simd/matmul_layout.h). Plain C. Reentrant.
  *
  * One span of one row is first taken apart into numbers (mm_span), then put in place; what the numbers mean is in src/quant. */
-#include "kernels/avx2/matmul_pack.h"
+#include "kernels/simd/matmul_pack.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "kernels/avx2/vec.h"
 #include "kernels/simd/matmul_layout.h"
 
+#define MM_TIER WEFT__TIER_AVX2
 enum { MM_R = 8, MM_VEC = 4 * MM_R };
 typedef __m256i vi;
 typedef unsigned short vi_u16 __attribute__((vector_size(32)));

@@ -2,7 +2,7 @@
 #ifndef WEFT_KERNELS_AVX512_MATMUL_H
 #define WEFT_KERNELS_AVX512_MATMUL_H
 
-#include "kernels/avx2/matmul_pack.h"
+#include "kernels/simd/matmul_pack.h"
 #include "kernels/avx512/matmul_vec.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"

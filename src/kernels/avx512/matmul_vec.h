@@ -8,6 +8,9 @@
 #include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/unroll.h"
 
+#ifndef MM_TIER /* of a tier above, which has its own */
+#define MM_TIER WEFT__TIER_AVX512
+#endif
 enum { MM_R = 16, MM_VEC = 4 * MM_R };
 typedef __m512i vi;
 typedef unsigned short vi_u16 __attribute__((vector_size(64)));

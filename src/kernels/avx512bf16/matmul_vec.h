@@ -3,6 +3,7 @@
 #define WEFT_KERNELS_AVX512BF16_MATMUL_VEC_H
 
 #define MM_BF16_DOT 1
+#define MM_TIER WEFT__TIER_AVX512BF16
 #include "kernels/avx512/matmul_vec.h"
 
 MM_INLINE vf mm_dot_bf16(vf acc, vf w, vf a)

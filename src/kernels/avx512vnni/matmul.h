@@ -4,7 +4,7 @@
 
 #include "kernels/avx512vnni/matmul_vec.h" /* first: the layout depends on it */
 
-#include "kernels/avx2/matmul_pack.h"
+#include "kernels/simd/matmul_pack.h"
 #include "kernels/list.h"
 #include "kernels/simd/matmul_quant.h"
 

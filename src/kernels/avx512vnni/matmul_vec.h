@@ -6,6 +6,7 @@
 #error "the layout depends on MM_DOT32"
 #endif
 #define MM_DOT32 1
+#define MM_TIER WEFT__TIER_AVX512VNNI
 #include "kernels/avx512/matmul_vec.h"
 
 typedef int mm_word32 __attribute__((may_alias));

@@ -21,8 +21,7 @@ enum { SPLIT = WEFT__ATTN_SPLIT_TOKENS, SCORES = WEFT__ATTN_SCORES, BLOCK = 16, 
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Into the second level: what waits for memory on its way to the first takes places that loads want, and a page is half of that level
- * (Zen 4, 16 contexts of 1,000 positions: 1.2 times as long). */
+/* Into the second level: what waits for memory on its way to the first takes places that loads want, and a page is half of that level. */
 #define FETCH(at) __builtin_prefetch(at, 0, 2)
 
 /* A run of positions within one page. */

@@ -12,9 +12,9 @@
 #include "kernels/simd/unroll.h"
 
 enum {
-    DOT_TOGETHER = 4, /* rows that share a register of codes */
-    DOT_AHEAD = 8192, /* bytes that are asked for early; half of it costs half a per cent of a step with 16 adapters */
-    DOT_HEAD = 8,     /* of a prepared h: f32 scale, int32 that sums start from */
+    DOT_TOGETHER = 4,                /* rows that share a register of codes */
+    DOT_AHEAD = 8192,                /* bytes that are prefetched */
+    DOT_HEAD = 8,                    /* of a prepared h: f32 scale, int32 that sums start from */
     DOT_REG = 4 * WEFT__EXPAND_ROWS, /* bytes of codes of all outputs of a panel */
     DOT_OFFSET = MM_DOT32 ? 128 : 0  /* of codes of 8 bits */
 };

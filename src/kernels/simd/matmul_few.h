@@ -8,9 +8,7 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_FEW_H
 #define WEFT_KERNELS_SIMD_MATMUL_FEW_H
 
-/* Rows that repay it: of all that come, and behind full tiles, where panels are near. (Of a step's time on a Zen 5, 4 and 6 rows of Q4_0 105
- * and 106 %, 8 99, 9 91, 12 88, 15 91 %; 17 rows 100, 18 97, 20 and 23 96 %. IQ4_NL, 12 and 20 rows 94 and 97 %; Q5_0 97 and 97.) */
-enum { FEW_ENOUGH = MM_TILE, FEW_REST = 2 };
+#include "kernels/simd/matmul_pair.h"
 
 /* Formats that need no table of scales, and are not at the limit of memory as Q8_0 is. */
 MM_INLINE int few_has(int f)

@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 #include "kernels/simd/matmul_layout.h"
 #include "kernels/simd/next.h"
-#include "kernels/simd/processor.h"
+#include "kernels/simd/tuned.h"
 #include "kernels/simd/unroll.h"
 
 #ifndef MM_BF16_DOT
@@ -26,9 +26,8 @@
 enum { MM_UNITS = 16, MM_UNIT_ELEMS = MM_BF16_DOT ? 2 : 1, MM_MAX_VECTORS = 4 };
 
 /* Registers of rows in a panel. One chain of additions for each is needed to hide their latency, and panels that are read side by side come
- * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. (Zen 5
- * at 46 and at 75 GB/s, of what can be read: 1 row 95 and 87 % before, 98 and 94 so; 2 and 4 rows at 46 GB/s 97 %. BF16 has 94 to 96 as it is,
- * and adapters of that type have no more rows in A than one register, often. Nobody has measured AVX2.) */
+ * slower than what lies one behind the other, where there is something to be done with each line: F16 has both registers in one panel. Adapters
+ * of BF16 often have no more rows in A than one register. */
 #define MM_FLOAT_VECTORS(f) ((f) == WEFT_F16 && MM_R == 16 ? 2 : 1)
 
 /* Rows in the tile that begins at row i of m. */
@@ -157,40 +156,23 @@ MM_INLINE void mm_unit(int f, int n_panels, int n_rows, const uint8_t *w, size_t
     }
 }
 
-/* As mm_is_led (matmul_tile.h), of panels that are read one behind the other. (F16 on a Zen 4, every line and every second one, of a pure
- * read: 1 row 78 and 100 % at 55 GB/s, 96 and 101 % at 33 GB/s; 4 rows 93 and 86 %, 6 rows 85 and 75 %.) */
-MM_INLINE int mm_float_is_led(int f, int n_rows)
-{
-    return MM_FLOAT_VECTORS(f) > 1 && n_rows == 1 && mm_is_zen4();
-}
-
-/* As mm_ahead (matmul_tile.h): the row count at which multiplying takes longer than reading. (Zen 5 at 75 GB/s, of the time that 512 and
- * 8192 bytes take: BF16, 4 rows, 77 to 94 %, 1 row as long. Two registers in a panel: 4096 to 6144 are alike.) */
-MM_INLINE int mm_float_ahead(int f, int n_rows, int second)
-{
-    if (second) return 3072;
-    if (MM_FLOAT_VECTORS(f) > 1) return 5120;
-    return n_rows <= (mm_vector_bytes(f) == 64 ? 5 : 2) ? 2048 : 4096;
-}
-
-/* Asks for `bytes` bytes of n_panels panels, so far ahead. */
-MM_INLINE void mm_float_ask(int f, int n_panels, int n_rows, int second, const uint8_t *w, size_t stride, int bytes)
+/* Prefetches `bytes` bytes of n_panels panels, so far ahead. */
+MM_INLINE void mm_float_prefetch(int n_panels, int distance, const uint8_t *w, size_t stride, int bytes)
 {
     UNROLL for (int p = 0; p < n_panels; p++)
     {
-        UNROLL for (int l = 0; l < bytes; l += 64)
-        {
-            _mm_prefetch((const char *)w + (size_t)p * stride + mm_float_ahead(f, n_rows, second) + l, _MM_HINT_T1);
-        }
+        UNROLL for (int l = 0; l < bytes; l += 64) _mm_prefetch((const char *)w + (size_t)p * stride + distance + l, _MM_HINT_T1);
     }
 }
 
-/* mm_float_tile, asking for every line or for every second one. */
-MM_INLINE void mm_float_tile_asking(int f, int n_panels, int n_rows, int second, const uint8_t *w, size_t stride, int64_t k,
-                                    const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
+/* mm_float_tile; tune: how panels are prefetched, a constant. */
+MM_INLINE void mm_float_tile_tuned(int f, int n_panels, int n_rows, const weft__kernel_tune *tune, const uint8_t *w,
+                                   size_t stride, int64_t k, const uint8_t *a, int fetch, int64_t n_out, float *out, int64_t ldo)
 {
     enum { TOGETHER = 4 };
     const int unit_bytes = mm_unit_bytes(f), n = n_panels * MM_FLOAT_VECTORS(f), apart = MM_FLOAT_VECTORS(f) > 1;
+    const int is_bound = n_rows <= tune->bound_rows, distance = is_bound ? tune->bound_distance : tune->distance;
+    const int second = is_bound && tune->bound_prefetch == WEFT__PREFETCH_SECOND;
     vf acc[MM_MAX_VECTORS][MM_FLOAT_TILE];
     UNROLL for (int i = 0; i < n; i++)
     {
@@ -199,12 +181,12 @@ MM_INLINE void mm_float_tile_asking(int f, int n_panels, int n_rows, int second,
     int64_t units = mm_units(k);
     for (; units >= MM_UNITS; units -= MM_UNITS, a += n_rows * MM_UNITS * 4) {
         for (int i = 0; i < MM_UNITS; i += TOGETHER, w += TOGETHER * unit_bytes) {
-            if (fetch && !apart) mm_float_ask(f, n_panels, n_rows, 0, w, stride, TOGETHER * unit_bytes);
+            if (fetch && !apart) mm_float_prefetch(n_panels, distance, w, stride, TOGETHER * unit_bytes);
             UNROLL for (int j = 0; j < TOGETHER; j++)
             {
                 if (fetch && apart) {
                     simd_fence(); /* between products, not before them all (mm_ask, matmul_sums.h) */
-                    if (!second || j % 2 == 0) mm_float_ask(f, n_panels, n_rows, second, w + j * unit_bytes, stride, unit_bytes);
+                    if (!second || j % 2 == 0) mm_float_prefetch(n_panels, distance, w + j * unit_bytes, stride, unit_bytes);
                 }
                 mm_unit(f, n_panels, n_rows, w + j * unit_bytes, stride, a + 4 * (i + j), acc);
             }
@@ -229,10 +211,11 @@ MM_INLINE void mm_float_tile_asking(int f, int n_panels, int n_rows, int second,
 MM_INLINE void mm_float_tile(int f, int n_panels, int n_rows, const uint8_t *w, size_t stride, int64_t k, const uint8_t *a,
                              int fetch, int64_t n_out, float *out, int64_t ldo)
 {
-    if (mm_float_is_led(f, n_rows)) {
-        mm_float_tile_asking(f, n_panels, n_rows, 1, w, stride, k, a, fetch, n_out, out, ldo);
+    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic = MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
+    if (n_rows <= zen4->bound_rows && zen4 != generic && weft__kernel_uarch == WEFT__UARCH_ZEN4) {
+        mm_float_tile_tuned(f, n_panels, n_rows, zen4, w, stride, k, a, fetch, n_out, out, ldo);
     } else {
-        mm_float_tile_asking(f, n_panels, n_rows, 0, w, stride, k, a, fetch, n_out, out, ldo);
+        mm_float_tile_tuned(f, n_panels, n_rows, generic, w, stride, k, a, fetch, n_out, out, ldo);
     }
 }
 

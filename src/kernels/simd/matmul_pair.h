@@ -2,17 +2,21 @@
  *
  * Each word of activations is loaded once and multiplied twice, so that the multipliers, not the loads, are the limit. Of 32 registers
  * 16 hold sums of the tile and 8 sums of products (PAIR_DEEP: 8 and 16); nothing else may push one of them out, as a stored register
- * costs as much as two multiplications: left to itself the compiler stores one for every ten of them, and 6 % of the time goes there.
+ * costs as much as two multiplications, and the compiler stores many when it is left to itself.
  * So loads stay where they are written (mm_fence), and scales that want more than two registers are made into floats once for all
  * rows, and read where they are used. Whoever changes these functions looks at what the compiler made of each format: small changes
- * turned 8 stored registers of Q4_0 into 50.
+ * turn into many stored registers.
  *
  * f is a format with a scale for every 32 inputs, or more of them. Invariant: codes, scales and the sequence of operations on each
  * output are those of mm_tile, so the bits are too. */
 #ifndef WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 #define WEFT_KERNELS_SIMD_MATMUL_PAIR_H
 
-enum { PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
+#include "kernels/simd/matmul_block.h"
+#include "kernels/simd/matmul_tile.h"
+#include "kernels/simd/matmul_two.h"
+
+enum { PAIR_TABLE_ENOUGH = 3 * MM_TILE /* rows that repay a table of scales */, PAIR_TABLE = MM_BLOCK_STEPS * 2 * PAIR_SCALES };
 
 /* Are scales read from a table of floats? Of the others, d of a half stays in registers. */
 MM_INLINE int pair_has_table(int f)
@@ -22,7 +26,7 @@ MM_INLINE int pair_has_table(int f)
 
 /* ---- scales without a multiplier ----
  * On Zen 4 additions have units of their own, and only multiplications compete with VPDPBUSD: there, two additions make the product of two
- * scales (mm_powers), a tenth quicker. Others multiply (Zen 5, with twice the multipliers, would lose 2 to 7 %, Intel's cores a tenth):
+ * scales (mm_powers). Others multiply (tune.def):
  * scales are the same on all, so that answers are. The bits are those of the product as long as numbers are far from the ends of their
  * range: of activations that is looked up beforehand. Of weights in blocks of 256, whose small integers make some scales zero, while the
  * table is made, and zeros are left out of additions; of others, whose f16 are looked at while they are read, a tile is done again. */
@@ -34,7 +38,7 @@ MM_INLINE int pair_has_table(int f)
  * those, a step in blocks of 32 begins with its scales, f16. */
 MM_INLINE int pair_adds_apart(int f)
 {
-    return mm_is_plain(f) && mm_is_zen4();
+    return mm_is_plain(f) && MM_TUNED(f, by_addition);
 }
 
 /* Is the range of the weights' scales looked at where the table is made? */
@@ -59,13 +63,13 @@ static inline int pair_usual_acts(const mm_block *b, int64_t n_steps, int64_t c,
     return !beyond;
 }
 
-/* How a tile goes. What is best where was measured; the bits are the same. */
+/* How a tile goes; what is best where is in tune.def. The bits are the same. */
 enum pair_way {
     PAIR_PLAIN,
     PAIR_ADDS, /* scales are added, and found to be in range */
     /* Half of the rows at a time, which leaves registers for two sums of each 32 products, so that twice as many products are on their
      * way: where multipliers are two, one chain of sums for each row and panel is no more than what keeps them busy. It reads a pair's
-     * panels twice. Many rows gain 3 to 5 %, 16 of them Q4_0 alone, 4 % (Zen 5). */
+     * panels twice. */
     PAIR_DEEP
 };
 
@@ -79,9 +83,9 @@ MM_INLINE int pair_pass_rows(int way)
     return MM_TILE / pair_chains(way);
 }
 
-MM_INLINE int pair_is_deep(int f, int many)
+MM_INLINE int pair_has_two_chains(int f, int64_t n_rows)
 {
-    return (many || f == WEFT_Q4_0) && !mm_is_zen4();
+    return MM_TUNED(f, two_chains) && n_rows >= MM_TUNED(f, two_chains);
 }
 
 /* Scales of n spans of a pair of panels. Returns whether additions can make products of them. */
@@ -119,8 +123,7 @@ MM_INLINE vf pair_add(int f, int tile, int usual, vf_mask some, int h, int row, 
     return mm_min_with_products(f) ? vf_fma(vf_load(m), vf_word(mm_sum_of(f, a, h, tile, row, 0)), acc) : acc;
 }
 
-/* Into the second level; on a Zen 4 into the first, where it does not stay until it is used, and yet 16 rows of Q4_0 are 1 to 3 % quicker (512
- * rows are the same). */
+/* Into the second level; where scales are added into the first, although lines do not stay there until they are used. */
 MM_INLINE void pair_ask_line(int way, const char *line)
 {
     if (way == PAIR_ADDS) _mm_prefetch(line, _MM_HINT_T0);
@@ -226,8 +229,7 @@ MM_INLINE int pair_pass(int f, int way, int t0, const uint8_t *w, size_t stride,
 }
 
 /* What is fetched of the pair that comes next, spread over all passes of all tiles of a chunk: every line of its panels once, but for less
- * than a pass's lines behind their end. (To ask for some lines twice cost 0.8 % of a step with 16 rows and of a prompt; 16 rows lose as much
- * where some passes ask for nothing.) */
+ * than a pass's lines behind their end. */
 typedef struct pair_asks {
     const char *next;       /* the first panel */
     int64_t n_steps;        /* of a pass */
@@ -264,12 +266,12 @@ MM_INLINE int pair_tile(int f, int way, const uint8_t *w, size_t stride, int64_t
     return 1;
 }
 
-/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles, `many` or not (PAIR_DEEP). Returns how
- * many outputs that were. */
-MM_INLINE int64_t pair_run(int f, int many, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
+/* Whole pairs of panels of a block times rows [c, end) of the activations, which are full tiles. Returns how many outputs that
+ * were. */
+MM_INLINE int64_t pair_run(int f, const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)
 {
     _Alignas(64) float table[PAIR_TABLE];
-    const int is_deep = pair_is_deep(f, many);
+    const int is_deep = pair_has_two_chains(f, end - c);
     const int tile_passes = is_deep ? pair_chains(PAIR_DEEP) : 1;
     const int64_t n_steps = b->n_spans * mm_steps(f), n_lines = (b->n_spans * mm_span_bytes(f) + 63) / 64;
     pair_asks asks = pair_asks_of(n_lines, n_steps, (end - c) / MM_TILE * tile_passes);

@@ -12,6 +12,7 @@
 #define WEFT_KERNELS_SIMD_MATMUL_QUANT_H
 
 #include "kernels/kernels.h"
+#include "kernels/simd/matmul_block.h"
 #include "kernels/simd/matmul_tile.h"
 
 /* Are two panels, or both strips of one, multiplied at once? (AVX-512 without VPDPBUSD could take two panels: nobody has measured it.) */
@@ -23,61 +24,8 @@
 #define MM_CHUNK_BYTES WEFT__ACT_CHUNK_BYTES
 #endif
 
-enum {
-    MM_CHUNK_ROWS = 256, /* rows at most that share the fetching of a panel */
-    MM_BLOCK_STEPS = 32  /* steps of a block: 2048 inputs */
-};
-
 /* ---- two panels at once -------------------------------------------------------------------------------------------------------- */
 
-/* Products are taken MM_BLOCK_STEPS steps at a time, so that the activations of many rows stay in the second-level cache while the
- * panels pass by, however many inputs there are. A block of a matrix, for functions that take pairs of panels: */
-typedef struct mm_block {
-    const uint8_t *w;     /* of the first panel */
-    const uint8_t *after; /* what comes behind the last pair, to fetch it */
-    size_t stride;        /* between panels */
-    int64_t n_spans;
-    const uint8_t *act; /* of row 0; tiles are row_bytes * MM_TILE apart */
-    int64_t row_bytes;
-    int more;           /* sums go on from what is in out */
-    weft__ahead *ahead; /* or NULL */
-} mm_block;
-
-static inline void mm_next_range(weft__ahead *ahead)
-{
-    if (ahead->n == 0) {
-        ahead->lines = 0;
-        return;
-    }
-    ahead->at = (uintptr_t)ahead->range->at & ~(uintptr_t)63;
-    ahead->end = (uintptr_t)ahead->range->at + ahead->range->n;
-    ahead->range++;
-    ahead->n--;
-}
-
-/* A step's lines. (More of them after every few steps cost more.) */
-MM_INLINE void mm_fetch_ahead(weft__ahead *ahead)
-{
-    const uintptr_t end = ahead->at + 64 * (uintptr_t)ahead->lines;
-    for (; ahead->at < end; ahead->at += 64) _mm_prefetch((const char *)ahead->at, _MM_HINT_T1);
-    if (end >= ahead->end) mm_next_range(ahead);
-}
-
-/* Spreads what is left to be asked for over n_steps, each with lines of one range; where there are hardly more steps than ranges, all of
- * it comes at once. */
-static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
-{
-    const int64_t even = n_steps - ahead->n - 1; /* the last lines of a range are fewer */
-    size_t lines = ahead->end > ahead->at ? (ahead->end - ahead->at + 63) / 64 : 0;
-    if (n_steps <= 0) return;
-    for (int i = 0; i < ahead->n; i++) lines += (ahead->range[i].n + 63) / 64 + 1; /* it may begin within a line */
-    ahead->lines = (int)(even > 0 ? (lines + (size_t)even - 1) / (size_t)even : lines);
-    if (ahead->at >= ahead->end) mm_next_range(ahead);
-    while (even <= 0 && ahead->lines > 0) mm_fetch_ahead(ahead);
-}
-#if MM_TWO
-#include "kernels/simd/matmul_two.h"
-#endif
 #if MM_DOT32
 #include "kernels/simd/matmul_pair.h"
 #include "kernels/simd/matmul_few.h"
@@ -86,25 +34,25 @@ static inline void mm_spread(weft__ahead *ahead, int64_t n_steps)
 /* Are panels taken apart for so many rows? */
 MM_INLINE int mm_is_wide(int f, int64_t n_rows)
 {
-    return n_rows >= WIDE_ENOUGH && wide_better(f);
+    return MM_TUNED(f, unpacked) && n_rows >= MM_TUNED(f, unpacked);
 }
 
 /* How often a tile's steps are gone over, while as often more is asked for. */
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
-    return mm_is_wide(f, n_rows) ? MM_TILE / PAIR_ROWS : pair_is_deep(f, n_rows >= WIDE_ENOUGH) ? 2 : 1;
+    return mm_is_wide(f, n_rows) ? MM_TILE / PAIR_ROWS : pair_has_two_chains(f, n_rows) ? 2 : 1;
 }
 
 /* Several full tiles times whole pairs of panels; no outputs where panel by panel is faster: what is prepared of a format with
  * minimums or scales by 16 must serve enough rows (16 rows of Q4_K and Q5_K lost a tenth). Each way is a function of its own: where they
  * share one, the compiler stores sums that it has registers for. */
 #define MM_PAIRS_FN(f, name)                                                                                                     \
-    MM_PAIRS_BY(name##_narrow, pair_run(f, end - c >= WIDE_ENOUGH, b, n_out, c, end, out, ldo))                                  \
+    MM_PAIRS_BY(name##_narrow, pair_run(f, b, n_out, c, end, out, ldo))                                                          \
     MM_PAIRS_BY(name##_wide, wide_run(f, b, n_out, c, end, out, ldo))                                                            \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
         if (mm_is_wide(f, end - c)) return name##_wide(b, n_out, c, end, out, ldo);                                              \
-        if (end - c < WIDE_ENOUGH && (mm_has_min(f) || mm_by_16(f))) return 0;                                                   \
+        if (end - c < PAIR_TABLE_ENOUGH && (mm_has_min(f) || mm_by_16(f))) return 0;                                             \
         return name##_narrow(b, n_out, c, end, out, ldo);                                                                        \
     }
 #define MM_PAIRS_BY(name, call)                                                                                                  \
@@ -131,11 +79,10 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
     MM_FEW_FN(f, name, 8)                                                                                                        \
     static const mm_few_fn name##_few[MM_TILE] = {name##_few_1, name##_few_2, name##_few_3, name##_few_4,                        \
                                                   name##_few_5, name##_few_6, name##_few_7, name##_few_8};
-#define MM_FEWS(f, name) (few_has(f) && !mm_is_zen4() ? name##_few : NULL)
+#define MM_FEWS(f, name) (few_has(f) && MM_TUNED(f, two_panels) ? name##_few : NULL)
 #else
 #define MM_FEWS_FN(f, name)
 #define MM_FEWS(f, name) NULL
-enum { FEW_ENOUGH, FEW_REST };
 MM_INLINE int mm_passes(int f, int64_t n_rows)
 {
     (void)f, (void)n_rows;
@@ -147,9 +94,9 @@ MM_INLINE int mm_passes(int f, int64_t n_rows)
 #define MM_PAIRS_FN(f, name)                                                                                                     \
     static int64_t name##_pairs(const mm_block *b, int64_t n_out, int64_t c, int64_t end, float *out, int64_t ldo)               \
     {                                                                                                                            \
-        return wide_run(f, b, n_out, c, end, out, ldo);                                                                          \
+        return end - c < MM_TUNED(f, unpacked) ? 0 : wide_run(f, b, n_out, c, end, out, ldo);                                    \
     }
-#define MM_PAIRS(f, name) (wide_better(f) ? name##_pairs : NULL)
+#define MM_PAIRS(f, name) (MM_TUNED(f, unpacked) ? name##_pairs : NULL)
 #else
 #define MM_PAIRS_FN(f, name)
 #define MM_PAIRS(f, name) NULL
@@ -201,7 +148,7 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
                           size_t stride, int64_t n_out, int64_t k, const void *act, int64_t m, float *out, int64_t ldo,
                           weft__ahead *ahead)
 {
-    enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS };
+    enum { ENOUGH = 2 * MM_TILE, PAIR = 2 / MM_STRIPS, BEGINNING = 3072 /* bytes of what comes next */ };
     const int64_t n_steps = mm_act_steps(k), row_bytes = n_steps * MM_ROW_STEP, n_spans = mm_spans(f, k);
     const int64_t chunk = mm_chunk_rows(pairs && n_steps > MM_BLOCK_STEPS ? MM_BLOCK_STEPS * MM_ROW_STEP : row_bytes);
     const size_t n_bytes = (size_t)((n_out + MM_PANEL - 1) / MM_PANEL) * stride;
@@ -217,9 +164,10 @@ static inline void mm_run(int f, const mm_tile_fn *tiles, const mm_few_fn *few, 
         const uint8_t *w = panels;
         for (int64_t n = 0, outs; n < n_out; n += outs, w += (outs + MM_PANEL - 1) / MM_PANEL * (int64_t)stride) {
             const int64_t first = n < paired ? full : c;
-            const int two = few && n + 2 * MM_PANEL <= n_out && end - first >= (first > c ? FEW_REST : FEW_ENOUGH);
+            const int two = few && n + 2 * MM_PANEL <= n_out &&
+                            end - first >= (first > c ? MM_TUNED(f, two_panels_rest) : MM_TUNED(f, two_panels));
             outs = two ? 2 * MM_PANEL : n_out - n < MM_PANEL ? n_out - n : MM_PANEL;
-            for (int l = 0; two && asked && n + outs == n_out && l < MM_NEAR; l += 64)
+            for (int l = 0; two && asked && n + outs == n_out && l < BEGINNING; l += 64)
                 _mm_prefetch((const char *)asked + l, _MM_HINT_T1);
             for (int64_t i = first; i < end; i += MM_TILE) {
                 const uint8_t *a = (const uint8_t *)act + i * row_bytes;

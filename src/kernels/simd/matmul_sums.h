@@ -107,8 +107,7 @@ typedef struct mm_asks {
 } mm_asks;
 
 /* The i-th sixteenth of them. Asked for at once, they fill the places where a core keeps what it waits for, and what is multiplied next waits
- * behind them. (Of a step's time on a Zen 5, memory at 50 and at 80 GB/s: Q4_0, 2 rows 98 and 96 %, 4 rows 93 and 97, 6 rows 89; 4 rows of
- * Q8_0 93 and 88; Q6_K, 1 row 90 and 89.) */
+ * behind them. */
 MM_INLINE void mm_ask(mm_asks asks, int i)
 {
     const int first = (i * asks.lines + 15) / 16;
@@ -126,10 +125,8 @@ typedef vi mm_codes[MM_STRIPS];
 typedef mm_scales mm_half_scales[MM_STRIPS];
 
 /* Are both halves of a step taken side by side? A register of nibbles is loaded once then, and there are twice as many sums to hide latency;
- * at most four rows have registers for that, or one where panels are two strips. (Of a step's time on a Zen 5, memory at 46 and 77 GB/s:
- * Q4_K, 1 row 96 and 98 %, 4 rows 98; Q4_0, 1 row 99 and 99, 2 rows 98, 4 rows 99 and 98. Of Q8_0, whose halves lie apart, 104 to 127. Both
- * strips at once in AVX2, on a Zen 4 with memory at 33 and 50 GB/s, against strip by strip, half by half: one row of Q4_0 98 and 91 %, with
- * 5,632 inputs 96 and 86.) */
+ * at most four rows have registers for that, or one where panels are two strips. Where
+ * halves lie apart it is slower. */
 MM_INLINE int mm_takes_both(int f, int n)
 {
     return mm_parts(f) == 1 && mm_step_regs(f) < 16 && (MM_DOT32 ? n <= 4 : MM_STRIPS == 2 && n == 1);

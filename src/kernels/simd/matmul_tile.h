@@ -4,62 +4,32 @@
 #define WEFT_KERNELS_SIMD_MATMUL_TILE_H
 
 #include "kernels/simd/matmul_sums.h"
-#include "kernels/simd/processor.h"
+#include "kernels/simd/tuned.h"
 
-/* Lines are fetched into the second level this far ahead, bytes. Measured: where every second line is asked for, those that come too early
- * meet others that the processor fetches by itself, the more so where activations come from the second level, too (Q4_K with 5,632 inputs:
- * 4096 costs a third); where multiplying takes a part of the time, its own prefetching gives up and all must be fetched, from far (512 costs
- * 20 % to half). Fetching weights into the first level helps nowhere. In AVX2 one row of Q4_0 gains 3 % by twice that (Zen 3), others and
- * more rows neither gain nor lose; a Zen 4 has one row best from close by. */
-enum { MM_CLOSE = 1536, MM_NEAR = 3072, MM_LIGHT = 5632, MM_FAR = 8192, MM_FARTHER = 16384 };
-
-/* Is so little to be done with each line that reading takes nearly all of the time? So it is where codes are whole nibbles or bytes, and
- * a register of them is multiplied twice at most. (Of the others, one row of Q5_0 and Q6_K is asked for best from far, as many rows are:
- * 80 % of a pure read for 45 and 63; Q2_K and Q3_K are the same either way.) */
-MM_INLINE int mm_is_light(int f, int64_t n_rows)
+/* Up to so many rows reading takes nearly all of the time: codes are whole nibbles or bytes there, and a register of them is multiplied twice at
+ * most. */
+MM_INLINE int mm_is_memory_bound(const weft__kernel_tune *tune, int64_t n_rows)
 {
-    return MM_R == 16 && mm_step_regs(f) % 8 == 0 && 8 * n_rows <= mm_step_regs(f);
+    return n_rows <= tune->bound_rows;
 }
 
-/* How the lines of a step are asked for. */
-enum {
-    MM_ASK_ALL, /* at once */
-    MM_ASK_SECOND, /* every second one: where the processor's own prefetching keeps up, ours only has to lead it over the ends of pages */
-    MM_ASK_APART /* one by one, between products (mm_ask) */
-};
-
-/* In AVX2 to ask one by one gains nothing: there multiplying is the limit, and every instruction counts; and codes that are read from two
- * places want every line. (Of a pure read, one row on a Zen 4 at 33 GB/s, every second line and every one: Q6_K 70 and 89 %, Q5_K 70 and 84;
- * Q2_K, where multiplying is the limit, is the same either way.) `led`: mm_is_led. */
-MM_INLINE int mm_asking(int f, int n_rows, int led)
+/* How the lines of a step are prefetched, WEFT__PREFETCH_. Where multiplying is the limit, to prefetch one by one pays only for VPDPBUSD. */
+MM_INLINE int mm_prefetch_of(const weft__kernel_tune *tune, int64_t n_rows)
 {
-    if (led && (MM_R == 8 ? n_rows == 1 && mm_step_regs(f) % 8 == 0 : mm_is_light(f, n_rows))) return MM_ASK_SECOND;
-    return MM_DOT32 ? MM_ASK_APART : MM_ASK_ALL;
+    if (mm_is_memory_bound(tune, n_rows)) return tune->bound_prefetch;
+    return MM_DOT32 ? WEFT__PREFETCH_APART : WEFT__PREFETCH_ALL;
 }
 
-/* Does this processor's own prefetching keep up with light rows? A Zen 4's does, and to ask for every line takes places that its
- * requests want (66 GB/s, every line and every second one, of a pure read: Q4_0 56 and 92 %, Q4_K 63 and 93 %, Q4_1 74 and 95, IQ4_XS 83
- * and 92). A Zen 5 at 50 and at 81 GB/s reaches of what can be read with every second line, MM_NEAR ahead, and with every one, MM_LIGHT
- * ahead and one by one: Q4_0 96 and 98 %, 83 and 89 %; Q4_K 92 and 94 %, 78 and 85 %; Q8_0 97 % at 50 GB/s either way. A Granite Rapids at
- * 30 GB/s: Q8_0 85 and 93 %. In AVX2 a Zen 4 with every line, MM_FARTHER ahead, and with every second one, MM_CLOSE: at 33 GB/s Q4_0 87 and
- * 98 %, at 50 to 57 GB/s Q4_0 76 and 91, Q8_0 71 and 98, Q4_K 79 and 85; of IQ4_NL and IQ4_XS with 5,632 inputs 3 to 8 % less. Other
- * processors were not measured so in AVX2. */
-MM_INLINE int mm_is_led(void)
+/* Lines are prefetched into the second level this far ahead, bytes: into the first helps nowhere. */
+MM_INLINE int mm_prefetch_distance(const weft__kernel_tune *tune, int64_t n_rows)
 {
-    return (MM_R == 16 && !MM_DOT32) || mm_is_zen4();
-}
-
-MM_INLINE int mm_ahead(int f, int64_t n_rows, int asking)
-{
-    if (asking == MM_ASK_SECOND) return MM_R == 8 ? MM_CLOSE : MM_NEAR;
-    if (mm_is_light(f, n_rows)) return MM_LIGHT;
-    return MM_R == 8 && n_rows == 1 ? MM_FARTHER : MM_FAR;
+    return mm_is_memory_bound(tune, n_rows) ? tune->bound_distance : tune->distance;
 }
 
 /* Of n_bytes of panels for m rows. next: what is read behind them; NULL: what lies there is asked for. */
 static inline simd_next mm_next_of(int f, const uint8_t *panels, size_t n_bytes, int64_t m, const uint8_t *next)
 {
-    const size_t ahead = (size_t)mm_ahead(f, m, mm_asking(f, m < MM_TILE ? (int)m : MM_TILE, mm_is_led()));
+    const size_t ahead = (size_t)(m <= MM_TUNED(f, bound_rows) ? MM_TUNED(f, bound_distance) : MM_TUNED(f, distance));
     if (next) return simd_next_of(panels, n_bytes, (size_t)mm_span_bytes(f), ahead, next);
     return (simd_next){.distance = ahead, .end = UINTPTR_MAX};
 }
@@ -89,8 +59,7 @@ MM_INLINE void mm_half(int f, int h, int n_rows, int t0, int n, const uint8_t *c
 }
 
 /* The next step of activations, into the first level: where a panel is larger than that, they have left it when the next panel
- * wants them. (Zen 4 at 66 GB/s, of a pure read: Q4_K with 5,632 inputs 65 and 75 %, Q8_0 85 and 92 %; two steps ahead gain half. A Zen 5, where
- * lines are asked for one by one, is slower with it: Q4_K, one row, 101 % at 81 GB/s.) */
+ * wants them. Where lines are prefetched one by one it is slower. */
 MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 {
     UNROLL for (int i = 0; i < n_rows * MM_ROW_STEP; i += 64) _mm_prefetch((const char *)a + i, _MM_HINT_T0);
@@ -98,8 +67,7 @@ MM_INLINE void mm_fetch_step(const uint8_t *a, int n_rows)
 
 /* The lines of a span's head, and as many from `ask` on that would be left out: of a later head, where what is asked for lies whole spans ahead
  * (mm_next_of), or else of codes. Later scales and minimums are read behind codes: where that is the first time, the processor's own
- * prefetching, which goes by the order of what is read, falls behind. (Q4_K, of a step's time on a Zen 4 at 33 GB/s: 96 % with VPDPBUSD, 98 in
- * AVX2; in AVX2 at 50 GB/s 92. IQ4_XS was not measured.) */
+ * prefetching, which goes by the order of what is read, falls behind. */
 MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
 {
     const int bytes = mm_head_row(f) * MM_PANEL;
@@ -107,8 +75,7 @@ MM_INLINE void mm_fetch_head(int f, const uint8_t *w, uintptr_t ask)
     UNROLL for (int i = 64; i < bytes; i += 64) _mm_prefetch((const char *)w + i, _MM_HINT_T0);
 }
 
-/* The lines at `out` are soon written: the tile is multiplied while they come. Measured: waiting for them cost a tenth of a prompt's
- * time. */
+/* The lines at `out` are soon written: the tile is multiplied while they come. */
 MM_INLINE void mm_fetch_outputs(const float *out, int64_t ldo, int n_rows, int n_out)
 {
     for (int t = 0; t < n_rows; t++, out += ldo)
@@ -125,12 +92,13 @@ MM_INLINE void mm_zero(mm_acc *acc, int n)
 
 /* One panel times rows t0..t0+n-1 of a tile of n_rows: all of them, or one; writes n_out <= MM_PANEL outputs of each. next: how a panel that
  * comes from memory is asked for, and with it the activations that it pushes out, if they are all of the tile's; NULL where it does not.
- * asking: how, MM_ASK_. */
-MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, const uint8_t *w, int64_t n_spans, const uint8_t *a,
-                              const simd_next *next, int n_out, float *out, int64_t ldo)
+ * tune: how, a constant. */
+MM_INLINE void mm_tile_tuned(int f, int n_rows, int t0, int n, const weft__kernel_tune *tune, const uint8_t *w, int64_t n_spans,
+                             const uint8_t *a, const simd_next *next, int n_out, float *out, int64_t ldo)
 {
     const int steps = mm_steps(f), step_bytes = mm_step_regs(f) * MM_REG, span_bytes = mm_span_bytes(f),
-              lines = (span_bytes / steps + 63) / 64, spread = asking == MM_ASK_APART;
+              lines = (span_bytes / steps + 63) / 64, prefetch = mm_prefetch_of(tune, n),
+              spread = prefetch == WEFT__PREFETCH_APART;
     const uint8_t *const first = a;
     mm_acc acc[MM_TILE], part[MM_TILE];
     if (n == MM_TILE) mm_fetch_outputs(out, ldo, n, 1);
@@ -143,15 +111,16 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
         /* Where nothing is asked for ahead (run_ahead), the distance is a constant. */
         const uintptr_t ask = !next      ? 0
                               : MM_DOT32 ? simd_ask(next, (uintptr_t)w)
-                                         : (uintptr_t)w + (uintptr_t)mm_ahead(f, n, asking);
-        if (next && asking == MM_ASK_SECOND && steps > 1) mm_fetch_head(f, w, ask);
+                                         : (uintptr_t)w + (uintptr_t)mm_prefetch_distance(tune, n);
+        if (next && prefetch == WEFT__PREFETCH_SECOND && steps > 1) mm_fetch_head(f, w, ask);
         for (int64_t s = 0; s < steps; s++, c += step_bytes, a += n_rows * MM_ROW_STEP) {
             const char *const at = (const char *)ask + s * lines * 64;
             const mm_asks asks = {next && spread ? at : NULL, lines};
-            if (next && asking == MM_ASK_SECOND && n == n_rows)
+            if (next && prefetch == WEFT__PREFETCH_SECOND && n == n_rows)
                 mm_fetch_step(i + 1 < n_spans || s + 1 < steps ? a + n * MM_ROW_STEP : first, n);
             if (next && !spread)
-                UNROLL for (int l = 0; l < lines; l += asking == MM_ASK_SECOND ? 2 : 1) _mm_prefetch(at + 64 * l, _MM_HINT_T1);
+                UNROLL for (int l = 0; l < lines; l += prefetch == WEFT__PREFETCH_SECOND ? 2 : 1)
+                    _mm_prefetch(at + 64 * l, _MM_HINT_T1);
             mm_half_scales sc[2];
             UNROLL for (int h = 0; h < 2; h++)
             {
@@ -183,10 +152,14 @@ MM_INLINE void mm_tile_asking(int f, int n_rows, int t0, int n, int asking, cons
 MM_INLINE void mm_tile(int f, int n_rows, int t0, int n, const uint8_t *w, int64_t n_spans, const uint8_t *a,
                        const simd_next *next, int n_out, float *out, int64_t ldo)
 {
-    if (mm_asking(f, n, 0) != mm_asking(f, n, 1) && mm_is_led()) {
-        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 1), w, n_spans, a, next, n_out, out, ldo);
+    const weft__kernel_tune *const zen4 = MM_TUNE_OF(WEFT__UARCH_ZEN4, f), *const generic = MM_TUNE_OF(WEFT__UARCH_GENERIC, f);
+    /* A piece of code for each way; distances are constants where they are not read from `next`. */
+    const int differs = mm_prefetch_of(zen4, n) != mm_prefetch_of(generic, n) ||
+                        (!MM_DOT32 && mm_prefetch_distance(zen4, n) != mm_prefetch_distance(generic, n));
+    if (differs && weft__kernel_uarch == WEFT__UARCH_ZEN4) {
+        mm_tile_tuned(f, n_rows, t0, n, zen4, w, n_spans, a, next, n_out, out, ldo);
     } else {
-        mm_tile_asking(f, n_rows, t0, n, mm_asking(f, n, 0), w, n_spans, a, next, n_out, out, ldo);
+        mm_tile_tuned(f, n_rows, t0, n, generic, w, n_spans, a, next, n_out, out, ldo);
     }
 }
 

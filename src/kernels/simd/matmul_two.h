@@ -3,11 +3,29 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_TWO_H
 #define WEFT_KERNELS_SIMD_MATMUL_TWO_H
 
+#include "kernels/simd/matmul_sums.h"
+
 enum {
     PAIR_OUTS = 2 * MM_R,  /* outputs of a pair of panels */
     PAIR_ROWS = 4,         /* rows side by side: with two panels, 8 sums hide the latency of one multiplier */
     PAIR_SCALES = 4 * MM_R /* floats of half a step: d of both panels; then m of both, or d of their second quarters */
 };
+
+/* ---- panels that are unpacked first (matmul_wide.h) ---- */
+
+enum {
+    WIDE_STEPS = 8,                                      /* a multiple of every mm_steps */
+    WIDE_CODES = 8 * 2 * MM_VEC,                         /* bytes of the codes of half a step: registers [8 groups][2 panels] */
+    WIDE_HALF = WIDE_CODES + PAIR_SCALES * sizeof(float) /* and behind them its scales */
+};
+
+/* A pair taken apart. Codes with small scales are products of both: of Q2_K as they are, of Q3_K in [0, 252], 128 minus the product. */
+typedef struct wide_pair {
+    _Alignas(64) uint8_t halves[2 * WIDE_STEPS][WIDE_HALF];
+    _Alignas(64) float d[WIDE_STEPS][2 * MM_R]; /* mm_small_scales: of each span */
+} wide_pair;
+
+/* ---- scales and minimums ---- */
 
 /* The scales of half a step of panel p into the PAIR_SCALES floats at `to`. (mm_small_scales: the minimums alone.) */
 MM_INLINE void pair_put_scales(int f, const mm_scales *sc, int p, float *to)

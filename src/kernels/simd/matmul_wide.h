@@ -8,17 +8,9 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_H
 
-enum {
-    WIDE_STEPS = 8,                                      /* a multiple of every mm_steps */
-    WIDE_CODES = 8 * 2 * MM_VEC,                         /* bytes of the codes of half a step: registers [8 groups][2 panels] */
-    WIDE_HALF = WIDE_CODES + PAIR_SCALES * sizeof(float) /* and behind them its scales */
-};
-
-/* A pair taken apart. Codes with small scales are products of both: of Q2_K as they are, of Q3_K in [0, 252], 128 minus the product. */
-typedef struct wide_pair {
-    _Alignas(64) uint8_t halves[2 * WIDE_STEPS][WIDE_HALF];
-    _Alignas(64) float d[WIDE_STEPS][2 * MM_R]; /* mm_small_scales: of each span */
-} wide_pair;
+#include "kernels/simd/matmul_block.h"
+#include "kernels/simd/matmul_tile.h"
+#include "kernels/simd/matmul_two.h"
 
 #if MM_DOT32
 #include "kernels/simd/matmul_wide_dot.h"

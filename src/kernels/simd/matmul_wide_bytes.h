@@ -4,15 +4,9 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_BYTES_H
 
-/* Is this quicker than panel by panel, from two tiles on? Of 64 rows, on Zen 3: Q5_0 and Q6_K by a fifth, Q4_0 by a tenth, Q8_0 by 6 %; of
- * 16, Q4_0 by 8 % and Q8_0 hardly. Q2_K, whose scales and minimums take as long as its products, gains 3 % and loses 4. */
-MM_INLINE int wide_better(int f)
-{
-    return f != WEFT_Q2_K;
-}
+#include "kernels/simd/matmul_two.h"
 
-/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those:
- * Q6_K and Q3_K gain 3 to 8 %, Q4_K loses 4 (Zen 3). */
+/* Is there a loop of its own for each PAIR_ROWS rows of a tile? Where their words are is a constant then. Scales by 16 want many of those. */
 MM_INLINE int wide_is_unrolled(int f)
 {
     return mm_by_16(f);

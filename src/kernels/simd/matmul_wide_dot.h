@@ -2,17 +2,7 @@
 #ifndef WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 #define WEFT_KERNELS_SIMD_MATMUL_WIDE_DOT_H
 
-/* Rows that repay it (measured while what comes next was still fetched in lumps). */
-enum { WIDE_ENOUGH = 3 * MM_TILE };
-
-/* Is this quicker than pair_run, where rows are enough? Of prompts, shares of VPDPBUSD's peak: Q5_1 62 and 59 %, Q5_K 63 and 60, IQ4_XS
- * 69 and 67; but Q4_0 66 and 70 (Zen 4). Of a product, where multipliers are two: Q5_0 75 and 67, IQ4_NL 74 and 72, Q4_0 74 and 78
- * (Zen 5). Scales by 16 have no other way: Q3_K 77 %, panel by panel 52 (Zen 5). */
-MM_INLINE int wide_better(int f)
-{
-    return mm_by_16(f) || f == WEFT_Q5_1 || f == WEFT_Q5_K || f == WEFT_IQ4_XS ||
-           ((f == WEFT_Q5_0 || f == WEFT_IQ4_NL) && !mm_is_zen4());
-}
+#include "kernels/simd/matmul_pair.h"
 
 MM_INLINE int wide_is_unrolled(int f)
 {

@@ -1,0 +1,281 @@
+/* engine.h: many requests at once over one model. */
+#ifndef WEFT_ENGINE_H
+#define WEFT_ENGINE_H
+
+#include "weft/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- engine: many requests at once over one model ----
+ * An engine owns a thread that steps the model: a row for each request that generates, and chunks of prompts beside
+ * them. Requests come from any thread. Results arrive as events on the engine's thread: an event function must not
+ * block and must not call the engine, except weft_engine_cancel. Its steps take turns with those of others that step
+ * its model. Same answer, always: a request's tokens do not depend on what runs beside it, on chunks, on what was
+ * cached or on preemption. */
+typedef struct weft_engine weft_engine;
+
+/* The most of each that an engine takes; a model whose steps have fewer rows takes fewer slots. */
+#define WEFT_SLOTS_MAX 128
+#define WEFT_CTX_MAX (1 << 24)
+#define WEFT_QUEUE_MAX (1 << 15)
+
+typedef struct weft_engine_params {
+    uint32_t size;
+    uint32_t kv_dtype; /* WEFT_F16 (default) or WEFT_F32 */
+    int32_t n_slots;   /* requests that run at once; 0: 16 */
+    /* tokens of one request at most, prompt included; 0: the model's own, at most 4096 */
+    int32_t n_ctx;
+    /* tokens that all pages together hold; 0: n_slots * n_ctx, but at most half of the memory that is free;
+     * WEFT_NO_MEMORY where they would take more than that memory */
+    int64_t n_kv_tokens;
+    int32_t step_rows;       /* rows of one step at most; 0: the model's max_rows */
+    int32_t chunk;           /* rows of prompts in one step at most while others decode; 0: 128 */
+    int32_t max_queue;       /* requests that wait at most; 0: 256 */
+    int32_t isolate_tenants; /* 1: prefixes are shared within a tenant only */
+    const char *store_dir;   /* folder in which prefixes and saved slots outlive the process; NULL: none */
+    uint64_t store_bytes;    /* its cap; 0: 4 GiB */
+    const char *trace;       /* file for a Chrome trace of steps and ops; NULL: none */
+    uint64_t adapter_bytes;  /* of adapters ready to be used, at most; 0: 1 GiB */
+    /* in which they are kept: WEFT_ADAPTER_AUTO (default), WEFT_Q8_0, WEFT_Q4_0, WEFT_BF16, WEFT_F32 */
+    uint32_t adapter_dtype;
+    /* how long a slot, and the engine's end, wait for a disk that does not answer; 0: 30,000 */
+    uint32_t disk_wait_ms;
+} weft_engine_params;
+
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
+WEFT_API void weft_engine_params_default(weft_engine_params *params);
+WEFT_API void weft_engine_params_init(weft_engine_params *params, uint32_t size);
+#define weft_engine_params_default(params) weft_engine_params_init(params, sizeof *(params))
+/* The model outlives the engine. Fails with WEFT_ARGUMENT (a parameter, by name), WEFT_NO_MEMORY, WEFT_LIMIT (n_ctx
+ * above the model's n_ctx_max, pages), WEFT_IO (store, trace), WEFT_STATE (another process has the store). */
+WEFT_API weft_status weft_engine_new(weft_model *model, const weft_engine_params *params, weft_engine **out, weft_error *err);
+/* Cancels what runs (each request gets its last event), waits for the thread, and for the store to write what it
+ * has, as long as the disk does something: after disk_wait_ms without that, what is left is given up, and logged. */
+WEFT_API void weft_engine_free(weft_engine **engine);
+
+typedef struct weft_token_prob {
+    int32_t token;
+    float logprob;
+} weft_token_prob;
+
+enum weft_event_kind {
+    WEFT_EVENT_BEGAN = 0,        /* left the queue */
+    WEFT_EVENT_PROMPT_TOKEN = 1, /* in order, from the first token on, which has no log-probability (NAN) */
+    WEFT_EVENT_TOKEN = 2,
+    WEFT_EVENT_EMBEDDING = 3,
+    WEFT_EVENT_FINISHED = 4, /* exactly once for each accepted request, the last */
+    WEFT_EVENT_READ = 5      /* of a request that wants them: a step has read n_read tokens of the prompt, in all */
+};
+
+/* What it points to lives for the call. */
+typedef struct weft_event {
+    uint32_t size;
+    uint32_t kind; /* weft_event_kind */
+    uint64_t request;
+    int32_t token; /* TOKEN, PROMPT_TOKEN */
+    /* natural, of the model's own distribution: before temperature, biases, penalties and grammar; NAN when none was
+     * asked for */
+    float logprob;
+    const weft_token_prob *top; /* [n_top], the likeliest first of those that have a text */
+    int32_t n_top;
+    int32_t n_embedding;
+    /* EMBEDDING: L2-normalised mean of the last hidden states (after the final norm) of all prompt tokens */
+    const float *embedding;
+    int32_t n_prompt, n_cached, n_generated;
+    weft_finish finish;                      /* FINISHED */
+    weft_status status;                      /* FINISHED with FAILED */
+    const char *message;                     /* FINISHED with FAILED */
+    double queue_ms, prompt_ms, generate_ms; /* FINISHED; queue_ms from BEGAN on */
+    /* tokens of the prompt whose keys and values are there, the cached ones included */
+    int32_t n_read;
+} weft_event;
+
+/* Non-zero: finish now (WEFT_FINISH_STOP). */
+typedef int (*weft_event_fn)(void *arg, const weft_event *event);
+
+/* Adapters by the names that weft_engine_adapter_add gave them, or by their numbers. */
+typedef struct weft_request_adapter {
+    const char *name; /* NULL: by index */
+    float scale;      /* NAN: the name's own; 0: as if it were not there */
+    int32_t index;    /* weft_engine_adapter.index, which never stands for another name's content */
+} weft_request_adapter;
+
+/* A stack of adapters as they were when it was made: requests that are given it compute with those contents,
+ * whatever becomes of the names. */
+typedef struct weft_engine_lease weft_engine_lease;
+
+typedef struct weft_request_params {
+    uint32_t size;
+    int32_t n_tokens;
+    const int32_t *tokens; /* the prompt; copied */
+    int32_t max_tokens;    /* to generate; -1: until the context is full; 0: prompt only */
+    int32_t ignore_end;    /* 1: end tokens are never picked (a grammar's end ends nevertheless) */
+    weft_sampler_params sampler;
+    const weft_grammar *grammar; /* compiled for this model's tokenizer; retained; NULL: none */
+    /* log-probabilities of the n_top likeliest tokens with each token, 0..20; -1: none at all */
+    int32_t n_top;
+    /* 1: PROMPT_TOKEN events for the prompt (disables prefix reuse for this request) */
+    int32_t prompt_logprobs;
+    int32_t embedding;  /* 1: an EMBEDDING event, no tokens (disables prefix reuse, too) */
+    int32_t priority;   /* -8..7, larger first; 0 default */
+    int32_t no_cache;   /* 1: neither reads nor feeds the prefix tree */
+    const char *tenant; /* for fairness and isolation; copied; NULL: "" */
+    /* from now: fails with WEFT_TIMEOUT when it has not finished then; 0: none */
+    uint64_t deadline_ms;
+    weft_event_fn event;
+    void *arg;
+    const weft_request_adapter *adapters; /* [n_adapters], a stack; copied */
+    int32_t n_adapters;                   /* 0: none, or those of the lease; at most 8 */
+    weft_engine_lease *lease;             /* shared; NULL: none */
+    /* 1: max_tokens that context or KV pages can never hold is lowered; 0: WEFT_LIMIT */
+    int32_t cut_to_fit;
+    int32_t read_events; /* 1: READ events, for who counts while a prompt is read */
+} weft_request_params;
+
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
+WEFT_API void weft_request_params_default(weft_request_params *params);
+WEFT_API void weft_request_params_init(weft_request_params *params, uint32_t size);
+#define weft_request_params_default(params) weft_request_params_init(params, sizeof *(params))
+/* From any thread, event functions included. The last event may come before it returns. WEFT_BUSY: the queue is full
+ * (the message has the seconds to wait; also *retry_after_s when not NULL), or the adapters in use fill their
+ * budget. An adapter that is not ready is read here, while the caller waits: WEFT_NOT_FOUND (no such name, or file),
+ * and as weft_engine_adapter_add; WEFT_STATE where its file has changed. WEFT_STATE: draining. Anything wrong with
+ * the request is refused here, by name (WEFT_ARGUMENT, WEFT_LIMIT). */
+WEFT_API weft_status weft_engine_submit(weft_engine *engine, const weft_request_params *params, uint64_t *request,
+                                        double *retry_after_s, weft_error *err);
+/* Finishes the request with the step that runs; unknown ids are ignored. From any thread. */
+WEFT_API void weft_engine_cancel(weft_engine *engine, uint64_t request);
+/* No new requests (WEFT_STATE) from now on; returns when all have finished or after timeout_ms (then the rest is
+ * cancelled). */
+WEFT_API void weft_engine_drain(weft_engine *engine, uint64_t timeout_ms);
+
+/* ---- adapters of an engine: by name, for each request its own ----
+ * A name stands for what its file held when it was added. Added again, it stands for the new content from the next
+ * request on; requests that run finish with what they began with, and so after removal. What is ready is kept while
+ * it is used, then by last use within adapter_bytes, and read again when it is needed. Cached prefixes are found
+ * again under the same contents and scales only. All functions from any thread but the engine's. */
+enum weft_adapter_flags {
+    WEFT_ADAPTER_LAZY = 1u << 0,    /* the file is first read when a request asks for it */
+    WEFT_ADAPTER_REPLACE = 1u << 1, /* the name may be there already */
+    /* errors speak of the name, not of the path, which only the log has; those of requests always do */
+    WEFT_ADAPTER_DISCREET = 1u << 2
+};
+/* Is it a name that an adapter may have: 1 to 128 of A-Z a-z 0-9 . _ -, not beginning with a point? WEFT_ARGUMENT. */
+WEFT_API weft_status weft_engine_adapter_check_name(const char *name, weft_error *err);
+/* name: as above. scale: finite; what a request means that gives none. Fails as weft_adapter_file_open does, with
+ * WEFT_ARGUMENT where the adapter's values are too large at that scale, or of the name with WEFT_EXISTS, or
+ * WEFT_STATE where no more names are taken; nothing has changed then. */
+WEFT_API weft_status weft_engine_adapter_add(weft_engine *engine, const char *name, const char *path, float scale, uint32_t flags,
+                                             weft_error *err);
+/* WEFT_NOT_FOUND */
+WEFT_API weft_status weft_engine_adapter_remove(weft_engine *engine, const char *name, weft_error *err);
+
+/* Takes adapters before the request that will use them, so that what was chosen by name or number is what computes,
+ * for each of several requests too. What is not ready is read here. Fails as weft_engine_submit does for its
+ * adapters. *out NULL: they change nothing. Given back before the engine is freed. */
+WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_request_adapter *adapters, int32_t n,
+                                           weft_engine_lease **out, weft_error *err);
+/* The same for who must not wait: where something must be read, *ready is 0, and there is no lease. */
+WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
+                                             weft_engine_lease **out, weft_error *err);
+WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
+
+/* After WEFT_BUSY for want of room, for who has no lease himself that he could give back: returns 1 when another was
+ * given back since, or 0 after timeout_ms. */
+WEFT_API int weft_engine_lease_wait(weft_engine *engine, uint32_t timeout_ms);
+
+typedef struct weft_engine_adapter {
+    uint32_t size;
+    int32_t index;   /* from 0, as names were added; none is given twice */
+    int32_t version; /* of the name, from 1 */
+    float scale;
+    int32_t n_requests; /* that use its content now */
+    int32_t known;      /* 1: its file was read, and id is valid */
+    uint64_t n_bytes;   /* ready, alone and in stacks */
+    char id[33];        /* as weft_adapter_info.id */
+    char name[129];
+    char path[1024]; /* its end, where it is longer */
+} weft_engine_adapter;
+/* Copies at most `capacity` of them, in order of index, from index `first` on; returns how many there are from there
+ * on. */
+WEFT_API int32_t weft_engine_adapters(const weft_engine *engine, int32_t first, weft_engine_adapter *out, int32_t capacity);
+
+/* The one of that name; WEFT_NOT_FOUND. out->size set by the caller. */
+WEFT_API weft_status weft_engine_adapter_find(const weft_engine *engine, const char *name, weft_engine_adapter *out,
+                                              weft_error *err);
+
+enum { WEFT_HISTOGRAM_MAX = 16 };
+typedef struct weft_histogram {
+    int32_t n, reserved;
+    double bounds[WEFT_HISTOGRAM_MAX];       /* upper, rising; n of them */
+    uint64_t counts[WEFT_HISTOGRAM_MAX + 1]; /* within each, the last above all */
+    double sum;
+} weft_histogram;
+
+/* Bytes that are held now, and the most that were held at a time since the engine began. */
+typedef struct weft_held {
+    uint64_t bytes, peak;
+} weft_held;
+
+typedef struct weft_memory {
+    weft_held weights;  /* of the model's tensors, as its file has them */
+    weft_held pages;    /* of keys and values: pages held by requests and by the prefix tree */
+    weft_held adapters; /* ready to be used */
+    /* activations, logits, and what running requests hold beside their pages: tokens, samplers */
+    weft_held scratch;
+} weft_memory;
+
+/* Counts and gauges are of the last step that ended; none waits for the end of a request but n_finished, n_cancelled
+ * and n_failed. */
+typedef struct weft_engine_stats {
+    uint32_t size;
+    int32_t n_slots, n_ctx, n_running, n_waiting;
+    /* in all; held by requests; held by the prefix tree alone */
+    int32_t kv_pages, kv_pages_used, kv_pages_cached;
+    uint64_t n_steps, n_rows_decode, n_rows_prompt;
+    uint64_t n_submitted, n_finished, n_cancelled, n_failed, n_refused, n_preempted;
+    /* of prompts whose first rows were computed; those among them that the prefix tree had */
+    uint64_t prompt_tokens, cached_tokens;
+    weft_histogram batch_rows, step_ms;
+    /* of the steps' time: in which the model computed; the rest is sampling, scheduling and telling */
+    uint64_t model_ns;
+    int32_t n_adapters, n_adapters_ready; /* names; stacks that are ready to be used */
+    uint64_t adapter_bytes, adapter_loads, adapter_evictions;
+    int32_t max_requests;                  /* of one tenant that an idle engine accepts together */
+    int64_t store_prefixes, store_slots;   /* files on the disk now; without a store all of these are 0 */
+    uint64_t store_bytes, store_cap_bytes; /* of them; of all that there may be */
+    uint64_t store_written, store_write_failed, store_read, store_read_tokens, store_damaged,
+        store_removed;                            /* files, and tokens of those that were read */
+    uint64_t prefix_tokens, prefix_evicted_pages; /* that the prefix tree knows now; that it has given up */
+    /* rows that were computed again, because a step had no time left for the masks of their grammars */
+    uint64_t n_put_off;
+    /* prefixes and slots that are yet to be written to the disk, and take memory until then */
+    int64_t store_waiting;
+    uint64_t n_generated; /* tokens */
+    weft_memory memory;   /* who holds how much of it */
+} weft_engine_stats;
+
+/* out->size set by the caller. */
+WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *out);
+
+/* Slots in llama.cpp's sense: what is cached of tokens[0, n), the prompt and answer of a finished request of that
+ * tenant (NULL: "") without adapters, goes to the store under a name ([A-Za-z0-9._-]{1,128}, not "." or ".."), and
+ * comes back from it into the prefix tree: *n_tokens of them, of which the first `capacity` are told in tokens (NULL
+ * with 0: none), so that they can be saved again. Both wait for the disk; not for event functions. WEFT_TIMEOUT:
+ * nothing of it, nor of what the disk has to do before it, was done for disk_wait_ms; it may be done later.
+ * WEFT_UNSUPPORTED: the engine has no store; WEFT_NOT_FOUND: nothing is cached, or no such slot; WEFT_ARGUMENT
+ * (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
+WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
+                                      int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
+WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity,
+                                         int32_t *n_tokens, uint64_t *n_bytes, weft_error *err);
+/* Removes what was saved under a name; waits for the disk. WEFT_UNSUPPORTED, WEFT_ARGUMENT and WEFT_NOT_FOUND as
+ * above. */
+WEFT_API weft_status weft_engine_erase(weft_engine *engine, const char *name, weft_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,82 @@
+/* hub.h: models pulled from a Hugging Face server. */
+#ifndef WEFT_HUB_H
+#define WEFT_HUB_H
+
+#include <stddef.h>
+
+#include "weft/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- pulled models ----
+ * Models from a Hugging Face server (HF_ENDPOINT, by default https://huggingface.co; HF_TOKEN for those that want
+ * one), kept in $WEFT_CACHE, $XDG_CACHE_HOME/weft or ~/.cache/weft. A name is OWNER/NAME or OWNER/NAME:WHAT, where
+ * WHAT is a file of the repository or a quantization ("Q4_K_M"). */
+
+typedef struct weft_pull_state {
+    /* "listing", "waiting" (another process pulls it), "checking" (what an earlier run left), "fetching" */
+    const char *what;
+    const char *file;       /* its path in the repository; NULL before the first */
+    int32_t index, n_files; /* n_files 0: not known yet */
+    uint64_t done, bytes;   /* of all files, with what was there before; bytes 0: not known */
+} weft_pull_state;
+
+/* Called by the thread that pulls, at least once a second; non-zero cancels. What was fetched stays for the next
+ * run. */
+typedef int (*weft_pull_fn)(void *arg, const weft_pull_state *state);
+
+typedef struct weft_pull_params {
+    uint32_t size;
+    int32_t reserved;
+    weft_pull_fn progress;
+    void *progress_arg;
+} weft_pull_params;
+
+typedef struct weft_pull_result {
+    char path[4096];  /* to be opened: the file (the first part of a split one), or the folder */
+    uint64_t n_bytes; /* of all files of the model */
+    int32_t n_files;
+    int32_t n_fetched;    /* of them, now; the others were there */
+    int32_t n_unverified; /* of those, without a SHA-256 from the server to check against */
+    int32_t reserved;
+} weft_pull_result;
+
+/* Fills in the defaults. The macro tells the library how large the program's struct is. */
+WEFT_API void weft_pull_params_default(weft_pull_params *params);
+WEFT_API void weft_pull_params_init(weft_pull_params *params, uint32_t size);
+#define weft_pull_params_default(params) weft_pull_params_init(params, sizeof *(params))
+/* Fetches what is missing of a model; params NULL: the defaults. Without WHAT: the GGUF file of the first
+ * quantization in the order Q4_K_M, Q4_K_S, Q4_0, IQ4_XS, IQ4_NL, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K, Q8_0,
+ * Q3_K_M, Q3_K_L, Q3_K_S, Q2_K, BF16, F16, F32 that there is; of a repository without GGUF files the configuration,
+ * the tokenizer and the safetensors. All parts of a split file. Each file is verified by size and, where the server
+ * gives one, SHA-256, before it appears. Fails with WEFT_NOT_FOUND, WEFT_ARGUMENT (name, environment), WEFT_LIMIT
+ * (disk space), WEFT_IO (network, refused access), WEFT_FORMAT (an answer that is refused), WEFT_UNSUPPORTED,
+ * WEFT_CANCELLED. */
+WEFT_API weft_status weft_pull(const char *name, const weft_pull_params *params, weft_pull_result *result, weft_error *err);
+/* The path that MODEL stands for: `name` itself when there is such a file or folder, else where the pulled model of
+ * that name lies (of several quantizations the first in the order above). Fails with WEFT_NOT_FOUND, WEFT_LIMIT when
+ * it does not fit. */
+WEFT_API weft_status weft_resolve_model(const char *name, char *path, size_t capacity, weft_error *err);
+
+typedef struct weft_pulled {
+    const char *name; /* OWNER/NAME:FILE, or OWNER/NAME for a folder; valid during the call, like path */
+    const char *path;
+    uint64_t n_bytes; /* on the disk */
+    int32_t n_files;
+    int32_t complete; /* 0: weft_pull has not finished it */
+} weft_pulled;
+
+typedef void (*weft_pulled_fn)(void *arg, const weft_pulled *model);
+/* Calls `each` for every model in the cache, sorted by owner and name. */
+WEFT_API weft_status weft_pulled_each(weft_pulled_fn each, void *arg, weft_error *err);
+/* Removes OWNER/NAME with all its files, or the file of OWNER/NAME:WHAT. Never touches anything outside the cache.
+ * *n_bytes receives the bytes that were freed. Fails with WEFT_NOT_FOUND, WEFT_STATE (it is being pulled),
+ * WEFT_ARGUMENT, WEFT_IO. */
+WEFT_API weft_status weft_pulled_remove(const char *name, uint64_t *n_bytes, weft_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,410 @@
+/* compile.c: from a segment of the graph to a program: steps, scratch, packed weights. */
+#include <string.h>
+
+#include "backend/cpu/adapter/adapter.h"
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "kernels/tune.h"
+#include "mem/mem.h"
+
+/* ---- what a program owns ---- */
+
+void *weft__cpu_own(weft_program *p, size_t n, size_t size)
+{
+    size_t n_bytes;
+    if (__builtin_mul_overflow(n, size, &n_bytes) || __builtin_add_overflow(n_bytes, WEFT__CPU_LINE, &n_bytes)) return NULL;
+    uint8_t *block = weft__alloc_aligned(WEFT__CPU_LINE, n_bytes);
+    if (!block) return NULL;
+    memset(block, 0, n_bytes);
+    memcpy(block, &p->owned, sizeof p->owned);
+    p->owned = block;
+    return block + WEFT__CPU_LINE;
+}
+
+static void free_owned(weft_program *p)
+{
+    while (p->owned) {
+        void *next;
+        memcpy(&next, p->owned, sizeof next);
+        weft__free(p->owned);
+        p->owned = next;
+    }
+}
+
+const float *weft__cpu_vector(weft_program *p, weft_weight_id id, int *failed)
+{
+    if (id == WEFT_NONE) return NULL;
+    const weft_weight *w = &p->graph->weights[id];
+    if (!p->vector[id]) {
+        p->vector[id] = weft__cpu_own(p, (size_t)w->shape.d[0], sizeof(float));
+        if (p->vector[id]) p->k->decode_row(w->dtype, (const uint8_t *)w->buffer->data + w->offset, w->shape.d[0], p->vector[id]);
+        else *failed = 1;
+    }
+    return p->vector[id];
+}
+
+void weft__cpu_program_free(weft_program **pp)
+{
+    weft_program *p = *pp;
+    if (!p) return;
+    *pp = NULL;
+    weft__free(p->text);
+    for (int t = 0; p->scratch && t < p->backend->n_threads; t++) weft_buffer_release(&p->scratch[t]);
+    weft_buffer_release(&p->h_buffer);
+    weft_buffer_release(&p->shared);
+    weft_buffer_release(&p->packed);
+    weft_buffer_release(&p->arena);
+    free_owned(p);
+    weft__free(p);
+}
+
+static weft_status new_buffer(uint64_t n_bytes, uint32_t flags, weft_buffer **out, weft_error *err)
+{
+    weft_buffer_spec spec = {.size = sizeof spec, .domain = WEFT_DOMAIN_HOST, .n_bytes = n_bytes, .flags = flags};
+    return weft__mem_create(&spec, out, err);
+}
+
+/* ---- tables and memory that do not depend on the steps ---- */
+
+static weft_status make_tables(weft_program *p, weft_error *err)
+{
+    const weft_graph *g = p->graph;
+    size_t nodes = (size_t)p->segment->n_nodes, weights = (size_t)g->n_weights, groups = (size_t)g->n_kv_groups;
+    p->steps = weft__cpu_own(p, nodes + 2, sizeof *p->steps); /* the angles, the moving of wanted rows */
+    p->data = weft__cpu_own(p, (size_t)g->n_tensors, sizeof *p->data);
+    p->weight_panels = weft__cpu_own(p, weights, sizeof *p->weight_panels);
+    p->vector = weft__cpu_own(p, weights, sizeof *p->vector);
+    p->ropes = weft__cpu_own(p, nodes, sizeof *p->ropes);
+    p->tilings = weft__cpu_own(p, nodes, sizeof *p->tilings);
+    p->uses_group = weft__cpu_own(p, groups, sizeof *p->uses_group);
+    p->group_window = weft__cpu_own(p, groups, sizeof *p->group_window);
+    p->wanted = weft__cpu_own(p, (size_t)p->segment->max_wanted, sizeof *p->wanted);
+    p->seq_seen = weft__cpu_own(p, (size_t)p->segment->max_rows, sizeof *p->seq_seen);
+    p->threads = weft__cpu_own(p, (size_t)p->n_threads, sizeof *p->threads);
+    p->scratch = weft__cpu_own(p, (size_t)p->n_threads, sizeof(weft_buffer *));
+    if (p->steps && p->data && p->weight_panels && p->vector && p->ropes && p->tilings && p->uses_group && p->group_window &&
+        p->wanted && p->seq_seen && p->threads && p->scratch)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program of %zu nodes", nodes);
+}
+
+/* Memory for packed weights, or the image that has them. */
+static weft_status make_packed(weft_program *p, const weft_image *image, weft_error *err)
+{
+    uint64_t n, limit = weft__cpu_memory_bytes();
+    weft_status st;
+    if (image) {
+        if ((st = weft__cpu_take_image(p, image, err))) return st;
+        return weft__mem_borrow(image->data, image->n_bytes, WEFT_BUFFER_READONLY, &p->packed, err);
+    }
+    if ((st = weft__cpu_packed_bytes(p, &n, err))) return st;
+    if (limit && n > limit)
+        return weft_fail(err, WEFT_NO_MEMORY,
+                         "the packed weights need %.1f GB and this machine has %.1f GB; use a smaller model or format",
+                         (double)n / 1e9, (double)limit / 1e9);
+    if ((st = new_buffer(n, WEFT_BUFFER_HUGE, &p->packed, err))) return weft_fail_within(err, st, "packed weights");
+    return WEFT_OK;
+}
+
+static weft_status make_memory(weft_program *p, const weft_image *image, weft_error *err)
+{
+    weft_status st;
+    if ((st = new_buffer(p->segment->arena_bytes, WEFT_BUFFER_HUGE, &p->arena, err)))
+        return weft_fail_within(err, st, "activations");
+    for (int32_t t = 0; t < p->graph->n_tensors; t++) {
+        uint64_t offset = p->segment->arena_offset[t];
+        if (offset != UINT64_MAX) p->data[t] = (float *)((uint8_t *)p->arena->data + offset);
+    }
+    return make_packed(p, image, err);
+}
+
+/* ---- steps ---- */
+
+static weft_status build_step(weft_program *p, weft__cpu_step *s, weft_error *err)
+{
+    switch ((weft_opcode)s->node->op) {
+    case WEFT_OP_LINEAR: return weft__cpu_build_linear(p, s, err);
+    case WEFT_OP_ROPE:
+    case WEFT_OP_KV_WRITE:
+    case WEFT_OP_ROPE_KV: return weft__cpu_build_positions(p, s, err);
+    case WEFT_OP_ATTENTION: return weft__cpu_build_attention(p, s, err);
+    case WEFT_OP_MOE_ROUTE:
+    case WEFT_OP_MOE_FFN: return weft__cpu_build_moe(p, s, err);
+    case WEFT_OP_EMBED:
+    case WEFT_OP_NORM:
+    case WEFT_OP_GLU:
+    case WEFT_OP_ADD:
+    case WEFT_OP_SCALE:
+    case WEFT_OP_SOFTCAP:
+    case WEFT_OP_PICK_ROWS: return weft__cpu_build_rows(p, s, err);
+    case WEFT_OP_COUNT: break;
+    }
+    return weft_fail(err, WEFT_UNSUPPORTED, "op %u is unknown to the CPU provider", s->node->op);
+}
+
+static int rotates(uint32_t op)
+{
+    return op == WEFT_OP_ROPE || op == WEFT_OP_ROPE_KV;
+}
+
+/* The angles come first. They need no barrier of their own when another step, which has one, stands between them and their use. */
+static weft_status build_steps(weft_program *p, weft_error *err)
+{
+    const weft_node *nodes = p->graph->nodes;
+    const weft_segment *segment = p->segment;
+    const int32_t end = weft__cpu_end_begins(p);
+    weft_status st = WEFT_OK;
+    int any = 0;
+    for (int32_t i = 0; i < segment->n_nodes; i++) any |= rotates(nodes[segment->nodes[i]].op);
+    if (any)
+        p->steps[p->n_steps++] =
+            (weft__cpu_step){.run = weft__cpu_rope_tables, .rows = WEFT_ROWS, .barrier = rotates(nodes[segment->nodes[0]].op)};
+    for (int32_t i = 0; i < segment->n_nodes && !st; i++) {
+        if (i == end) {
+            p->gather = &p->steps[p->n_steps++];
+            if ((st = weft__cpu_build_gather(p, p->gather, i, err))) break;
+        }
+        weft__cpu_step *s = &p->steps[p->n_steps++];
+        s->node = &nodes[segment->nodes[i]];
+        s->rows = p->graph->tensors[s->node->out[0]].shape.d[1];
+        s->if_wanted = weft__cpu_is_if_wanted(p, i, end);
+        s->barrier = i + 1 < segment->n_nodes; /* the end of the job is the last one's */
+        st = build_step(p, s, err);
+    }
+    return st ? st : weft__cpu_find_direct(p, err);
+}
+
+/* ---- scratch ---- */
+
+/* Takes n bytes from *at. */
+static void *carve(uint8_t **at, size_t n)
+{
+    void *p = *at;
+    *at += weft__cpu_round(n);
+    return p;
+}
+
+static weft_status make_scratch(weft_program *p, weft_error *err)
+{
+    const weft__cpu_needs *n = &p->needs;
+    size_t total = weft__cpu_round(n->row) + weft__cpu_round(n->act) + weft__cpu_round(n->glu) + weft__cpu_round(n->gate) +
+                   weft__cpu_round(n->attn) + weft__cpu_round(n->state) + weft__cpu_round(n->range) +
+                   2 * weft__cpu_round(n->slots) + weft__cpu_round(n->experts) + weft__cpu_round(n->blocks) +
+                   weft__cpu_round(n->gathered) + weft__cpu_round(n->h) + weft__cpu_round(n->slot_groups);
+    p->claims = weft__cpu_own(p, 2 * n->chunks * (size_t)p->n_threads, sizeof *p->claims);
+    weft_status st = p->claims ? new_buffer(n->shared, WEFT_BUFFER_HUGE, &p->shared, err)
+                               : weft_fail(err, WEFT_NO_MEMORY, "no memory for %zu chunks of rows", n->chunks);
+    for (int t = 0; t < p->n_threads && !st; t++) {
+        weft__cpu_thread *th = &p->threads[t];
+        if ((st = new_buffer(total, 0, &p->scratch[t], err))) break;
+        uint8_t *at = p->scratch[t]->data;
+        th->row = carve(&at, n->row);
+        th->act = carve(&at, n->act);
+        th->glu = carve(&at, n->glu);
+        th->gate = carve(&at, n->gate);
+        th->attn = carve(&at, n->attn);
+        th->range = carve(&at, n->range);
+        th->slot_row = carve(&at, n->slots);
+        th->slot_of = carve(&at, n->slots);
+        th->expert_n = carve(&at, n->experts);
+        th->blocks = carve(&at, n->blocks);
+        th->gathered = carve(&at, n->gathered);
+        th->h = carve(&at, n->h);
+        th->slot_groups = carve(&at, n->slot_groups);
+        th->state = carve(&at, n->state); /* last: long contexts alone touch its end */
+    }
+    return st ? weft_fail_within(err, st, "scratch") : WEFT_OK;
+}
+
+/* ---- packing ---- */
+
+typedef struct pack_job {
+    const weft__cpu_matrix *m[WEFT_LINEAR_MAX];
+    const int64_t *split[WEFT_LINEAR_MAX]; /* of each matrix, first output of thread 0 */
+    int stride[WEFT_LINEAR_MAX];           /* from thread to thread */
+    int n;
+} pack_job;
+
+/* Each thread packs its share, so that pages lie near the thread that reads them: it, or another of its NUMA node. */
+static void pack(void *arg, int thread, int n_threads)
+{
+    const pack_job *j = arg;
+    (void)n_threads;
+    for (int i = 0; i < j->n; i++) {
+        const int64_t *split = j->split[i] + (ptrdiff_t)thread * j->stride[i];
+        weft__cpu_pack(j->m[i], split[0], split[j->stride[i]]);
+    }
+}
+
+static void add_job(pack_job *j, const weft__cpu_matrix *m, const int64_t *split, int stride)
+{
+    if (!m->pack_here) return;
+    j->m[j->n] = m;
+    j->split[j->n] = split;
+    j->stride[j->n++] = stride;
+}
+
+static pack_job job_of(const weft__cpu_step *s)
+{
+    pack_job j = {.n = 0};
+    if (s->node && s->node->op == WEFT_OP_LINEAR) {
+        const weft__cpu_linear *l = s->data;
+        for (int i = 0; i < l->n_mat; i++)
+            add_job(&j, &l->m[i], l->activation ? l->split : l->split + i, l->activation ? 1 : l->n_mat);
+    } else if (s->node && s->node->op == WEFT_OP_MOE_FFN) {
+        const weft__cpu_moe *m = s->data;
+        add_job(&j, &m->gate, m->split_f, 1);
+        add_job(&j, &m->up, m->split_f, 1);
+        add_job(&j, &m->down, m->split_d, 1);
+    }
+    return j;
+}
+
+/* The file's pages of a packed weight are not needed any more. */
+static void drop_source(const weft_weight *w)
+{
+    if (w->buffer->domain != WEFT_DOMAIN_MAPPED) return;
+    uint64_t n = w->row_bytes * (uint64_t)(w->shape.d[1] * w->shape.d[2]);
+    if (n > w->buffer->n_bytes - w->offset) n = w->buffer->n_bytes - w->offset;
+    (void)weft__mem_advise(w->buffer, w->offset, n, WEFT__ADVICE_DONTNEED, NULL); /* a wish */
+}
+
+/* ---- memory near the threads ---- */
+
+enum { HUGE_PAGE = 2 << 20, LARGE_SHARE = 8 << 20 };
+
+/* Asks for small pages in the huge page around `at`, or in n_bytes from there on. */
+static void small_pages(weft_program *p, const uint8_t *at, uint64_t n_bytes)
+{
+    uint64_t first = (uint64_t)(at - (uint8_t *)p->packed->data), last = first + n_bytes;
+    first &= ~(uint64_t)(HUGE_PAGE - 1); /* the buffer begins at one */
+    last = (last + HUGE_PAGE - 1) & ~(uint64_t)(HUGE_PAGE - 1);
+    if (last > p->packed->n_bytes) last = p->packed->n_bytes;
+    (void)weft__mem_advise(p->packed, first, last - first, WEFT__ADVICE_SMALL, NULL); /* a wish */
+}
+
+/* A page lies on the NUMA node of the thread that packs into it first. Where the shares of two nodes meet, a huge page would be
+ * far from one of them; so there are small ones, and everywhere if shares are so small that most huge pages would be shared. */
+static void part_nodes(weft_program *p, const pack_job *j)
+{
+    const weft__pool *pool = p->backend->pool;
+    int n = p->n_threads, nodes = 1;
+    for (int t = 1; t < n; t++) nodes += weft__pool_node(pool, t) != weft__pool_node(pool, t - 1);
+    if (nodes == 1) return;
+    for (int i = 0; i < j->n; i++) {
+        const weft__cpu_matrix *m = j->m[i];
+        int64_t n_experts = m->w->shape.d[2];
+        if (m->expert_stride / (size_t)nodes < LARGE_SHARE) {
+            small_pages(p, m->panels, (uint64_t)n_experts * m->expert_stride);
+            continue;
+        }
+        for (int64_t e = 0; e < n_experts; e++) {
+            for (int t = 0; t < n; t++) { /* before thread 0 lies what the last one packed */
+                if (weft__pool_node(pool, t) == weft__pool_node(pool, t ? t - 1 : n - 1)) continue;
+                size_t panel = (size_t)(j->split[i][(ptrdiff_t)t * j->stride[i]] / m->mm->panel_rows);
+                small_pages(p, m->panels + (size_t)e * m->expert_stride + panel * m->stride, 1);
+            }
+        }
+    }
+}
+
+static weft_status pack_weights(weft_program *p, const weft_compile_options *o, weft_error *err)
+{
+    uint64_t done = 0, total = p->packed->n_bytes;
+    for (int32_t i = 0; i < p->n_steps; i++) {
+        pack_job j = job_of(&p->steps[i]);
+        if (j.n == 0) continue;
+        if (o->progress && o->progress(o->progress_arg, j.m[0]->w->name, (double)done / (double)total))
+            return weft_fail(err, WEFT_CANCELLED, "cancelled while packing %s", j.m[0]->w->name);
+        part_nodes(p, &j);
+        weft__pool_run(p->backend->pool, pack, &j);
+        for (int k = 0; k < j.n; k++) {
+            done += (uint64_t)j.m[k]->expert_stride * (uint64_t)j.m[k]->w->shape.d[2];
+            drop_source(j.m[k]->w);
+        }
+    }
+    if (o->progress && o->progress(o->progress_arg, "packed", 1)) return weft_fail(err, WEFT_CANCELLED, "cancelled");
+    return WEFT_OK;
+}
+
+/* ---- in words ---- */
+
+/* One line per kernel that multiplies: how many weights of which type, how many bytes. */
+static void describe_matrices(const weft_program *p, weft__text *t)
+{
+    int n;
+    const weft__kernel_entry *list = weft__kernel_list(&n);
+    for (int e = 0; e < n; e++) {
+        if (!list[e].matmul) continue;
+        int count = 0;
+        uint64_t bytes = 0;
+        for (int32_t i = 0; i < p->segment->n_nodes; i++) {
+            const weft_node *node = &p->graph->nodes[p->segment->nodes[i]];
+            if (node->op != WEFT_OP_LINEAR && node->op != WEFT_OP_MOE_FFN) continue;
+            for (int j = 0; j < node->n_w; j++) {
+                const weft_weight *w = &p->graph->weights[node->w[j]];
+                if (weft__matmul_find(w->dtype, p->backend->tiers) != list[e].matmul) continue;
+                count++;
+                bytes += w->row_bytes * (uint64_t)(w->shape.d[1] * w->shape.d[2]);
+            }
+        }
+        if (!count) continue;
+        weft__text_printf(t, "linear %s: %s, input %s, %d matrices, %.1f MB\n", list[e].format, list[e].matmul->name,
+                          list[e].matmul->act->name, count, (double)bytes / 1e6);
+        const weft__kernel_tune *tune =
+            weft__kernel_tune_of((weft__uarch)weft__kernel_uarch, list[e].matmul->tier, list[e].matmul->dtype);
+        if (!tune) continue;
+        char words[200];
+        weft__kernel_tune_describe(tune, words, sizeof words);
+        weft__text_printf(t, "  tuned for %s: %s\n", weft__uarch_name((weft__uarch)weft__kernel_uarch), words);
+    }
+}
+
+static weft_status describe(weft_program *p, weft_error *err)
+{
+    weft__text t = {0};
+    describe_matrices(p, &t);
+    weft__text_printf(&t, "rows: %s; %d threads, %d steps, %d rope tables, %d inputs handed on prepared\n",
+                      weft__tier_name(p->k->tier), p->n_threads, p->n_steps, p->n_ropes, p->n_direct);
+    weft__text_printf(&t, "packed weights %.1f MB, shared scratch %.1f MB", (double)p->packed->n_bytes / 1e6,
+                      (double)p->shared->n_bytes / 1e6);
+    if (t.failed) {
+        weft__text_free(&t);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory to describe a program");
+    }
+    p->text = t.data;
+    return WEFT_OK;
+}
+
+const char *weft__cpu_program_describe(const weft_program *p)
+{
+    return p->text;
+}
+
+weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
+                              weft_program **out, weft_error *err)
+{
+    weft_status st;
+    *out = NULL;
+    if (g->size < sizeof *g || s->size < sizeof *s || o->size < offsetof(weft_compile_options, image))
+        return weft_fail(err, WEFT_ABI, "graph, segment and options of %u, %u and %u bytes are of an older version", g->size,
+                         s->size, o->size);
+    weft_program *p = weft__alloc_zero(1, sizeof *p);
+    if (!p) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a program");
+    p->backend = b;
+    p->k = b->k;
+    p->graph = g;
+    p->segment = s;
+    p->n_threads = b->n_threads;
+    const weft_image *image = o->size >= sizeof *o ? o->image : NULL;
+    if ((st = make_tables(p, err)) || (st = make_memory(p, image, err)) || (st = build_steps(p, err)) ||
+        (st = make_scratch(p, err)) || (st = weft__cpu_adapter_memory(p, err)) || (st = pack_weights(p, o, err)) ||
+        (st = describe(p, err)) || (st = weft__cpu_describe_image(p, err))) {
+        weft__cpu_program_free(&p);
+        return st;
+    }
+    p->image = NULL; /* the caller's */
+    *out = p;
+    return WEFT_OK;
+}

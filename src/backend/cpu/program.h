@@ -1,0 +1,170 @@
+/* program.h: a program of the CPU provider, and what builds and runs it.
+ *
+ * A program is a flat list of steps. weft_backend_api.run enters the thread pool once; every thread then walks all steps and does
+ * its share of each, and a barrier stands behind every step whose result others read. The share of a thread is a contiguous range
+ * of panels, rows, heads or attention units, chosen from the shapes alone; of products, a thread that is done steals blocks of
+ * outputs from the others (run/steal.c). No reduction is ever split between threads, so their number, and which computes what, changes
+ * nothing but time.
+ * Invariant: everything a step writes is either its output, the thread's own scratch, or the shared scratch, which one step uses
+ * from its beginning to the barrier at its end; the step that moves wanted rows together (compact.c) writes what was made before it. An
+ * output that only the next step reads may be there in the form that this multiplies (direct.c). Nothing is allocated after compile.
+ * Owner: compile and run belong to one thread, the pool's thread 0. */
+#ifndef WEFT_BACKEND_CPU_PROGRAM_H
+#define WEFT_BACKEND_CPU_PROGRAM_H
+
+#include <stdatomic.h>
+
+#include "backend/cpu/run/steal.h"
+#include "backend/cpu/step.h"
+#include "base/pool.h"
+
+struct weft_backend {
+    weft__pool *pool;
+    int n_threads;
+    uint32_t tiers;
+    const weft__kernels *k;
+    int exact;              /* products in f32 from activations as they are */
+    weft_buffer *to_read;   /* NULL until the limits are measured: measure.c */
+    uint8_t *product;       /* likewise */
+    atomic_uint n_adapters; /* that were made, ever */
+};
+
+struct weft_program {
+    weft_backend *backend;
+    const weft__kernels *k;
+    const weft_graph *graph;
+    const weft_segment *segment;
+    int n_threads; /* of this step: backend->n_threads, or fewer while cores are taken away by others */
+    weft__cpu_step *steps;
+    int32_t n_steps;
+    weft__cpu_step *gather; /* of them: it moves wanted rows together; NULL: there is none */
+    float **data;           /* [n_tensors] */
+    weft_buffer *arena, *packed, *shared, *h_buffer;
+    uint8_t *h;                /* [rows or slots][WEFT__CPU_H_MATS][WEFT__CPU_H_BYTES] what adapters' A make of a row */
+    const weft_image *image;   /* while compiling: weights that are packed already, in `packed`; else NULL */
+    weft_buffer **scratch;     /* [backend->n_threads] */
+    weft__cpu_thread *threads; /* [backend->n_threads] */
+    weft__cpu_claim *claims;   /* [2][needs.chunks][backend->n_threads] of products in turns */
+    weft__cpu_direct *direct;
+    int32_t n_direct;
+    weft__cpu_needs needs;
+    void *owned;             /* head of a list of blocks that live as long as the program */
+    uint8_t **weight_panels; /* [n_weights] where a packed weight lies, or NULL */
+    uint64_t n_packed;       /* bytes given out of `packed` */
+    float **vector;          /* [n_weights] the weight as floats, or NULL */
+    weft__cpu_rope *ropes;   /* [n_nodes] room */
+    weft__cpu_tiling *tilings;
+    int32_t n_ropes, n_tilings;
+    uint8_t *uses_group;   /* [n_kv_groups] bits: 1 written, 2 read */
+    int32_t *group_window; /* [n_kv_groups] widest window that is read, 0 all */
+    int64_t vocab;         /* rows of the smallest embedding table, 0: no EMBED here */
+    char *text;            /* program_describe */
+    struct {
+        char *layout;     /* NULL: no matrix is multiplied by */
+        uint64_t *offset; /* [n_weights] */
+        uint8_t *own;     /* [n_weights] */
+    } described;          /* what weft_image says of `packed` */
+    /* this step */
+    const weft_rows *rows;
+    const weft_kv_binding *kv;
+    int32_t *wanted;    /* [max_wanted] */
+    int moved;          /* behind step `gather` wanted row i is row i */
+    uint32_t *seq_seen; /* [max_rows] number of the step in which a sequence was seen */
+    uint32_t step_number;
+    weft__cpu_groups groups[2]; /* rows with adapters: of all, of those that are wanted */
+    int32_t *group_start;       /* [max_rows + 1] */
+    atomic_uint n_shrunk;       /* shares of h that were made in this step, by all threads */
+    weft_profile_log *profile;  /* NULL: steps are not timed */
+};
+
+/* n * size bytes, zeroed and aligned to 64, that are freed with the program; NULL when memory runs out. */
+void *weft__cpu_own(weft_program *p, size_t n, size_t size);
+/* The weight as floats, decoded on first use; *failed becomes 1 when memory runs out. NULL for WEFT_NONE. */
+const float *weft__cpu_vector(weft_program *p, weft_weight_id w, int *failed);
+/* Rows of this step for a step of the program. */
+static inline int64_t weft__cpu_rows(const weft_program *p, const weft__cpu_step *s)
+{
+    return s->rows == WEFT_WANTED ? p->rows->n_wanted : s->rows == WEFT_ROWS ? p->rows->n_rows : 0;
+}
+/* The first of n items that thread t of n_threads owns; its last one is before the first of t + 1. */
+static inline int64_t weft__cpu_share(int64_t n, int t, int n_threads)
+{
+    return n / n_threads * t + n % n_threads * t / n_threads;
+}
+static inline size_t weft__cpu_round(size_t n)
+{
+    return (n + WEFT__CPU_LINE - 1) & ~(size_t)(WEFT__CPU_LINE - 1);
+}
+static inline void weft__cpu_need(size_t *need, size_t n)
+{
+    if (n > *need) *need = n;
+}
+
+/* ---- build/ ---- */
+
+/* Each builds step *s for s->node: sets run and data, and raises p->needs. */
+weft_status weft__cpu_build_rows(weft_program *p, weft__cpu_step *s, weft_error *err);      /* rows.c */
+weft_status weft__cpu_build_linear(weft_program *p, weft__cpu_step *s, weft_error *err);    /* linear.c */
+weft_status weft__cpu_build_positions(weft_program *p, weft__cpu_step *s, weft_error *err); /* rope.c: rope, kv_write, rope_kv */
+weft_status weft__cpu_build_attention(weft_program *p, weft__cpu_step *s, weft_error *err); /* attention.c */
+weft_status weft__cpu_build_moe(weft_program *p, weft__cpu_step *s, weft_error *err);       /* moe.c */
+
+/* The program's end is what is there for wanted rows alone (compact.c): the first of the segment's nodes that belongs to it; n_nodes when
+ * there is none, or when another segment would see it. */
+int32_t weft__cpu_end_begins(const weft_program *p);
+/* May the step of node i of the segment, where the end begins with node `first`, leave rows out that are not wanted? */
+int weft__cpu_is_if_wanted(const weft_program *p, int32_t i, int32_t first);
+/* The step in front of that end. WEFT_NO_MEMORY. */
+weft_status weft__cpu_build_gather(weft_program *p, weft__cpu_step *s, int32_t first, weft_error *err);
+/* Which rows the end has in this step. */
+void weft__cpu_choose_rows(weft_program *p, const weft_rows *rows);
+
+/* Finds out which steps do so, when all are built. WEFT_NO_MEMORY. */
+weft_status weft__cpu_find_direct(weft_program *p, weft_error *err);
+/* Which of them do so in this step; rows, adapters and wanted rows are known. */
+void weft__cpu_choose_direct(weft_program *p);
+/* Do they in this step? */
+static inline int weft__cpu_is_direct(const weft__cpu_direct *h)
+{
+    return h && h->n_rows > 0;
+}
+/* Values [from, to), multiples of WEFT__ACT_PART, of rows [row, row + n) of the step; rows of x are ldx apart. */
+void weft__cpu_direct_pack(const weft_program *p, const weft__cpu_direct *h, const float *x, int64_t ldx, int64_t row, int64_t n,
+                           int64_t from, int64_t to);
+
+/* ---- run/ ---- */
+
+/* Divide the outputs of the step's matrices over p->n_threads. */
+void weft__cpu_split_linear(const weft_program *p, const weft__cpu_linear *l);
+void weft__cpu_split_moe(const weft_program *p, const weft__cpu_moe *m);
+/* The first step of a program that rotates: cos and sin of this step's positions. */
+void weft__cpu_rope_tables(weft_program *p, const weft__cpu_step *s, int thread);
+/* Tiles this step's rows; before the pool is entered. WEFT_LIMIT when a context is too long. */
+weft_status weft__cpu_tile_rows(weft_program *p, weft_error *err);
+
+/* The input row of a linear node's product, normed if there is a norm; valid until the thread's next call. x does not come packed. */
+const float *weft__cpu_linear_row(weft_program *p, const weft__cpu_linear *l, weft__cpu_thread *th, int64_t row);
+/* act(gate) * up for outputs [first, last) of n rows: out[i * ldo + j - first], or, where `to` is direct in this step, packed for it. Biases included, and
+ * what adapters add. */
+void weft__cpu_gated(weft_program *p, weft__cpu_thread *th, const weft__cpu_matrix *gate, const weft__cpu_matrix *up,
+                     int activation, int32_t expert, int64_t first, int64_t last, const uint8_t *acts, const size_t *offset,
+                     int64_t n, const weft__cpu_delta *delta, const weft__cpu_direct *to, float *out, int64_t ldo);
+
+/* Is everything that the step points to in range? Fills p->rows, p->kv, p->wanted and the bound tensors. */
+weft_status weft__cpu_accept(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
+
+/* ---- the provider's table ---- */
+
+int weft__cpu_supports(weft_backend *b, const weft_graph *g, const weft_node *n);
+weft_status weft__cpu_compile(weft_backend *b, const weft_graph *g, const weft_segment *s, const weft_compile_options *o,
+                              weft_program **out, weft_error *err);
+void weft__cpu_program_free(weft_program **p);
+const char *weft__cpu_program_describe(const weft_program *p);
+weft_status weft__cpu_run(weft_program *p, const weft_rows *rows, const weft_bindings *b, weft_error *err);
+void weft__cpu_profile(weft_program *p, weft_profile_log *log);
+/* What weft__cpu_image will say; once, when all is packed. WEFT_NO_MEMORY. */
+weft_status weft__cpu_describe_image(weft_program *p, weft_error *err);
+weft_status weft__cpu_image(const weft_program *p, weft_image *out, weft_error *err);
+weft_status weft__cpu_measure(weft_backend *b, weft_peaks *out, weft_error *err);
+
+#endif

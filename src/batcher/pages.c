@@ -1,0 +1,280 @@
+/* pages.c: pages of the engine's requests: the pool, the prefix tree over it, the keys that name its roots, and all of it as the
+ * scheduler sees it. Owner: the engine's thread; batcher.h names the two functions that others call. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/cpu.h"
+#include "base/hash.h"
+#include "batcher/batcher.h"
+#include "base/sha256.h"
+
+/* ---- keys ---- */
+
+/* Of all numbers that decide what a page holds, and of what computes them: two models with one key may use each other's pages. */
+static void add_shape(weft__hasher *h, const weft_model *m)
+{
+    const weft__hparams *hp = &m->hp;
+    const weft_attr_rope *r = &hp->rope;
+    int32_t counts[] = {hp->n_vocab,    hp->n_layers,   hp->d_model,      hp->d_ff,      hp->n_heads,        hp->n_kv_heads,
+                        hp->head_dim_k, hp->head_dim_v, hp->rope_scaling, hp->n_experts, hp->n_experts_used, hp->d_ff_expert,
+                        r->head_dim,    r->n_rot,       r->style,         r->n_ctx_orig, hp->n_ctx};
+    float numbers[] = {hp->norm_eps,  hp->attn_softcap, r->base,      r->freq_scale,
+                       r->ext_factor, r->attn_factor,   r->beta_fast, r->beta_slow};
+    const char *texts[] = {weft_version(), hp->arch, m->info.provider, m->info.device};
+    weft__hash_add(h, counts, sizeof counts);
+    weft__hash_add(h, numbers, sizeof numbers);
+    weft__hash_add(h, hp->window_of, (size_t)hp->n_layers * sizeof *hp->window_of);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) weft__hash_add(h, texts[i], strlen(texts[i]) + 1);
+}
+
+/* Reads every weight. */
+static void add_weights(weft__hasher *h, const weft_model *m)
+{
+    const weft_graph *g = m->graph;
+    const weft_image *image = weft__model_image(m);
+    for (int32_t i = 0; i < g->n_weights; i++) {
+        const weft_weight *w = &g->weights[i];
+        weft__hash_add(h, w->name, strlen(w->name) + 1);
+        weft__hash_add(h, &w->dtype, sizeof w->dtype);
+        if (w->buffer->data)
+            weft__hash_add(h, (const char *)w->buffer->data + w->offset,
+                           (size_t)(w->row_bytes * (uint64_t)w->shape.d[1] * (uint64_t)w->shape.d[2]));
+    }
+    if (image) weft__hash_add(h, image->data, (size_t)image->n_bytes);
+}
+
+/* Without a store nobody outside this engine sees its pages, and the weights need not be read. */
+static weft__kv_key model_key(const weft_model *m, int with_weights)
+{
+    weft__hasher h;
+    weft__kv_key key;
+    weft__hash_begin(&h);
+    add_shape(&h, m);
+    key.word[0] = weft__hash_end(&h);
+    if (with_weights) add_weights(&h, m);
+    key.word[1] = weft__hash_end(&h);
+    return key;
+}
+
+weft_status weft__serve_root(const weft_engine *e, const char *tenant, const weft__adapt_lease *lease, weft__kv_key *out,
+                             weft_error *err)
+{
+    weft__sha256 h = {0};
+    weft_status st;
+    /* What it computes, and in which type: a store on the disk may outlive that choice. */
+    uint64_t adapters[4] = {0, 0, e->params.adapter_dtype, lease != NULL};
+    *out = e->root;
+    if (!e->params.isolate_tenants && !lease) return WEFT_OK;
+    if (lease) memcpy(adapters, weft__adapt_lease_id(lease).word, sizeof weft__adapt_lease_id(lease).word);
+    if ((st = weft__sha256_begin(&h, err)) || (st = weft__sha256_add(&h, &e->root, sizeof e->root, err)) ||
+        (lease && (st = weft__sha256_add(&h, adapters, sizeof adapters, err))) ||
+        (e->params.isolate_tenants && (st = weft__sha256_add(&h, tenant, strlen(tenant), err)))) {
+        weft__sha256_free(&h);
+        return st;
+    }
+    weft__sha256_end_words(&h, out->word);
+    return WEFT_OK;
+}
+
+/* ---- how many pages ---- */
+
+/* Bytes that could be had now without swapping, as the kernel estimates them; 0: it does not say. */
+static uint64_t free_memory(void)
+{
+    char line[128];
+    unsigned long long kib = 0;
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+    if (f) fclose(f);
+    uint64_t limit = weft__cpu_memory_bytes(), bytes = (uint64_t)kib * 1024;
+    return bytes && (!limit || bytes < limit) ? bytes : limit;
+}
+
+static double token_bytes(const weft_graph *g, uint32_t dtype)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < g->n_kv_groups; i++)
+        if (g->kv_groups[i].window <= 0)
+            bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * weft_dtype_describe(dtype).block_bytes /
+                     g->kv_groups[i].page_tokens;
+    return bytes;
+}
+
+static int64_t choose_tokens(const weft_engine *e)
+{
+    const weft_engine_params *p = &e->params;
+    if (p->n_kv_tokens > 0) return p->n_kv_tokens;
+    int64_t wanted = (int64_t)p->n_slots * p->n_ctx;
+    double bytes = token_bytes(e->model->graph, p->kv_dtype), room = (double)free_memory() / 2;
+    if (bytes > 0 && room > 0 && bytes * (double)wanted > room) wanted = (int64_t)(room / bytes);
+    return wanted < p->n_ctx ? p->n_ctx : wanted;
+}
+
+/* A group with a window needs few pages per request; as many again are for what is cached. */
+static weft_status count_pages(const weft_engine *e, int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    for (int32_t i = 0; i < g->n_kv_groups; i++) {
+        const weft_kv_group *group = &g->kv_groups[i];
+        int64_t pages = (e->params.n_kv_tokens + group->page_tokens - 1) / group->page_tokens;
+        int64_t enough = (int64_t)weft__kv_pages_needed(group, e->params.n_ctx, e->params.step_rows) * e->params.n_slots * 2;
+        if (group->window > 0 && enough < pages) pages = enough;
+        if (pages > INT32_MAX)
+            return weft_fail(err, WEFT_ARGUMENT, "n_kv_tokens is %lld, which are more pages than can be counted",
+                             (long long)e->params.n_kv_tokens);
+        n_pages[i] = pages < 1 ? 1 : (int32_t)pages;
+    }
+    return WEFT_OK;
+}
+
+/* All but a few pages ahead of need (weft__serve_warm_page) take memory only as they fill: too many of them would end the program, much
+ * later. Where it is not known what is free, it goes on. */
+static weft_status check_room(const weft_engine *e, const int32_t *n_pages, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    uint32_t block_bytes = weft_dtype_describe(e->params.kv_dtype).block_bytes;
+    double bytes = 0, room = (double)free_memory();
+    for (int32_t i = 0; i < g->n_kv_groups; i++) bytes += (double)weft_kv_page_elems(&g->kv_groups[i]) * block_bytes * n_pages[i];
+    if (room <= 0 || bytes <= room) return WEFT_OK;
+    return weft_fail(err, WEFT_NO_MEMORY,
+                     "n_kv_tokens (--kv-tokens) is %lld: their keys and values would take %.1f MB, and %.1f MB of memory are "
+                     "free; use fewer, or leave it out for at most half of that",
+                     (long long)e->params.n_kv_tokens, bytes / 1e6, room / 1e6);
+}
+
+weft_status weft__serve_open_pages(weft_engine *e, weft_error *err)
+{
+    const weft_graph *g = e->model->graph;
+    int32_t n_pages[WEFT__SNAPSHOT_GROUPS];
+    weft_status st;
+    int asked = e->params.n_kv_tokens > 0;
+    if (g->n_kv_groups > WEFT__SNAPSHOT_GROUPS)
+        return weft_fail(err, WEFT_UNSUPPORTED, "%d KV groups; at most %d", g->n_kv_groups, WEFT__SNAPSHOT_GROUPS);
+    e->params.n_kv_tokens = choose_tokens(e);
+    if ((st = count_pages(e, n_pages, err)) || (asked && (st = check_room(e, n_pages, err))) ||
+        (st = weft__kv_pool_create(g->kv_groups, g->n_kv_groups, n_pages, e->params.kv_dtype, &e->pool, err)) ||
+        (st = weft__prefix_create(e->pool, &e->prefix, err)))
+        return st;
+    e->root = model_key(e->model, e->params.store_dir != NULL);
+    for (int32_t i = 0; i < g->n_kv_groups; i++)
+        if (g->kv_groups[i].page_tokens > e->block) e->block = g->kv_groups[i].page_tokens;
+    while (weft__serve_warm_page(e)) continue;
+    return weft__kv_layout_of(e->pool, e->root, &e->layout, err);
+}
+
+int weft__serve_warm_page(weft_engine *e)
+{
+    return weft__kv_pool_warm(e->pool, 2 * e->params.n_slots);
+}
+
+void weft__serve_close_pages(weft_engine *e)
+{
+    weft__prefix_destroy(&e->prefix);
+    weft__kv_pool_destroy(&e->pool);
+}
+
+/* ---- what the scheduler asks ---- */
+
+int weft__serve_reads_cache(const serve_request *r)
+{
+    return !r->no_cache && !r->embedding && !r->prompt_logprobs; /* the latter two need every position computed */
+}
+
+int weft__serve_feeds_cache(const serve_request *r)
+{
+    return !r->no_cache && !r->embedding;
+}
+
+static int64_t store_capacity(void *arg, int32_t group)
+{
+    const weft_engine *e = arg;
+    return weft__kv_pool_bindings(e->pool)[group].n_pages;
+}
+
+static int64_t store_available(void *arg, int32_t group)
+{
+    const weft_engine *e = arg;
+    return weft__kv_pool_available_pages(e->pool, group) + weft__serve_plant_pages(e, group);
+}
+
+static int64_t store_pages(void *arg, int32_t group, int32_t n_tokens)
+{
+    const weft_engine *e = arg;
+    return weft__kv_pages_needed(&e->model->graph->kv_groups[group], n_tokens, e->params.step_rows);
+}
+
+/* Those of a window's group; let go are the first ones. */
+static int64_t pages_held(const weft__kv_seq *seq, int32_t group)
+{
+    weft_seq_view view = weft__kv_seq_view(seq);
+    int32_t first = view.n_pages[group];
+    while (first > 0 && view.pages[group][first - 1] >= 0) first--;
+    return view.n_pages[group] - first;
+}
+
+static int64_t store_more(void *arg, void *user, int32_t group, int32_t n_tokens)
+{
+    const weft_engine *e = arg;
+    const serve_request *r = user;
+    int32_t n = n_tokens - weft__kv_seq_length(r->seq);
+    if (n <= 0) return 0;
+    int64_t more = weft__kv_seq_pages_for(r->seq, group, n);
+    if (e->model->graph->kv_groups[group].window <= 0) return more;
+    /* A window lets pages go as it moves on; one more, for the copy of a shared page. */
+    int64_t least = store_pages(arg, group, n_tokens) - pages_held(r->seq, group) + 1;
+    return more < least ? more : least < 0 ? 0 : least;
+}
+
+static int32_t store_match(void *arg, void *user, int32_t n_max)
+{
+    weft_engine *e = arg;
+    serve_request *r = user;
+    int32_t had = weft__kv_seq_length(r->seq);
+    if (!weft__serve_reads_cache(r) || (had > 0 && weft__prefix_peek(e->prefix, r->root, r->tokens, n_max) <= had)) return had;
+    weft__kv_seq_trim(r->seq, 0);
+    return weft__prefix_match(e->prefix, r->root, r->tokens, n_max, r->seq, NULL);
+}
+
+static weft_status store_reserve(void *arg, void *user, int32_t n_tokens, weft_error *err)
+{
+    const serve_request *r = user;
+    int32_t n = n_tokens - weft__kv_seq_length(r->seq);
+    weft_status st = weft__kv_seq_reserve(r->seq, n, err);
+    return st == WEFT_LIMIT && weft__serve_plant_gives_way(arg) ? weft__kv_seq_reserve(r->seq, n, err) : st;
+}
+
+static int store_release(void *arg, void *user, weft__sched_release how)
+{
+    weft_engine *e = arg;
+    serve_request *r = user;
+    int32_t n = weft__kv_seq_length(r->seq);
+    if (how != WEFT__SCHED_DETACHED && n > 0 && weft__serve_feeds_cache(r)) {
+        n = weft__prefix_insert(e->prefix, r->root, r->tokens, n, r->seq);
+        if (how == WEFT__SCHED_FINISHED) r->n_kept = n;
+    }
+    weft__kv_seq_trim(r->seq, 0);
+    return 0; /* what the tree still has of a preempted one is found when it comes back */
+}
+
+weft__sched_store weft__serve_store(weft_engine *e)
+{
+    return (weft__sched_store){.arg = e,
+                               .n_groups = e->model->graph->n_kv_groups,
+                               .capacity = store_capacity,
+                               .available = store_available,
+                               .pages = store_pages,
+                               .more = store_more,
+                               .match = store_match,
+                               .reserve = store_reserve,
+                               .release = store_release};
+}
+
+void weft__serve_publish(serve_request *r)
+{
+    int32_t n = weft__kv_seq_length(r->seq), block = r->engine->block;
+    if (n > r->n_prompt) n = r->n_prompt;
+    n -= n % block; /* a page in parts would have to be copied before it is written on */
+    if (n > 0 && weft__serve_feeds_cache(r)) weft__prefix_insert(r->engine->prefix, r->root, r->tokens, n, r->seq);
+}

@@ -1,0 +1,207 @@
+/* sample.c: from logits and hidden states to what a request is told: tokens, log-probabilities, embeddings. What is random comes
+ * from the request's own sampler; nothing is allocated after weft__serve_prepare. Owner: the engine's thread. */
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "batcher/batcher.h"
+#include "sample/sampler.h"
+
+void weft__serve_prepare(serve_request *r)
+{
+    weft_error err = {0};
+    weft_status st = WEFT_OK;
+    if (r->max_new > 0) st = weft_sampler_new(r->engine->model->hp.n_vocab, &r->sampling, &r->sampler, &err);
+    if (!st && r->grammar) st = weft_matcher_new(r->grammar, &r->matcher, &err);
+    r->n_scratch =
+        ((uint64_t)r->n_prompt + (uint64_t)r->max_new) * sizeof *r->tokens + (r->sampler ? weft__sampler_bytes(r->sampler) : 0);
+    r->engine->n_scratch += r->n_scratch;
+    for (int32_t i = 0; i < r->n_prompt && r->sampler && !st; i++) st = weft_sampler_accept(r->sampler, r->tokens[i], &err);
+    if (st) weft__serve_fail(r, st, err.message);
+}
+
+/* ---- log-probabilities ---- */
+
+static double log_sum_exp(const float *logits, int32_t n)
+{
+    float largest = -INFINITY;
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) largest = logits[i] > largest ? logits[i] : largest;
+    if (!(largest < INFINITY) || largest == -INFINITY) return (double)largest;
+    for (int32_t i = 0; i < n; i++) sum += (double)expf(logits[i] - largest);
+    return (double)largest + log(sum);
+}
+
+/* The n_top largest that have a text, the lowest id of equals first; returns how many there are. */
+static int32_t find_top(const float *logits, const uint8_t *is_nameless, int32_t n, int32_t n_top, double norm,
+                        weft_token_prob *top)
+{
+    int32_t n_found = 0;
+    for (int32_t t = 0; t < n; t++) {
+        if (n_top == 0 || is_nameless[t] || !(logits[t] > -INFINITY) ||
+            (n_found == n_top && !(logits[t] > top[n_top - 1].logprob)))
+            continue;
+        int32_t k = n_found < n_top ? n_found++ : n_top - 1;
+        for (; k > 0 && logits[t] > top[k - 1].logprob; k--) top[k] = top[k - 1];
+        top[k] = (weft_token_prob){t, logits[t]};
+    }
+    for (int32_t k = 0; k < n_found; k++) top[k].logprob = (float)((double)top[k].logprob - norm);
+    return n_found;
+}
+
+static void add_probs(const serve_request *r, const float *logits, weft_token_prob *top, weft_event *event)
+{
+    int32_t n = r->engine->model->hp.n_vocab;
+    double norm = log_sum_exp(logits, n);
+    event->logprob = (float)((double)logits[event->token] - norm);
+    event->n_top = find_top(logits, r->engine->vocab.is_nameless, n, r->n_top, norm, top);
+    event->top = top;
+}
+
+void weft__serve_prompt_token(serve_request *r, int32_t at, const float *logits)
+{
+    weft_token_prob top[SERVE_MAX_TOP];
+    weft_event event = weft__serve_event(r, WEFT_EVENT_PROMPT_TOKEN);
+    event.token = r->tokens[at];
+    if (logits && r->n_top >= 0) add_probs(r, logits, top, &event);
+    r->n_told = at + 1;
+    weft__serve_tell(r, &event);
+}
+
+/* ---- tokens ---- */
+
+static int is_end(const weft_engine *e, int32_t token)
+{
+    for (int32_t i = 0; i < e->vocab.n_ends; i++)
+        if (e->vocab.ends[i] == token) return 1;
+    return 0;
+}
+
+/* What grammars take of a step is counted as time: it is what the others wait. */
+static weft_status mask(serve_request *r, float *logits, weft_error *err)
+{
+    weft_engine *e = r->engine;
+    uint64_t begin = weft__clock_ns();
+    weft_status st = weft_matcher_apply(r->matcher, logits, e->model->hp.n_vocab, err);
+    e->mask_ns += weft__clock_ns() - begin;
+    return st;
+}
+
+/* What a step computed is of no use; logits: as weft__adapters_blame has them. */
+static void fail_computing(serve_request *r, weft_status st, const char *what, const float *logits)
+{
+    char names[256] = "";
+    weft_error err = {0};
+    if (r->lease) weft__adapt_store_name(r->engine->adapters, r->lease, names, sizeof names);
+    weft_status why = weft__adapters_blame(st, names, what, logits, r->engine->model->hp.n_vocab, &err);
+    static atomic_flag told = ATOMIC_FLAG_INIT; /* once: every request has it */
+    if (why == WEFT_INTERNAL && !atomic_flag_test_and_set(&told))
+        weft__log(WEFT__LOG_ERROR, "%s: %s", r->engine->model->source.label, err.message);
+    weft__serve_fail(r, why, err.message);
+}
+
+/* The token that follows, or -1 after weft__serve_end. */
+static int32_t pick(serve_request *r, float *logits)
+{
+    weft_engine *e = r->engine;
+    weft_error err = {0};
+    int32_t token = -1;
+    weft_status st = WEFT_OK;
+    if (r->ignore_end && !r->matcher)
+        for (int32_t i = 0; i < e->vocab.n_ends; i++) logits[e->vocab.ends[i]] = -INFINITY;
+    if (r->matcher) st = mask(r, logits, &err);
+    if (!st && (st = weft_sampler_pick(r->sampler, logits, &token, &err))) {
+        fail_computing(r, st, err.message, logits);
+        return -1;
+    }
+    if (!st && is_end(e, token)) {
+        weft__serve_end(r, WEFT_FINISH_END);
+        return -1;
+    }
+    if (!st) st = weft_sampler_accept(r->sampler, token, &err);
+    if (!st && r->matcher) st = weft_matcher_accept(r->matcher, token, &err);
+    if (st) weft__serve_fail(r, st, err.message);
+    return st ? -1 : token;
+}
+
+int weft__serve_sample(serve_request *r, float *logits)
+{
+    weft_engine *e = r->engine;
+    weft_token_prob top[SERVE_MAX_TOP];
+    if (r->matcher && e->mask_ns >= e->mask_most_ns) {
+        r->put_off++;
+        return 0;
+    }
+    r->put_off = 0;
+    if (r->n_top >= 0) memcpy(e->raw, logits, (size_t)e->model->hp.n_vocab * sizeof *logits);
+    int32_t token = pick(r, logits);
+    if (!r->first_ns) r->first_ns = weft__clock_ns();
+    if (token < 0) return 1;
+    r->tokens[r->n_known++] = token;
+    e->step.generated++;
+    weft_event event = weft__serve_event(r, WEFT_EVENT_TOKEN);
+    event.token = token;
+    if (r->n_top >= 0) add_probs(r, e->raw, top, &event);
+    weft__serve_tell(r, &event);
+    if (r->matcher && weft_matcher_complete(r->matcher) == 2) weft__serve_end(r, WEFT_FINISH_END);
+    return 1;
+}
+
+/* ---- embeddings ---- */
+
+/* The norm between the last layer and the output matrix. */
+static const weft_node *final_norm(const weft_graph *g)
+{
+    for (int32_t i = g->n_nodes - 1; i >= 0; i--)
+        if (g->nodes[i].op == WEFT_OP_NORM && g->tensors[g->nodes[i].out[0]].shape.d[1] == WEFT_WANTED) return &g->nodes[i];
+    return NULL;
+}
+
+/* Adds one token's hidden state, normed as attr.norm says (weft__build_head makes it RMS over the row). */
+static void add_state(serve_request *r, const weft_node *norm, const float *x)
+{
+    const weft_model *m = r->engine->model;
+    const weft_weight *w = &m->graph->weights[norm->w[0]];
+    const float *scale = (const float *)(const void *)((const char *)w->buffer->data + w->offset);
+    double squares = 0;
+    for (int32_t i = 0; i < m->hp.d_model; i++) squares += (double)x[i] * (double)x[i];
+    double factor = 1 / sqrt(squares / m->hp.d_model + (double)norm->attr.norm.eps);
+    for (int32_t i = 0; i < m->hp.d_model; i++) r->sum[i] += (double)x[i] * factor * (double)scale[i];
+}
+
+static void tell_embedding(serve_request *r)
+{
+    weft_engine *e = r->engine;
+    int32_t d = e->model->hp.d_model;
+    double squares = 0;
+    for (int32_t i = 0; i < d; i++) squares += r->sum[i] * r->sum[i];
+    if (!isfinite(squares)) {
+        fail_computing(r, WEFT_ARGUMENT, "the hidden states are no finite numbers, and so would be the embedding", NULL);
+        return;
+    }
+    for (int32_t i = 0; i < d; i++) e->vector[i] = squares > 0 ? (float)(r->sum[i] / sqrt(squares)) : 0;
+    r->first_ns = weft__clock_ns();
+    weft_event event = weft__serve_event(r, WEFT_EVENT_EMBEDDING);
+    event.embedding = e->vector;
+    event.n_embedding = d;
+    weft__serve_tell(r, &event);
+}
+
+void weft__serve_embed(serve_request *r, int32_t first, int32_t n, const float *hidden)
+{
+    const weft_model *m = r->engine->model;
+    const weft_node *norm = final_norm(m->graph);
+    if (!norm) {
+        weft__serve_fail(r, WEFT_UNSUPPORTED, "this model has no final norm to take embeddings from");
+        return;
+    }
+    for (int32_t i = 0; i < n; i++) {
+        if (first + i < r->n_summed) continue; /* computed once more after a preemption */
+        add_state(r, norm, hidden + (size_t)i * (size_t)m->hp.d_model);
+        r->n_summed++;
+    }
+    if (r->n_summed == r->n_prompt) tell_embedding(r);
+}

@@ -1,0 +1,139 @@
+/* stats.c: the engine's counters. All under its lock. */
+#include "base/params.h"
+#include "batcher/batcher.h"
+
+static void set_bounds(weft_histogram *h, const double *bounds, int n)
+{
+    h->n = n;
+    for (int i = 0; i < n; i++) h->bounds[i] = bounds[i];
+}
+
+void weft__serve_stats_begin(weft_engine *e)
+{
+    static const double rows[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048};
+    static const double ms[] = {0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+    set_bounds(&e->stats.batch_rows, rows, sizeof rows / sizeof *rows);
+    set_bounds(&e->stats.step_ms, ms, sizeof ms / sizeof *ms);
+}
+
+static void add(weft_histogram *h, double value)
+{
+    int i = 0;
+    while (i < h->n && value > h->bounds[i]) i++;
+    h->counts[i]++;
+    h->sum += value;
+}
+
+void weft__serve_count_step(weft_engine *e, const weft__sched_plan *plan, uint64_t ns)
+{
+    add(&e->stats.batch_rows, plan->n_rows);
+    add(&e->stats.step_ms, (double)ns / 1e6);
+    e->stats.model_ns += e->model_ns;
+    e->stats.prompt_tokens += e->step.prompt;
+    e->stats.cached_tokens += e->step.cached;
+    e->stats.n_generated += e->step.generated;
+    e->model_ns = e->step.prompt = e->step.cached = e->step.generated = 0;
+}
+
+static void hold(weft_held *h, uint64_t bytes)
+{
+    h->bytes = bytes;
+    if (bytes > h->peak) h->peak = bytes;
+}
+
+/* What is there for every step, however few rows it has. */
+static uint64_t fixed_scratch(const weft_engine *e)
+{
+    const weft_model *m = e->model;
+    uint64_t n_vocab = (uint64_t)m->hp.n_vocab;
+    return weft__plan_scratch(m->plan) + ((uint64_t)e->max_wanted + 1) * n_vocab * sizeof *e->logits +
+           ((uint64_t)m->max_rows + 1) * (uint64_t)m->hp.d_model * sizeof *e->batch.hidden;
+}
+
+static void count_bytes(weft_engine *e, uint64_t pages)
+{
+    weft_memory *m = &e->stats.memory;
+    hold(&m->weights, e->model->info.n_bytes);
+    hold(&m->pages, pages);
+    hold(&m->scratch, fixed_scratch(e) + e->n_scratch);
+}
+
+void weft__serve_count_pages(weft_engine *e)
+{
+    int32_t all = 0, cached = 0, unused = 0;
+    uint64_t bytes = 0;
+    for (int32_t g = 0; g < e->model->graph->n_kv_groups; g++) {
+        int32_t n_free = weft__kv_pool_free_pages(e->pool, g);
+        const weft_kv_binding *b = &weft__kv_pool_bindings(e->pool)[g];
+        all += b->n_pages;
+        bytes += (uint64_t)(b->n_pages - n_free) * b->page_bytes;
+        unused += n_free;
+        cached += weft__kv_pool_available_pages(e->pool, g) - n_free;
+    }
+    count_bytes(e, bytes);
+    e->stats.kv_pages = all;
+    e->stats.kv_pages_cached = cached;
+    e->stats.kv_pages_used = all - unused - cached;
+    weft__prefix_stats tree;
+    weft__prefix_get_stats(e->prefix, &tree);
+    e->stats.prefix_tokens = (uint64_t)tree.n_tokens;
+    e->stats.prefix_evicted_pages = tree.n_evicted_pages;
+}
+
+void weft__serve_count_keeping(weft_engine *e)
+{
+    e->stats.store_waiting = weft__serve_keeping(e);
+}
+
+void weft__serve_count_finished(weft_engine *e, weft_finish finish)
+{
+    e->stats.n_finished++;
+    e->stats.n_cancelled += finish == WEFT_FINISH_CANCELLED;
+    e->stats.n_failed += finish == WEFT_FINISH_FAILED;
+}
+
+void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats *filled)
+{
+    weft_engine_stats own, *out = &own;
+    weft_engine *e = (weft_engine *)(uintptr_t)engine;
+    weft__sched_stats s;
+    weft__adapt_store_stats a;
+    weft__store_stats d = {0};
+    weft__adapt_store_get_stats(e->adapters, &a);
+    pthread_mutex_lock(&e->lock);
+    weft__sched_get_stats(e->sched, &s);
+    *out = e->stats;
+    /* After what is to be kept was counted: on its way to the store it is seen at least once. */
+    if (e->store) weft__store_get_stats(e->store, &d);
+    out->n_adapters = a.n_entries;
+    out->n_adapters_ready = a.n_packed;
+    out->adapter_bytes = a.n_bytes;
+    out->memory.adapters = (weft_held){a.n_bytes, a.most_bytes};
+    out->adapter_loads = a.n_loads;
+    out->adapter_evictions = a.n_evictions;
+    out->store_prefixes = d.n_prefixes;
+    out->store_slots = d.n_slots;
+    out->store_bytes = d.n_bytes;
+    out->store_cap_bytes = d.cap_bytes;
+    out->store_written = d.n_written;
+    out->store_write_failed = d.n_write_failed;
+    out->store_read = d.n_read;
+    out->store_read_tokens = d.tokens_read;
+    out->store_damaged = d.n_damaged;
+    out->store_removed = d.n_removed;
+    out->store_waiting += d.n_queued;
+    out->size = sizeof *out;
+    out->n_slots = e->params.n_slots;
+    out->n_ctx = e->params.n_ctx;
+    out->max_requests = weft__sched_most(e->sched);
+    out->n_running = s.n_prefilling + s.n_decoding;
+    out->n_waiting = e->records.n_live - e->records.n_finishing - out->n_running;
+    out->n_steps = s.steps;
+    out->n_rows_decode = s.decode_rows;
+    out->n_rows_prompt = s.prompt_rows;
+    out->n_preempted = s.preempted;
+    out->n_put_off = s.deferred;
+    pthread_mutex_unlock(&e->lock);
+    if (out->n_waiting < 0) out->n_waiting = 0;
+    weft__params_write(WEFT__PARAMS_TYPE(weft_engine_stats), filled, out, NULL);
+}

@@ -1,0 +1,192 @@
+/* thread.c: the engine's thread: commands, pending requests, then step after step while there is anything to compute. Events are
+ * told here and in the step, never under the lock. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "batcher/batcher.h"
+
+/* ---- events ---- */
+
+weft_event weft__serve_event(const serve_request *r, uint32_t kind)
+{
+    return (weft_event){.size = sizeof(weft_event),
+                        .kind = kind,
+                        .request = r->id,
+                        .logprob = NAN,
+                        .n_prompt = r->n_prompt,
+                        .n_cached = r->n_cached,
+                        .n_read = r->n_read,
+                        .n_generated = r->n_known - r->n_prompt};
+}
+
+void weft__serve_end(serve_request *r, weft_finish finish)
+{
+    weft_engine *e = r->engine;
+    if (r->ended) return;
+    r->ended = 1;
+    r->finish = finish;
+    pthread_mutex_lock(&e->lock);
+    weft__sched_end(e->sched, r->sched_id);
+    pthread_mutex_unlock(&e->lock);
+}
+
+void weft__serve_fail(serve_request *r, weft_status status, const char *message)
+{
+    if (r->ended) return;
+    r->status = status;
+    snprintf(r->message, sizeof r->message, "%.255s", message);
+    weft__serve_end(r, WEFT_FINISH_FAILED);
+}
+
+void weft__serve_tell(serve_request *r, weft_event *event)
+{
+    if (r->event(r->arg, event)) weft__serve_end(r, WEFT_FINISH_STOP);
+}
+
+static double ms_between(uint64_t from, uint64_t to)
+{
+    return to > from ? (double)(to - from) / 1e6 : 0;
+}
+
+static void tell_began(serve_request *r)
+{
+    weft_event event = weft__serve_event(r, WEFT_EVENT_BEGAN);
+    r->began_ns = weft__clock_ns();
+    event.queue_ms = ms_between(r->submitted_ns, r->began_ns);
+    weft__serve_prepare(r);
+    if (!r->status) weft__serve_tell(r, &event);
+    if (r->prompt_logprobs && !r->ended) weft__serve_prompt_token(r, 0, NULL);
+}
+
+static void tell_finished(weft_engine *e, serve_request *r)
+{
+    weft_event event = weft__serve_event(r, WEFT_EVENT_FINISHED);
+    uint64_t now = weft__clock_ns(), began = r->began_ns ? r->began_ns : now, first = r->first_ns ? r->first_ns : now;
+    event.finish = r->status ? WEFT_FINISH_FAILED : r->finish;
+    event.status = r->status;
+    event.message = r->message;
+    event.queue_ms = ms_between(r->submitted_ns, began);
+    event.prompt_ms = ms_between(began, first);
+    event.generate_ms = ms_between(first, now);
+    weft__serve_trace_request(e, r, now);
+    weft__serve_keep(e, r->root, &r->tokens, r->n_kept);
+    pthread_mutex_lock(&e->lock);
+    weft__serve_count_finished(e, event.finish);
+    weft__serve_count_keeping(e);
+    e->records.n_finishing++;
+    pthread_mutex_unlock(&e->lock);
+    r->event(r->arg, &event);
+    e->n_scratch -= r->n_scratch;
+    weft__serve_clear(r);
+    pthread_mutex_lock(&e->lock);
+    weft__serve_count_pages(e); /* whoever waits for the last one finds what is held without it */
+    weft__serve_recycle(e, r);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static int has_begun_now(const weft_engine *e, int32_t record)
+{
+    for (int32_t i = 0; i < e->events.n_began; i++)
+        if (e->events.began[i] == record) return 1;
+    return 0;
+}
+
+/* Of what happened under the lock: who has gone is told before who came in its place; who came and went, in that order. */
+static void tell_all(weft_engine *e)
+{
+    int32_t n_left = 0;
+    for (int32_t i = 0; i < e->events.n_ended; i++) {
+        if (has_begun_now(e, e->events.ended[i])) e->events.ended[n_left++] = e->events.ended[i];
+        else tell_finished(e, &e->records.all[e->events.ended[i]]);
+    }
+    for (int32_t i = 0; i < e->events.n_began; i++) tell_began(&e->records.all[e->events.began[i]]);
+    for (int32_t i = 0; i < n_left; i++) tell_finished(e, &e->records.all[e->events.ended[i]]);
+    e->events.n_began = e->events.n_ended = 0;
+}
+
+/* ---- records ---- */
+
+void weft__serve_clear(serve_request *r)
+{
+    weft__snapshot_free(&r->found);
+    weft_matcher_free(&r->matcher);
+    weft_sampler_free(&r->sampler);
+    weft__kv_seq_destroy(&r->seq);
+    weft__adapt_store_release(r->engine->adapters, &r->lease);
+    weft_grammar_free(&r->grammar);
+    weft__free(r->sum);
+    weft__free(r->bias);
+    weft__free(r->tokens);
+    r->tokens = NULL;
+    r->bias = NULL;
+    r->sum = NULL;
+}
+
+void weft__serve_recycle(weft_engine *e, serve_request *r)
+{
+    *r = (serve_request){.engine = e, .generation = r->generation, .next = e->records.first_free};
+    e->records.first_free = (int32_t)(r - e->records.all);
+    e->records.n_live--;
+    e->records.n_finishing--;
+    pthread_cond_broadcast(&e->done);
+}
+
+/* ---- the loop ---- */
+
+static const uint64_t COPY_BYTES = 1 << 20; /* of pages between two steps: about half a millisecond */
+
+static uint64_t now_us(void)
+{
+    return weft__clock_ns() / 1000;
+}
+
+/* One step. */
+static void run(weft_engine *e, const weft__sched_plan *plan)
+{
+    uint64_t begin = weft__clock_ns();
+    weft__serve_step(e, plan);
+    pthread_mutex_lock(&e->lock);
+    weft__serve_count_step(e, plan, weft__clock_ns() - begin);
+    weft__sched_done(e->sched, now_us());
+    weft__serve_count_pages(e);
+    pthread_mutex_unlock(&e->lock);
+    tell_all(e);
+}
+
+/* Until there is something to do, or one who waits for the disk is late. With the lock. */
+static void wait_for_work(weft_engine *e)
+{
+    int late = 0;
+    while (!e->work && !late && !weft__serve_keeping(e) && !(e->stop && !e->records.n_live)) {
+        late = weft__clock_wait(&e->wake, &e->lock, weft__serve_pending_deadline(e)) != 0;
+    }
+}
+
+void *weft__serve_thread(void *arg)
+{
+    weft_engine *e = arg;
+    for (int stop = 0; !stop;) {
+        pthread_mutex_lock(&e->lock);
+        e->work = 0;
+        e->copy_left = COPY_BYTES;
+        weft__serve_commands(e);
+        weft__serve_pending(e);
+        const weft__sched_plan *plan = weft__sched_next(e->sched, now_us());
+        int busy = plan->n_items > 0, stopping = e->stop;
+        weft__serve_count_pages(e);
+        pthread_mutex_unlock(&e->lock);
+        tell_all(e);
+        if (busy) run(e, plan);
+        if (!busy || weft__serve_keep_due(e)) weft__serve_keep_some(e, stopping);
+        /* Between steps it would take more of their time than it saves: there all threads ask for memory at once. */
+        int warming = !busy && !stopping && weft__serve_warm_page(e);
+        pthread_mutex_lock(&e->lock);
+        weft__serve_count_keeping(e);
+        if (!busy && !warming) wait_for_work(e);
+        stop = e->stop && !e->records.n_live && !weft__serve_keeping(e) && !e->commands.first;
+        pthread_mutex_unlock(&e->lock);
+    }
+    return NULL;
+}

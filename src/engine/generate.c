@@ -1,0 +1,180 @@
+/* generate.c: weft_generate: sample, accept, detokenize, look for stop strings, evaluate. Belongs to the session's thread. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "engine/handles.h"
+#include "text/stop.h"
+
+enum { MAX_STOPS = 256, MAX_STOP_BYTES = (1 << 16) - 1 };
+
+void(weft_generate_params_default)(weft_generate_params *p)
+{
+    *p = (weft_generate_params){.size = sizeof *p, .max_tokens = -1};
+}
+
+void weft_generate_params_init(weft_generate_params *params, uint32_t size)
+{
+    weft_generate_params own;
+    (weft_generate_params_default)(&own);
+    weft__params_init(WEFT__PARAMS_TYPE(weft_generate_params), params, size, &own);
+}
+
+typedef struct generation {
+    weft_session *session;
+    weft_sampler *sampler;
+    weft_generate_params p;
+    weft_generate_result r;
+    weft__stop stop;
+    weft__text text; /* that became certain with the token at hand */
+    weft_detok *detok;
+    float *logits;
+    int ended; /* by a stop string or the callback */
+} generation;
+
+static weft_status begin_stops(generation *g, weft_error *err)
+{
+    const char *strings[MAX_STOPS];
+    size_t lengths[MAX_STOPS];
+    int n = 0;
+    for (const char *const *s = g->p.stops; s && *s; s++) {
+        if (n == MAX_STOPS) return weft_fail(err, WEFT_ARGUMENT, "more than %d stop strings", MAX_STOPS);
+        strings[n] = *s;
+        lengths[n] = strlen(*s);
+        if (!lengths[n] || lengths[n] > MAX_STOP_BYTES)
+            return weft_fail(err, WEFT_ARGUMENT, "stop string %d has %zu bytes; it must be 1 to %d", n, lengths[n],
+                             MAX_STOP_BYTES);
+        n++;
+    }
+    return weft__stop_begin(&g->stop, strings, lengths, n, err);
+}
+
+static weft_status begin(generation *g, weft_error *err)
+{
+    const weft_model *model = g->session->model;
+    if (!model->tokenizer) return weft_fail(err, WEFT_UNSUPPORTED, "the model has no tokenizer, and so no text");
+    if (g->p.n_tokens < 1 || !g->p.tokens) return weft_fail(err, WEFT_ARGUMENT, "there are no tokens to go on from");
+    if (g->p.max_tokens < -1)
+        return weft_fail(err, WEFT_ARGUMENT, "max_tokens is %d; it must be -1 (until the context is full) or more",
+                         g->p.max_tokens);
+    weft_status st = begin_stops(g, err);
+    if (st) return st;
+    g->logits = weft__alloc_array((size_t)model->hp.n_vocab, sizeof *g->logits);
+    if (!g->logits) return weft_fail(err, WEFT_NO_MEMORY, "no memory for logits");
+    return weft_detok_new(model->tokenizer, g->p.detok_flags, &g->detok, err);
+}
+
+static weft_status read_prompt(generation *g, weft_error *err)
+{
+    weft_status st = weft_session_eval(g->session, g->p.tokens, g->p.n_tokens, 0, g->logits, err);
+    for (int32_t i = 0; i < g->p.n_tokens && !st; i++) st = weft_sampler_accept(g->sampler, g->p.tokens[i], err);
+    return st;
+}
+
+/* The next token, which becomes part of the text. */
+static weft_status next_token(generation *g, int32_t *token, weft_error *err)
+{
+    weft_matcher *matcher = g->p.matcher;
+    weft_status st = matcher ? weft_matcher_apply(matcher, g->logits, g->session->model->hp.n_vocab, err) : WEFT_OK;
+    if (!st && weft_sampler_pick(g->sampler, g->logits, token, err)) return weft_session_blame(g->session, g->logits, err);
+    if (!st) st = weft_sampler_accept(g->sampler, *token, err);
+    if (!st && matcher) st = weft_matcher_accept(matcher, *token, err);
+    g->r.n_generated += !st;
+    return st;
+}
+
+/* Hands the token and the text that is certain to the callback. */
+static weft_status hand_on(generation *g, int32_t token, weft_error *err)
+{
+    if (g->text.failed) return weft_fail(err, WEFT_NO_MEMORY, "no memory for the text");
+    const weft_generated piece = {
+        .size = sizeof piece, .token = token, .text = g->text.len ? g->text.data : "", .length = g->text.len};
+    if (g->p.callback && g->p.callback(g->p.arg, &piece)) g->ended = 1;
+    g->text.len = 0;
+    return WEFT_OK;
+}
+
+static weft_status hand_on_text(generation *g, int32_t token, weft_error *err)
+{
+    const char *text;
+    size_t n;
+    weft_status st = weft_detok_push(g->detok, token, &text, &n, err);
+    if (st) return st;
+    g->ended = weft__stop_push(&g->stop, text, n, &g->text);
+    g->r.stop = g->stop.found;
+    return hand_on(g, token, err);
+}
+
+static weft_status decode(generation *g, weft_error *err)
+{
+    int32_t token;
+    weft_status st;
+    g->r.finish = WEFT_FINISH_LENGTH;
+    while (g->p.max_tokens < 0 || g->r.n_generated < g->p.max_tokens) {
+        if ((st = next_token(g, &token, err))) return st;
+        if ((g->p.matcher || !g->p.ignore_end) && weft_token_is_end(g->session->model->tokenizer, token)) {
+            g->r.finish = WEFT_FINISH_END;
+            return hand_on(g, token, err);
+        }
+        if ((st = hand_on_text(g, token, err))) return st;
+        if (g->ended || (g->p.matcher && weft_matcher_complete(g->p.matcher) == 2)) {
+            g->r.finish = g->ended ? WEFT_FINISH_STOP : WEFT_FINISH_END;
+            return WEFT_OK;
+        }
+        if (g->r.n_generated == g->p.max_tokens || weft_session_n_tokens(g->session) >= weft_session_n_ctx(g->session))
+            return WEFT_OK;
+        if ((st = weft_session_eval(g->session, &token, 1, 0, g->logits, err))) return st;
+    }
+    return WEFT_OK;
+}
+
+/* What was held back, and an incomplete character. */
+static weft_status finish_text(generation *g, weft_error *err)
+{
+    const char *text;
+    size_t n;
+    weft_status st = g->ended ? WEFT_OK : weft_detok_finish(g->detok, &text, &n, err);
+    if (st || g->ended) return st;
+    g->ended = weft__stop_push(&g->stop, text, n, &g->text);
+    g->r.stop = g->stop.found;
+    if (!g->ended) weft__stop_flush(&g->stop, &g->text);
+    else g->r.finish = WEFT_FINISH_STOP;
+    return g->text.len || g->text.failed ? hand_on(g, -1, err) : WEFT_OK;
+}
+
+static weft_status run(generation *g, weft_error *err)
+{
+    uint64_t start = weft__clock_ns();
+    weft_status st = read_prompt(g, err);
+    uint64_t middle = weft__clock_ns();
+    if (!st) st = decode(g, err);
+    g->r.prompt_ms = (double)(middle - start) / 1e6;
+    g->r.generate_ms = (double)(weft__clock_ns() - middle) / 1e6;
+    if (st == WEFT_CANCELLED) {
+        st = WEFT_OK;
+        g->r.finish = WEFT_FINISH_CANCELLED;
+    }
+    return st ? st : finish_text(g, err);
+}
+
+weft_status weft_generate(weft_session *session, weft_sampler *sampler, const weft_generate_params *params,
+                          weft_generate_result *result, weft_error *err)
+{
+    generation g = {.session = session,
+                    .sampler = sampler,
+                    .stop = {.found = -1},
+                    .r = {.size = sizeof g.r, .finish = WEFT_FINISH_FAILED, .stop = -1}};
+    (weft_generate_params_default)(&g.p);
+    weft_status st = weft__params_read(WEFT__PARAMS_TYPE(weft_generate_params), &g.p, params, err);
+    if (!st) st = begin(&g, err);
+    if (!st) st = run(&g, err);
+    if (st) g.r.finish = WEFT_FINISH_FAILED;
+    weft_status filled =
+        result ? weft__params_write(WEFT__PARAMS_TYPE(weft_generate_result), result, &g.r, st ? NULL : err) : WEFT_OK;
+    weft_detok_free(&g.detok);
+    weft__free(g.logits);
+    weft__text_free(&g.text);
+    weft__stop_free(&g.stop);
+    return st ? st : filled;
+}

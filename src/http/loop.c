@@ -1,0 +1,218 @@
+/* loop.c: the threads that move bytes. Each waits for its sockets and for those that roused a connection of its own, and lets it go on. */
+#include "http/parts.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/thread.h"
+
+/* How many connections that have begun are of its address; the lock is held. */
+static int n_same(const weft__http *h, const weft__http_peer *peer)
+{
+    int n = 0;
+    for (const struct weft__http_connection *o = h->connections; o; o = o->next)
+        n += o->has_begun && weft__http_peer_same(&o->peer, peer);
+    return n;
+}
+
+/* Its loop has it: is there room for it, and for its address? By its loop, behind whom this one closed before. */
+static void start(struct weft__http_connection *k)
+{
+    weft__http *h = k->http;
+    const int most = weft__http_peer_is_exempt(h, &k->peer) ? 0 : h->config.max_per_ip;
+    uint64_t patience = (uint64_t)h->config.idle_s;
+    pthread_mutex_lock(&h->lock);
+    int same = n_same(h, &k->peer);
+    if (h->n_begun >= h->config.max_connections) k->refuse = 503;
+    else if (most && same >= most) k->refuse = 429;
+    if (k->refuse && patience > REFUSED_S) patience = REFUSED_S;
+    k->deadline_ns = weft__clock_ns() + patience * SECOND_NS;
+    if (most && same >= most + SPARE_PER_IP) shutdown(k->fd, SHUT_RDWR); /* it would take the place of others */
+    h->counts.n_refused_full += k->refuse != 0;
+    h->n_begun++;
+    k->has_begun = 1;
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void enlist(struct weft__http_connection *k)
+{
+    weft__http *h = k->http;
+    pthread_mutex_lock(&h->lock);
+    h->counts.n_connections++;
+    k->loop = &h->loops[h->counts.n_connections_total++ % (uint64_t)h->n_loops];
+    k->next = h->connections;
+    if (k->next) k->next->prev = k;
+    h->connections = k;
+    pthread_mutex_unlock(&h->lock);
+}
+
+int weft__http_open(weft__http *h, int fd, const struct sockaddr *peer)
+{
+    struct weft__http_connection *k = weft__alloc_zero(1, sizeof *k);
+    const int size = SEND_BUFFER, on = 1;
+    if (k && h->tls) k->tls = weft__http_tls_accept(h->tls, fd);
+    if (!k || (h->tls && !k->tls)) {
+        weft__free(k);
+        close(fd);
+        return 0;
+    }
+    k->http = h;
+    k->fd = fd;
+    k->reader.max_head = h->config.max_head;
+    k->reader.max_headers = (size_t)h->config.max_headers;
+    weft__http_peer_of(peer, &k->peer);
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* of a unix socket refused */
+    enlist(k);
+    weft__http_rouse(k); /* its loop takes it in */
+    return 1;
+}
+
+void weft__http_rouse(struct weft__http_connection *k)
+{
+    struct weft__http_loop *l = k->loop;
+    const uint64_t one = 1;
+    pthread_mutex_lock(&l->lock);
+    int first = !l->awake;
+    if (!k->is_awake) {
+        k->is_awake = 1;
+        k->next_awake = l->awake;
+        l->awake = k;
+    }
+    if (first && write(l->wake_fd, &one, sizeof one) != sizeof one) abort(); /* it has room for 2^64 */
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* The next that was roused, or NULL. */
+static struct weft__http_connection *take_awake(struct weft__http_loop *l)
+{
+    pthread_mutex_lock(&l->lock);
+    struct weft__http_connection *k = l->awake;
+    if (k) {
+        l->awake = k->next_awake;
+        k->is_awake = 0;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return k;
+}
+
+static void close_one(struct weft__http_connection *k)
+{
+    weft__http *h = k->http;
+    struct weft__http_loop *l = k->loop;
+    pthread_mutex_lock(&h->lock);
+    weft__http_request *r = k->request;
+    pthread_mutex_unlock(&h->lock);
+    if (r && !weft__http_take_head(r, &k->reader)) r->path = NULL;
+    if (r) weft__http_complete(r, 0);
+    pthread_mutex_lock(&h->lock);
+    if (k->next) k->next->prev = k->prev;
+    if (k->prev) k->prev->next = k->next;
+    else h->connections = k->next;
+    h->counts.n_connections--;
+    h->n_begun -= k->has_begun;
+    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&l->lock);
+    for (struct weft__http_connection **at = &l->awake; k->is_awake && *at; at = &(*at)->next_awake)
+        if (*at == k) {
+            *at = k->next_awake;
+            break;
+        }
+    pthread_mutex_unlock(&l->lock);
+    weft__http_tls_free(k->tls);
+    close(k->fd);
+    weft__http_reader_reset(&k->reader);
+    weft__text_free(&k->in);
+    weft__text_free(&k->out);
+    weft__free(k);
+}
+
+static void go_on(struct weft__http_connection *k)
+{
+    if (!weft__http_exchange(k)) close_one(k);
+}
+
+/* A roused connection: one that was just accepted begins. */
+static void wake(struct weft__http_loop *l, struct weft__http_connection *k)
+{
+    struct epoll_event e = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = k};
+    if (!k->has_begun) {
+        start(k);
+        if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, k->fd, &e)) {
+            close_one(k);
+            return;
+        }
+    }
+    go_on(k);
+}
+
+static void *run(void *arg)
+{
+    struct weft__http_loop *l = arg;
+    struct epoll_event events[64];
+    uint64_t count;
+    for (;;) {
+        int n = epoll_wait(l->epoll_fd, events, 64, -1);
+        for (int i = 0; i < n; i++) {
+            struct weft__http_connection *k = events[i].data.ptr;
+            if (k && events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) k->has_left = 1;
+            if (k) go_on(k);
+            else if (read(l->wake_fd, &count, sizeof count) != sizeof count) return NULL;
+        }
+        for (struct weft__http_connection *k; (k = take_awake(l));) wake(l, k);
+        pthread_mutex_lock(&l->lock);
+        int stop = l->stop;
+        pthread_mutex_unlock(&l->lock);
+        if (stop) return NULL;
+    }
+}
+
+weft_status weft__http_loops_start(weft__http *h, weft_error *err)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = NULL};
+    h->loops = weft__alloc_zero((size_t)h->config.n_threads, sizeof *h->loops);
+    if (!h->loops) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a server");
+    for (; h->n_loops < h->config.n_threads; h->n_loops++) {
+        struct weft__http_loop *l = &h->loops[h->n_loops];
+        l->http = h;
+        l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        l->wake_fd = eventfd(0, EFD_CLOEXEC);
+        int failed = l->epoll_fd < 0 || l->wake_fd < 0 || epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &e);
+        int why = errno;
+        pthread_mutex_init(&l->lock, NULL);
+        if (!failed && !weft__thread_start(&l->thread, run, l)) continue;
+        pthread_mutex_destroy(&l->lock);
+        if (l->epoll_fd >= 0) close(l->epoll_fd);
+        if (l->wake_fd >= 0) close(l->wake_fd);
+        return failed ? weft_fail(err, WEFT_IO, "epoll: %s", strerror(why))
+                      : weft_fail(err, WEFT_LIMIT, "the system refuses threads");
+    }
+    return WEFT_OK;
+}
+
+void weft__http_loops_stop(weft__http *h)
+{
+    const uint64_t one = 1;
+    for (int i = 0; i < h->n_loops; i++) {
+        struct weft__http_loop *l = &h->loops[i];
+        pthread_mutex_lock(&l->lock);
+        l->stop = 1;
+        pthread_mutex_unlock(&l->lock);
+        if (write(l->wake_fd, &one, sizeof one) == sizeof one) pthread_join(l->thread, NULL);
+    }
+    while (h->connections) close_one(h->connections); /* the loops are gone, and the acceptor */
+    for (int i = 0; i < h->n_loops; i++) {
+        close(h->loops[i].epoll_fd);
+        close(h->loops[i].wake_fd);
+        pthread_mutex_destroy(&h->loops[i].lock);
+    }
+    weft__free(h->loops);
+    h->n_loops = 0;
+}

@@ -1,0 +1,339 @@
+/* grammar.c: grammars as they are built, and the way from rules to the automaton. */
+#include "text/grammar/grammar.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "text/grammar/parts.h"
+#include "text/tokenizer/parts.h"
+
+weft__gram *weft__gram_create(void)
+{
+    return weft__alloc_zero(1, sizeof(weft__gram));
+}
+
+void weft__gram_destroy(weft__gram **p)
+{
+    weft__gram *g = p ? *p : NULL;
+    if (!g) return;
+    weft__free(g->bytes);
+    weft__free(g->ranges);
+    weft__free(g->items);
+    weft__free(g->nodes);
+    weft__free(g->rules);
+    weft__strings_free(&g->names);
+    weft__free(g);
+    *p = NULL;
+}
+
+void weft__gram_line(weft__gram *g, int line)
+{
+    g->line = line;
+}
+
+weft_status weft__gram_failed(const weft__gram *g)
+{
+    return (weft_status)g->err.status;
+}
+
+void weft__gram_fail(weft__gram *g, weft_status status, const char *format, ...)
+{
+    char text[WEFT_ERROR_TEXT];
+    va_list args;
+    if (g->err.status) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    weft_fail(&g->err, status, "%s", text);
+}
+
+static int32_t no_memory(weft__gram *g)
+{
+    weft__gram_fail(g, WEFT_NO_MEMORY, "no memory for a grammar");
+    return -1;
+}
+
+const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL])
+{
+    char name[WEFT__TOK_QUOTE];
+    weft__tok_quote(name, weft__strings_data(names, (size_t)rule), weft__strings_len(names, (size_t)rule));
+    if (line) snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s' (line %d)", name, line);
+    else snprintf(out, WEFT__GRAM_RULE_LABEL, "rule '%s'", name);
+    return out;
+}
+
+const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL])
+{
+    const weft__gram_rule_def *r = &g->rules[rule];
+    return weft__gram_rule_label(&g->names, rule, r->body < 0 ? r->mention : r->line, out);
+}
+
+/* ---- building ---- */
+
+int32_t weft__gram_rule(weft__gram *g, const char *name, size_t n)
+{
+    if (g->err.status) return -1;
+    int32_t found = weft__strings_find(&g->names, name, n);
+    if (found >= 0) return found;
+    if (n > WEFT__GRAM_MAX_NAME) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a rule's name of %zu bytes; at most %d", g->line, n,
+                        WEFT__GRAM_MAX_NAME);
+        return -1;
+    }
+    if (g->n_rules >= WEFT__GRAM_MAX_RULES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d rules", g->line, WEFT__GRAM_MAX_RULES);
+        return -1;
+    }
+    if (!weft__grow(&g->rules, &g->rules_capacity, g->n_rules + 1, sizeof *g->rules) || !weft__strings_add(&g->names, name, n, 1))
+        return no_memory(g);
+    g->rules[g->n_rules] = (weft__gram_rule_def){.body = -1, .mention = g->line, .refs = WEFT__GRAM_NONE};
+    return (int32_t)g->n_rules++;
+}
+
+/* 1 when x may become part of something else. */
+static int is_free(weft__gram *g, int32_t x)
+{
+    if (g->err.status) return 0;
+    if (x >= 0 && (size_t)x < g->n_nodes && g->nodes[x].parent == -1) return 1;
+    weft__gram_fail(g, WEFT_INTERNAL, "grammar: expression %d is unknown or part of another already", x);
+    return 0;
+}
+
+void weft__gram_define(weft__gram *g, int32_t rule, int32_t body)
+{
+    char label[WEFT__GRAM_RULE_LABEL];
+    if (!is_free(g, body)) return;
+    weft__gram_rule_def *r = &g->rules[rule];
+    if (r->body >= 0) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: %s is defined again", g->line, weft__gram_label(g, rule, label));
+        return;
+    }
+    r->body = body;
+    r->line = g->line;
+    g->nodes[body].parent = -2 - rule;
+}
+
+void weft__gram_call(weft__gram *g, int32_t rule)
+{
+    if (!g->err.status) g->rules[rule].call = 1;
+}
+
+static int32_t add_node(weft__gram *g, weft__gram_kind kind, uint32_t a, uint32_t b, uint16_t nesting)
+{
+    if (g->err.status) return -1;
+    if (g->n_nodes >= WEFT__GRAM_MAX_NODES || g->n_bytes > WEFT__GRAM_MAX_NODES || g->n_ranges > WEFT__GRAM_MAX_NODES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
+        return -1;
+    }
+    if (nesting > WEFT__GRAM_MAX_NESTING) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: expressions nested more than %d deep; give inner ones a name", g->line,
+                        WEFT__GRAM_MAX_NESTING);
+        return -1;
+    }
+    if (!weft__grow(&g->nodes, &g->nodes_capacity, g->n_nodes + 1, sizeof *g->nodes)) return no_memory(g);
+    g->nodes[g->n_nodes] = (weft__gram_node){a, b, -1, -1, g->line, nesting, (uint8_t)kind, 0};
+    return (int32_t)g->n_nodes++;
+}
+
+int32_t weft__gram_text(weft__gram *g, const char *s, size_t n)
+{
+    if (g->err.status) return -1;
+    if (!weft__utf8_valid(s, n)) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a literal that is no UTF-8", g->line);
+        return -1;
+    }
+    if (n > WEFT__GRAM_MAX_NODES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: a literal of %zu bytes", g->line, n);
+        return -1;
+    }
+    if (!weft__grow(&g->bytes, &g->bytes_capacity, g->n_bytes + n, 1)) return no_memory(g);
+    if (n) memcpy(g->bytes + g->n_bytes, s, n);
+    g->n_bytes += n;
+    return add_node(g, WEFT__GRAM_TEXT, (uint32_t)(g->n_bytes - n), (uint32_t)n, 1);
+}
+
+static int by_lo(const void *a, const void *b)
+{
+    const weft__gram_range *x = a, *y = b;
+    return (x->lo > y->lo) - (x->lo < y->lo);
+}
+
+/* Appends lo..hi without the surrogates; there is room. */
+static void put_range(weft__gram *g, uint32_t lo, uint32_t hi)
+{
+    if (lo < 0xD800 && hi >= 0xD800) {
+        g->ranges[g->n_ranges++] = (weft__gram_range){lo, 0xD7FF};
+        lo = 0xE000;
+    } else if (lo >= 0xD800 && lo < 0xE000) {
+        lo = 0xE000;
+    }
+    if (lo <= hi) g->ranges[g->n_ranges++] = (weft__gram_range){lo, hi};
+}
+
+int32_t weft__gram_class(weft__gram *g, const weft__gram_range *ranges, size_t n, int negated)
+{
+    if (g->err.status) return -1;
+    size_t at = g->n_ranges;
+    weft__gram_range *own = weft__alloc_array(n, sizeof *own);
+    if (!own || !weft__grow(&g->ranges, &g->ranges_capacity, at + 2 * n + 2, sizeof *own)) {
+        weft__free(own);
+        return no_memory(g);
+    }
+    if (n) memcpy(own, ranges, n * sizeof *own);
+    qsort(own, n, sizeof *own, by_lo);
+    uint32_t next = 0; /* the first code point that no range reached yet */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t lo = own[i].lo < next ? next : own[i].lo, hi = own[i].hi > 0x10FFFF ? 0x10FFFF : own[i].hi;
+        if (lo > hi) continue;
+        if (negated && lo > next) put_range(g, next, lo - 1);
+        if (!negated) put_range(g, lo, hi);
+        next = hi + 1;
+    }
+    if (negated && next <= 0x10FFFF) put_range(g, next, 0x10FFFF);
+    weft__free(own);
+    if (g->n_ranges == at) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: a character class that matches no character", g->line);
+        return -1;
+    }
+    return add_node(g, WEFT__GRAM_CLASS, (uint32_t)at, (uint32_t)(g->n_ranges - at), 1);
+}
+
+static int32_t add_list(weft__gram *g, weft__gram_kind kind, const int32_t *items, size_t n)
+{
+    uint16_t nesting = 0;
+    if (g->err.status) return -1;
+    if (n > WEFT__GRAM_MAX_NODES) {
+        weft__gram_fail(g, WEFT_LIMIT, "grammar: line %d: more than %d expressions", g->line, WEFT__GRAM_MAX_NODES);
+        return -1;
+    }
+    if (!weft__grow(&g->items, &g->items_capacity, g->n_items + n, sizeof *items)) return no_memory(g);
+    for (size_t i = 0; i < n; i++) {
+        if (!is_free(g, items[i])) return -1;
+        g->nodes[items[i]].parent = (int32_t)g->n_nodes;
+        if (g->nodes[items[i]].nesting > nesting) nesting = g->nodes[items[i]].nesting;
+        g->items[g->n_items + i] = items[i];
+    }
+    g->n_items += n;
+    return add_node(g, kind, (uint32_t)(g->n_items - n), (uint32_t)n, (uint16_t)(nesting + 1));
+}
+
+int32_t weft__gram_seq(weft__gram *g, const int32_t *items, size_t n)
+{
+    return n == 1 ? items[0] : add_list(g, WEFT__GRAM_SEQ, items, n);
+}
+
+int32_t weft__gram_alt(weft__gram *g, const int32_t *items, size_t n)
+{
+    if (n == 0) weft__gram_fail(g, WEFT_INTERNAL, "grammar: a choice of nothing");
+    return n == 1 ? items[0] : add_list(g, WEFT__GRAM_ALT, items, n);
+}
+
+int32_t weft__gram_repeat(weft__gram *g, int32_t item, uint32_t min, uint32_t max)
+{
+    if (!is_free(g, item)) return -1;
+    if (min > max) {
+        weft__gram_fail(g, WEFT_ARGUMENT, "grammar: line %d: {%u,%u} asks for more than it allows", g->line, min, max);
+        return -1;
+    }
+    int32_t node = add_node(g, WEFT__GRAM_REPEAT, min, max, (uint16_t)(g->nodes[item].nesting + 1));
+    if (node < 0) return -1;
+    g->nodes[item].parent = node;
+    g->nodes[node].item = item;
+    return node;
+}
+
+int32_t weft__gram_ref(weft__gram *g, int32_t rule)
+{
+    if (g->err.status) return -1;
+    int32_t node = add_node(g, WEFT__GRAM_REF, (uint32_t)rule, g->rules[rule].refs, 1);
+    if (node >= 0) g->rules[rule].refs = (uint32_t)node;
+    return node;
+}
+
+/* ---- compiling ---- */
+
+void weft__automaton_destroy(weft__automaton **p)
+{
+    weft__automaton *a = p ? *p : NULL;
+    if (!a) return;
+    weft__strings_free(&a->names);
+    weft__free(a->lines);
+    weft__free(a->starts);
+    weft__free(a->calls);
+    weft__free(a->edges);
+    weft__free(a->states);
+    weft__free(a);
+    *p = NULL;
+}
+
+static int copy_rules(weft__automaton *a, const weft__gram *g)
+{
+    a->n_rules = g->n_rules;
+    a->lines = weft__alloc_array(g->n_rules, sizeof *a->lines);
+    a->starts = weft__alloc_array(g->n_rules, sizeof *a->starts);
+    if (!a->lines || !a->starts) return 0;
+    for (size_t i = 0; i < g->n_rules; i++) {
+        a->lines[i] = g->rules[i].line;
+        a->starts[i] = -1;
+        if (!weft__strings_add(&a->names, weft__strings_data(&g->names, i), weft__strings_len(&g->names, i), 0)) return 0;
+    }
+    return 1;
+}
+
+/* Compiles root and every rule that is called, each when its first call is met. */
+static weft_status compile_rules(weft__automaton *a, const weft__gram *g, const weft__gram_plan *plan, weft_error *err)
+{
+    weft__gram_nfa nfa = {0};
+    size_t budget[2] = {(size_t)1 << 20, (size_t)1 << 21}, at = 0; /* tens of milliseconds */
+    weft_status st = WEFT_OK;
+    for (int32_t rule = a->root; rule >= 0;) {
+        char label[WEFT__GRAM_RULE_LABEL];
+        a->starts[rule] = (int32_t)a->n_states;
+        st = weft__gram_nfa_build(g, plan, rule, &nfa, err);
+        if (!st) st = weft__gram_automaton_add(a, &nfa, rule, budget, err);
+        if (st) {
+            weft_fail_within(err, st, "grammar: %s", weft__gram_label(g, rule, label));
+            break;
+        }
+        while (at < a->n_calls && a->starts[a->calls[at].rule] >= 0) at++;
+        rule = at < a->n_calls ? a->calls[at].rule : -1;
+    }
+    weft__gram_nfa_free(&nfa);
+    return st;
+}
+
+/* The closing state, and what the others can do. */
+static int close_states(weft__automaton *a)
+{
+    if (!weft__grow(&a->states, &a->states_capacity, a->n_states + 1, sizeof *a->states)) return 0;
+    a->states[a->n_states] = (weft__gram_state){(uint32_t)a->n_edges, (uint32_t)a->n_calls, -1, 0};
+    for (size_t i = 0; i < a->n_states; i++) {
+        weft__gram_state *s = &a->states[i];
+        if (s->flags && s[0].edge == s[1].edge && s[0].call == s[1].call) s->flags |= WEFT__GRAM_STATE_LAST;
+        if (!s->flags && s[0].call == s[1].call) s->flags |= WEFT__GRAM_STATE_PLAIN;
+    }
+    return 1;
+}
+
+weft_status weft__gram_compile(weft__gram *g, int32_t root, uint32_t depth, weft__automaton **out, weft_error *err)
+{
+    weft__gram_plan plan = {0};
+    *out = NULL;
+    if (g->err.status) return weft_fail(err, (weft_status)g->err.status, "%s", g->err.message);
+    weft__automaton *a = weft__alloc_zero(1, sizeof *a);
+    if (!a) return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    a->root = root;
+    a->depth = depth;
+    weft_status st = copy_rules(a, g) ? weft__gram_check(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (!st) st = weft__gram_plan_make(g, root, &plan, err);
+    if (!st) st = compile_rules(a, g, &plan, err);
+    if (!st && !close_states(a)) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    weft__gram_plan_free(&plan);
+    if (st) weft__automaton_destroy(&a);
+    *out = a;
+    return st;
+}

@@ -1,0 +1,492 @@
+/* matcher.c: tables per state, masks from them, and texts on their way (matcher.h).
+ * Tables are published by compare-and-swap: two threads may make the same one, and the loser's is dropped. */
+#include "text/grammar/matcher.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "text/grammar/run.h"
+
+enum {
+    CREDIT = 1 << 21,           /* edges and links that masks and tokens of a text may take at first, and may save up */
+    CREDIT_PER_TOKEN = 1 << 15, /* what each token adds; grammars for data take some hundreds */
+    TABLE_WORK = 1 << 22,       /* the same for tables that a mask makes first: each is made once */
+    AHEAD_WORK = 1 << 24,       /* the same for all tables made ahead */
+    TABLE_BYTES = 64 << 20,     /* of all tables of a grammar; further ones are made for each use */
+    MIN_COMPACT = 1024          /* frames */
+};
+
+/* What a state allows, whoever called its rule. */
+typedef struct weft__gram_table {
+    uint32_t depth;     /* calls within each other that its tokens make at most */
+    uint32_t n_escapes; /* nodes at which the rule may end, with more of the trie below */
+    uint32_t n_tokens;  /* listed; UINT32_MAX: a bitmap instead */
+    size_t n_bytes;
+    uint64_t data[]; /* the bitmap or none, then the escapes, then the list of tokens, as uint32_t */
+} weft__gram_table;
+
+struct weft__grammar {
+    atomic_size_t refs;
+    weft__automaton *a;
+    weft__token_trie *trie;
+    _Atomic(weft__gram_table *) *tables; /* [a->n_states] */
+    atomic_size_t table_bytes;
+};
+
+/* A depth of the walk: what is left after the bytes up to there. */
+typedef struct level {
+    weft__gram_set set;
+    size_t n_frames, n_links;
+} level;
+
+struct weft__matcher {
+    weft__grammar *g;
+    weft__gram_run run; /* ways[0..n_ways): where the text is */
+    int done, ended;
+    uint64_t n_bytes;
+    size_t compact_at; /* frames */
+    size_t credit;     /* work that the text may still take */
+    level *levels;     /* [max_depth + 1] */
+    uint64_t *bits;    /* [n_words] */
+    weft__gram_way *order;
+    size_t order_capacity;
+    uint32_t *escapes;
+    size_t n_escapes, escapes_capacity;
+    unsigned char *piece; /* [max_depth] */
+};
+
+static size_t n_words(const weft__grammar *g)
+{
+    return ((size_t)g->trie->n_tokens + 63) / 64;
+}
+
+/* ---- the walk ---- */
+
+static void allow(uint64_t *bits, int32_t token)
+{
+    bits[token >> 6] |= (uint64_t)1 << (token & 63);
+}
+
+static void cut(weft__gram_run *r, const level *l)
+{
+    r->n_ways = l->set.end;
+    r->n_frames = l->n_frames;
+    r->n_links = l->n_links;
+}
+
+/* Allows the tokens at nodes [from, to), whose parents stand at depth `base`, that fit on from `start`. Notes the nodes at which
+ * the bottom rule may end when `escapes`. Leaves the run as it was, but for r->status. */
+static void walk(weft__matcher *m, weft__gram_set start, uint32_t from, uint32_t to, uint32_t base, uint64_t *bits, int escapes)
+{
+    const weft__token_trie *t = m->g->trie;
+    weft__gram_run *r = &m->run;
+    m->levels[0] = (level){start, r->n_frames, r->n_links};
+    for (uint32_t i = from; i < to && !r->status;) {
+        const weft__gram_trie_node *node = &t->nodes[i];
+        level *l = &m->levels[node->depth - base];
+        cut(r, l - 1);
+        weft__gram_set set = weft__gram_run_step(r, l[-1].set, node->byte);
+        if (set.begin == set.end && !set.done) {
+            i = node->next;
+            continue;
+        }
+        *l = (level){set, r->n_frames, r->n_links};
+        for (uint32_t k = node[0].token; k < node[1].token; k++) allow(bits, t->ids[k]);
+        if (escapes && set.done && node->next > i + 1) {
+            if (weft__grow(&m->escapes, &m->escapes_capacity, m->n_escapes + 1, sizeof *m->escapes))
+                m->escapes[m->n_escapes++] = i;
+            else if (!r->status) r->status = WEFT_NO_MEMORY;
+        }
+        i = set.begin == set.end ? node->next : i + 1;
+    }
+    cut(r, &m->levels[0]);
+}
+
+/* ---- tables ---- */
+
+static weft__gram_table *pack_table(const weft__matcher *m, uint32_t depth)
+{
+    size_t words = n_words(m->g), n_tokens = 0;
+    for (size_t w = 0; w < words; w++) n_tokens += (size_t)__builtin_popcountll(m->bits[w]);
+    int listed = n_tokens < words; /* half the bytes of the bitmap */
+    size_t n_bytes = sizeof(weft__gram_table) + (listed ? n_tokens * sizeof(uint32_t) : words * sizeof(uint64_t)) +
+                     m->n_escapes * sizeof(uint32_t);
+    weft__gram_table *t = weft__alloc(n_bytes);
+    if (!t) return NULL;
+    *t = (weft__gram_table){depth, (uint32_t)m->n_escapes, listed ? (uint32_t)n_tokens : UINT32_MAX, n_bytes};
+    uint32_t *out = (uint32_t *)(t->data + (listed ? 0 : words));
+    if (!listed) memcpy(t->data, m->bits, words * sizeof(uint64_t));
+    if (m->n_escapes) memcpy(out, m->escapes, m->n_escapes * sizeof *out);
+    out += m->n_escapes;
+    for (size_t w = 0; listed && w < words; w++)
+        for (uint64_t word = m->bits[w]; word; word &= word - 1) *out++ = (uint32_t)(64 * w) + (uint32_t)__builtin_ctzll(word);
+    return t;
+}
+
+/* NULL with r->status set on failure. */
+static weft__gram_table *make_table(weft__matcher *m, int32_t state)
+{
+    weft__gram_run *r = &m->run;
+    size_t begin = r->n_ways;
+    uint32_t deepest = r->deepest;
+    int too_deep = r->too_deep;
+    weft__gram_table *t = NULL;
+    memset(m->bits, 0, n_words(m->g) * sizeof *m->bits);
+    m->n_escapes = 0;
+    r->deepest = 0;
+    r->too_deep = 0;
+    if (weft__grow(&r->ways, &r->ways_capacity, begin + 1, sizeof *r->ways)) {
+        r->ways[r->n_ways++] = (weft__gram_way){state, 0};
+        walk(m, (weft__gram_set){begin, begin + 1, 0}, 0, m->g->trie->n_nodes, 0, m->bits, 1);
+        if (!r->status && !(t = pack_table(m, r->too_deep ? UINT32_MAX : r->deepest))) r->status = WEFT_NO_MEMORY;
+    } else {
+        r->status = WEFT_NO_MEMORY;
+    }
+    r->n_ways = begin;
+    r->deepest = deepest;
+    r->too_deep = too_deep;
+    return t;
+}
+
+/* The state's table, made and kept when it is new. *own: the caller frees it. */
+static weft__gram_table *table_of(weft__matcher *m, int32_t state, int *own)
+{
+    weft__grammar *g = m->g;
+    weft__gram_table *t = atomic_load_explicit(&g->tables[state], memory_order_acquire), *other = NULL;
+    *own = 0;
+    if (t || !(t = make_table(m, state))) return t;
+    if (atomic_fetch_add(&g->table_bytes, t->n_bytes) + t->n_bytes > TABLE_BYTES) {
+        atomic_fetch_sub(&g->table_bytes, t->n_bytes);
+        *own = 1;
+    } else if (!atomic_compare_exchange_strong(&g->tables[state], &other, t)) {
+        atomic_fetch_sub(&g->table_bytes, t->n_bytes);
+        weft__free(t);
+        t = other;
+    }
+    return t;
+}
+
+/* ---- grammars ---- */
+
+/* Makes tables in the order of the states until the work is spent. */
+static weft_status make_ahead(weft__grammar *g, weft_error *err)
+{
+    weft__matcher *m;
+    size_t left = AHEAD_WORK;
+    weft_status st = weft__matcher_create(g, &m, err);
+    for (size_t i = 0; !st && i < g->a->n_states && left; i++) {
+        int own;
+        if (g->a->states[i].edge == g->a->states[i + 1].edge) continue;
+        m->run.work = left;
+        weft__gram_table *t = table_of(m, (int32_t)i, &own);
+        size_t fixed = 1000 + n_words(g); /* also where hardly any token fits */
+        left = m->run.work > fixed ? m->run.work - fixed : 0;
+        if (own) weft__free(t);
+        if (own || m->run.status == WEFT_LIMIT) break;
+        if (!t) st = weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    }
+    weft__matcher_destroy(&m);
+    return st;
+}
+
+weft_status weft__grammar_create(weft__automaton *a, weft__token_trie *trie, weft__grammar **out, weft_error *err)
+{
+    *out = NULL;
+    weft__grammar *g = weft__alloc_zero(1, sizeof *g);
+    if (!g) {
+        weft__automaton_destroy(&a);
+        return weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    }
+    atomic_init(&g->refs, 1);
+    atomic_init(&g->table_bytes, 0);
+    g->a = a;
+    g->trie = weft__gram_trie_retain(trie);
+    g->tables = weft__alloc_array(a->n_states, sizeof *g->tables);
+    for (size_t i = 0; g->tables && i < a->n_states; i++) atomic_init(&g->tables[i], NULL);
+    weft_status st = g->tables ? make_ahead(g, err) : weft_fail(err, WEFT_NO_MEMORY, "no memory for a grammar");
+    if (st) weft__grammar_release(&g);
+    *out = g;
+    return st;
+}
+
+weft__grammar *weft__grammar_retain(weft__grammar *g)
+{
+    atomic_fetch_add_explicit(&g->refs, 1, memory_order_relaxed);
+    return g;
+}
+
+void weft__grammar_release(weft__grammar **p)
+{
+    weft__grammar *g = p ? *p : NULL;
+    if (!g) return;
+    *p = NULL;
+    if (atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) > 1) return;
+    for (size_t i = 0; g->tables && i < g->a->n_states; i++) weft__free(atomic_load(&g->tables[i]));
+    weft__free(g->tables);
+    weft__token_trie_release(&g->trie);
+    weft__automaton_destroy(&g->a);
+    weft__free(g);
+}
+
+int32_t weft__grammar_n_tokens(const weft__grammar *g)
+{
+    return g->trie->n_tokens;
+}
+
+/* ---- matchers ---- */
+
+static weft_status no_memory(weft_error *err)
+{
+    return weft_fail(err, WEFT_NO_MEMORY, "no memory for a text in a grammar");
+}
+
+/* Where the text is, for messages. */
+#define PLACE 224
+static const char *place(const weft__matcher *m, char out[PLACE])
+{
+    char label[WEFT__GRAM_RULE_LABEL];
+    int32_t state = m->run.n_ways ? m->run.ways[0].state : m->g->a->starts[m->g->a->root];
+    int32_t rule = m->g->a->states[state].rule;
+    snprintf(out, PLACE, "at byte %llu of the text, in %s", (unsigned long long)m->n_bytes,
+             weft__gram_rule_label(&m->g->a->names, rule, m->g->a->lines[rule], label));
+    return out;
+}
+
+/* Reports and clears what made the run stop. */
+static weft_status stopped(weft__matcher *m, weft_error *err)
+{
+    char where[PLACE];
+    weft_status st = m->run.status;
+    m->run.status = WEFT_OK;
+    if (st == WEFT_NO_MEMORY) return no_memory(err);
+    return weft_fail(err, st, "grammar: too many ways to go on %s; make it less ambiguous", place(m, where));
+}
+
+/* Everything but the ways. */
+static weft_status create_empty(weft__grammar *g, weft__matcher **out, weft_error *err)
+{
+    *out = NULL;
+    weft__matcher *m = weft__alloc_zero(1, sizeof *m);
+    if (!m) return no_memory(err);
+    m->g = weft__grammar_retain(g);
+    m->compact_at = MIN_COMPACT;
+    m->levels = weft__alloc_array((size_t)g->trie->max_depth + 1, sizeof *m->levels);
+    m->bits = weft__alloc_array(n_words(g), sizeof *m->bits);
+    m->piece = weft__alloc_array(g->trie->max_depth, 1);
+    if (!weft__gram_run_init(&m->run, g->a) || !m->levels || !m->bits || !m->piece) {
+        weft__matcher_destroy(&m);
+        return no_memory(err);
+    }
+    *out = m;
+    return WEFT_OK;
+}
+
+weft_status weft__matcher_create(weft__grammar *g, weft__matcher **out, weft_error *err)
+{
+    weft_status st = create_empty(g, out, err);
+    if (st) return st;
+    (*out)->run.work = (*out)->credit = CREDIT;
+    (*out)->done = weft__gram_run_start(&(*out)->run).done;
+    if (!(*out)->run.status) return WEFT_OK;
+    st = stopped(*out, err);
+    weft__matcher_destroy(out);
+    return st;
+}
+
+weft_status weft__matcher_copy(const weft__matcher *m, weft__matcher **out, weft_error *err)
+{
+    weft_status st = create_empty(m->g, out, err);
+    if (st) return st;
+    weft__gram_run *r = &(*out)->run;
+    const weft__gram_run *from = &m->run;
+    if (!weft__grow(&r->ways, &r->ways_capacity, from->n_ways, sizeof *r->ways) ||
+        !weft__grow(&r->frames, &r->frames_capacity, from->n_frames, sizeof *r->frames) ||
+        !weft__grow(&r->links, &r->links_capacity, from->n_links, sizeof *r->links)) {
+        weft__matcher_destroy(out);
+        return no_memory(err);
+    }
+    if (from->n_ways) memcpy(r->ways, from->ways, from->n_ways * sizeof *r->ways);
+    memcpy(r->frames, from->frames, from->n_frames * sizeof *r->frames);
+    if (from->n_links) memcpy(r->links, from->links, from->n_links * sizeof *r->links);
+    r->n_ways = from->n_ways;
+    r->n_frames = from->n_frames;
+    r->n_links = from->n_links;
+    r->too_deep = from->too_deep;
+    (*out)->done = m->done;
+    (*out)->ended = m->ended;
+    (*out)->n_bytes = m->n_bytes;
+    (*out)->compact_at = m->compact_at;
+    (*out)->credit = m->credit;
+    return WEFT_OK;
+}
+
+void weft__matcher_destroy(weft__matcher **p)
+{
+    weft__matcher *m = p ? *p : NULL;
+    if (!m) return;
+    weft__free(m->piece);
+    weft__free(m->escapes);
+    weft__free(m->order);
+    weft__free(m->bits);
+    weft__free(m->levels);
+    weft__gram_run_free(&m->run);
+    weft__grammar_release(&m->g);
+    weft__free(m);
+    *p = NULL;
+}
+
+int weft__matcher_complete(const weft__matcher *m)
+{
+    if (m->ended || (m->done && m->run.n_ways == 0)) return 2;
+    return m->done;
+}
+
+static int is_end(const weft__token_trie *t, int32_t token)
+{
+    for (int32_t i = 0; i < t->n_ends; i++)
+        if (t->ends[i] == token) return 1;
+    return 0;
+}
+
+/* Steps through the bytes; the last set, empty where they do not fit, lies behind all others. */
+static weft__gram_set step_all(weft__gram_run *r, const unsigned char *bytes, size_t n)
+{
+    weft__gram_set set = {0, r->n_ways, 0};
+    r->too_deep = 0;
+    for (size_t i = 0; i < n && !r->status && (i == 0 || set.begin < set.end); i++) {
+        weft__gram_set next = weft__gram_run_step(r, set, bytes[i]);
+        if (i + 1 < n) next.done = 0;
+        set = next;
+    }
+    return set;
+}
+
+static void go_to(weft__matcher *m, weft__gram_set set, size_t n)
+{
+    weft__gram_run *r = &m->run;
+    memmove(r->ways, r->ways + set.begin, (set.end - set.begin) * sizeof *r->ways);
+    r->n_ways = set.end - set.begin;
+    m->done = set.done;
+    m->n_bytes += n;
+    if (r->n_frames > m->compact_at && weft__gram_run_compact(r))
+        m->compact_at = 2 * r->n_frames > MIN_COMPACT ? 2 * r->n_frames : MIN_COMPACT;
+}
+
+weft_status weft__matcher_accept(weft__matcher *m, int32_t token, weft_error *err)
+{
+    const weft__token_trie *t = m->g->trie;
+    weft__gram_run *r = &m->run;
+    char where[PLACE];
+    if (token < 0 || token >= t->n_tokens)
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the vocabulary has ids 0 to %d", token, t->n_tokens - 1);
+    if (m->ended) return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d: the text has ended", token);
+    if (m->done && is_end(t, token)) {
+        m->ended = 1;
+        return WEFT_OK;
+    }
+    uint32_t node = t->node_of[token];
+    if (node == WEFT__GRAM_TRIE_NONE)
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d is not allowed %s", token, place(m, where));
+    size_t n = t->nodes[node].depth;
+    for (size_t i = n; i-- > 0; node = t->nodes[node].parent) m->piece[i] = t->nodes[node].byte;
+    level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+    r->work = m->credit;
+    weft__gram_set set = step_all(r, m->piece, n);
+    m->credit = r->work;
+    if (r->status || (set.begin == set.end && !set.done)) {
+        cut(r, &before);
+        if (r->status) return stopped(m, err);
+        return weft_fail(err, WEFT_ARGUMENT, "grammar: token %d does not fit %s", token, place(m, where));
+    }
+    go_to(m, set, n);
+    m->credit = m->credit + CREDIT_PER_TOKEN < CREDIT ? m->credit + CREDIT_PER_TOKEN : CREDIT;
+    return WEFT_OK;
+}
+
+/* And in the order they had, which `frame` stands for. */
+static int by_state(const void *x, const void *y)
+{
+    const weft__gram_way *a = x, *b = y;
+    if (a->state != b->state) return a->state < b->state ? -1 : 1;
+    return (a->frame > b->frame) - (a->frame < b->frame);
+}
+
+/* Allows what n ways, all in one state, allow; too much where r->too_deep comes of it. */
+static void mask_state(weft__matcher *m, const weft__gram_way *ways, size_t n, size_t *for_tables, uint64_t *bits)
+{
+    const weft__token_trie *t = m->g->trie;
+    weft__gram_run *r = &m->run;
+    uint32_t depth = 0;
+    int own;
+    for (size_t i = 0; i < n; i++)
+        if (r->frames[ways[i].frame].depth > depth) depth = r->frames[ways[i].frame].depth;
+    m->credit = r->work;
+    r->work = *for_tables;
+    weft__gram_table *table = table_of(m, ways[0].state, &own);
+    *for_tables = r->work;
+    r->work = m->credit;
+    if (!table) return;
+    if (table->depth > m->g->a->depth - depth) {
+        r->too_deep = 1;
+    } else {
+        size_t words = n_words(m->g);
+        int listed = table->n_tokens != UINT32_MAX;
+        const uint32_t *list = (const uint32_t *)(table->data + (listed ? 0 : words));
+        for (size_t w = 0; !listed && w < words; w++) bits[w] |= table->data[w];
+        for (uint32_t i = 0; listed && i < table->n_tokens; i++) allow(bits, (int32_t)list[table->n_escapes + i]);
+        level before = {{0, r->n_ways, 0}, r->n_frames, r->n_links};
+        weft__gram_set callers = {0};
+        if (table->n_escapes) callers = weft__gram_run_return(r, ways, n);
+        for (uint32_t i = 0; i < table->n_escapes && callers.begin < callers.end && !r->status; i++)
+            walk(m, callers, list[i] + 1, t->nodes[list[i]].next, t->nodes[list[i]].depth, bits, 0);
+        cut(r, &before);
+    }
+    if (own) weft__free(table);
+}
+
+static int any(const uint64_t *bits, size_t words)
+{
+    for (size_t w = 0; w < words; w++)
+        if (bits[w]) return 1;
+    return 0;
+}
+
+weft_status weft__matcher_mask(weft__matcher *m, uint64_t *bits, weft_error *err)
+{
+    const weft__token_trie *t = m->g->trie;
+    weft__gram_run *r = &m->run;
+    size_t n = r->n_ways, for_tables = TABLE_WORK;
+    int was_too_deep = r->too_deep;
+    char where[PLACE];
+    memset(bits, 0, n_words(m->g) * sizeof *bits);
+    if (m->ended) return weft_fail(err, WEFT_STATE, "grammar: the text has ended; no token may follow");
+    if (!weft__grow(&m->order, &m->order_capacity, n, sizeof *m->order)) return no_memory(err);
+    for (size_t i = 0; i < n; i++) m->order[i] = (weft__gram_way){r->ways[i].state, (uint32_t)i};
+    if (n > 1) qsort(m->order, n, sizeof *m->order, by_state);
+    for (size_t i = 0; i < n; i++) m->order[i].frame = r->ways[m->order[i].frame].frame;
+    r->work = m->credit;
+    r->too_deep = 0;
+    for (size_t i = 0, end; i < n && !r->status && !r->too_deep; i = end) {
+        for (end = i + 1; end < n && m->order[end].state == m->order[i].state;) end++;
+        mask_state(m, m->order + i, end - i, &for_tables, bits);
+    }
+    if (r->too_deep && !r->status) {
+        /* What the limit leaves out depends on which of all ways calls a rule first: they are walked together, as accept does. Where
+         * no state alone meets the limit, all together do not: they are taken in the same order, so that a frame made first by a way
+         * of some state has been made as deep with that state alone. */
+        memset(bits, 0, n_words(m->g) * sizeof *bits);
+        walk(m, (weft__gram_set){0, n, 0}, 0, t->n_nodes, 0, bits, 0);
+    }
+    r->too_deep |= was_too_deep;
+    m->credit = r->work;
+    if (r->status) {
+        memset(bits, 0, n_words(m->g) * sizeof *bits);
+        return stopped(m, err);
+    }
+    for (int32_t i = 0; m->done && i < t->n_ends; i++) allow(bits, t->ends[i]);
+    if (any(bits, n_words(m->g))) return WEFT_OK;
+    return weft_fail(err, WEFT_STATE, "grammar: no token of the vocabulary can go on %s%s", place(m, where),
+                     r->too_deep ? ", where rules are nested too deep" : "");
+}

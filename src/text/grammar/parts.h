@@ -1,0 +1,132 @@
+/* parts.h: what the files of the grammar compiler share: the rules as built, the automaton of one rule before it is made
+ * deterministic, and the result. */
+#ifndef WEFT_TEXT_GRAMMAR_PARTS_H
+#define WEFT_TEXT_GRAMMAR_PARTS_H
+
+#include "text/grammar/grammar.h"
+#include "text/strings.h"
+
+typedef enum weft__gram_kind {
+    WEFT__GRAM_TEXT,   /* a: where in bytes, b: how many */
+    WEFT__GRAM_CLASS,  /* a: where in ranges, b: how many; sorted, disjoint */
+    WEFT__GRAM_SEQ,    /* a: where in items, b: how many */
+    WEFT__GRAM_ALT,    /* the same */
+    WEFT__GRAM_REPEAT, /* a: min, b: max, item */
+    WEFT__GRAM_REF     /* a: rule, b: the next reference to the same rule */
+} weft__gram_kind;
+
+typedef struct weft__gram_node {
+    uint32_t a, b;
+    int32_t item;
+    int32_t parent; /* a node, -1: none yet, -2 - r: rule r's body */
+    int32_t line;
+    uint16_t nesting;
+    uint8_t kind, nullable;
+} weft__gram_node;
+
+#define WEFT__GRAM_NONE UINT32_MAX
+
+typedef struct weft__gram_rule_def {
+    int32_t body;          /* -1: undefined */
+    int32_t line, mention; /* of the definition, and of the first mention */
+    uint32_t refs;         /* first reference to it, or WEFT__GRAM_NONE */
+    int call;              /* 1: not to be inlined */
+} weft__gram_rule_def;
+
+struct weft__gram {
+    weft_error err; /* status 0: no failure so far */
+    int32_t line;
+    weft__strings names; /* of the rules */
+    weft__gram_rule_def *rules;
+    size_t n_rules, rules_capacity;
+    weft__gram_node *nodes;
+    size_t n_nodes, nodes_capacity;
+    int32_t *items;
+    size_t n_items, items_capacity;
+    weft__gram_range *ranges;
+    size_t n_ranges, ranges_capacity;
+    char *bytes;
+    size_t n_bytes, bytes_capacity;
+};
+
+/* "rule 'x' (line 3)", into out; returns it. line 0: none. */
+#define WEFT__GRAM_RULE_LABEL 160
+const char *weft__gram_rule_label(const weft__strings *names, int32_t rule, int line, char out[WEFT__GRAM_RULE_LABEL]);
+const char *weft__gram_label(const weft__gram *g, int32_t rule, char out[WEFT__GRAM_RULE_LABEL]);
+/* Every rule is defined, fulfilled by some finite text and not left-recursive. Sets `nullable` of all nodes. */
+weft_status weft__gram_check(weft__gram *g, weft_error *err);
+
+/* Which rules are called and which are inlined where they are mentioned. */
+typedef struct weft__gram_plan {
+    uint8_t *called;   /* [n_rules] */
+    uint32_t *size;    /* [n_rules] states when inlined, about */
+    uint16_t *nesting; /* [n_rules] expressions within expressions when inlined */
+} weft__gram_plan;
+
+/* Also refuses repetitions that are too large to be written out. */
+weft_status weft__gram_plan_make(const weft__gram *g, int32_t root, weft__gram_plan *plan, weft_error *err);
+void weft__gram_plan_free(weft__gram_plan *plan);
+
+/* One rule as an automaton with empty edges. State 0 is its start. */
+enum { WEFT__GRAM_NFA_EMPTY, WEFT__GRAM_NFA_BYTE, WEFT__GRAM_NFA_CALL };
+typedef struct weft__gram_nfa_edge {
+    int32_t next; /* of the same state; -1: the last */
+    int32_t to;
+    int32_t rule;
+    uint8_t kind, lo, hi;
+} weft__gram_nfa_edge;
+
+typedef struct weft__gram_nfa {
+    int32_t *first; /* [n] first edge, -1: none */
+    size_t n, capacity;
+    weft__gram_nfa_edge *edges;
+    size_t n_edges, edges_capacity;
+    int32_t end;
+} weft__gram_nfa;
+
+/* Replaces what nfa holds. WEFT_LIMIT when it becomes too large. */
+weft_status weft__gram_nfa_build(const weft__gram *g, const weft__gram_plan *plan, int32_t rule, weft__gram_nfa *nfa,
+                                 weft_error *err);
+void weft__gram_nfa_free(weft__gram_nfa *nfa);
+
+typedef struct weft__gram_edge {
+    int32_t to;
+    uint8_t lo, hi;
+} weft__gram_edge;
+
+typedef struct weft__gram_call_edge {
+    int32_t rule, to;
+} weft__gram_call_edge;
+
+enum {
+    WEFT__GRAM_STATE_ACCEPT = 1, /* the rule may end here */
+    WEFT__GRAM_STATE_LAST = 2,   /* ... and must */
+    WEFT__GRAM_STATE_PLAIN = 4,  /* it may not, and nothing is called: all that leads on are bytes */
+};
+typedef struct weft__gram_state {
+    uint32_t edge, call; /* the first; the end is the next state's first */
+    int32_t rule;
+    uint8_t flags;
+} weft__gram_state;
+
+struct weft__automaton {
+    weft__gram_state *states; /* [n_states + 1] */
+    size_t n_states, states_capacity;
+    weft__gram_edge *edges; /* of a state in order of lo; overlapping where the rule could not be made deterministic */
+    size_t n_edges, edges_capacity;
+    weft__gram_call_edge *calls;
+    size_t n_calls, calls_capacity;
+    int32_t root;
+    uint32_t depth;
+    size_t n_rules;
+    int32_t *starts;     /* [n_rules] of those that are called; others -1 */
+    int32_t *lines;      /* [n_rules] */
+    weft__strings names; /* of the rules */
+};
+
+/* Appends the rule's states, the start first, to a (without the closing state). budget[0] is the work that may still be spent on
+ * making rules deterministic; a rule that needs more keeps its alternatives side by side, which takes from budget[1]. */
+weft_status weft__gram_automaton_add(weft__automaton *a, const weft__gram_nfa *nfa, int32_t rule, size_t budget[2],
+                                     weft_error *err);
+
+#endif

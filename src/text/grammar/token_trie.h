@@ -1,0 +1,40 @@
+/* token_trie.h: the bytes of all tokens that may appear in constrained text, as a trie in depth-first order.
+ *
+ * Left out are control, unknown and unused tokens, those that end generation, and those without bytes. Immutable and reference
+ * counted: one per tokenizer serves all grammars and threads. */
+#ifndef WEFT_TEXT_TOKEN_TRIE_H
+#define WEFT_TEXT_TOKEN_TRIE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "text/tokenizer/tokenizer.h"
+
+typedef struct weft__gram_trie_node {
+    uint32_t next;   /* the first node behind this one's subtree, which begins with the node itself */
+    uint32_t token;  /* its tokens are ids[token..nodes[i + 1].token), those of its subtree end at nodes[next].token */
+    uint32_t parent; /* itself: none */
+    uint16_t depth;  /* bytes from the root, this one's included; at least 1 */
+    uint8_t byte;
+} weft__gram_trie_node;
+
+#define WEFT__GRAM_TRIE_NONE UINT32_MAX
+
+typedef struct weft__token_trie {
+    atomic_size_t refs;
+    weft__gram_trie_node *nodes; /* [n_nodes + 1]; the last closes */
+    uint32_t n_nodes;
+    uint32_t max_depth;
+    int32_t n_tokens;  /* of the vocabulary */
+    int32_t *ids;      /* tokens in the order of their bytes */
+    uint32_t *node_of; /* [n_tokens] or WEFT__GRAM_TRIE_NONE */
+    int32_t *ends;     /* [n_ends] tokens that end generation */
+    int32_t n_ends;
+} weft__token_trie;
+
+/* WEFT_UNSUPPORTED for a vocabulary whose tokens do not spell text by themselves (WordPiece). */
+weft_status weft__token_trie_create(const weft__tokenizer *tok, weft__token_trie **out, weft_error *err);
+weft__token_trie *weft__gram_trie_retain(weft__token_trie *trie);
+void weft__token_trie_release(weft__token_trie **trie);
+
+#endif

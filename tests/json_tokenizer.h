@@ -1,0 +1,20 @@
+/* json_tokenizer.h: the tokenizer of a tokenizer.json and, unless it is NULL, of a tokenizer_config.json in memory. */
+#ifndef WEFT_TESTS_JSON_TOKENIZER_H
+#define WEFT_TESTS_JSON_TOKENIZER_H
+
+#include "text/tokenizer/json.h"
+
+static inline weft_status json_tokenizer(const char *json, size_t n, const char *config, size_t n_config, weft__tokenizer **out,
+                                         weft_error *err)
+{
+    const weft__json_files files = {.tokenizer = {json, n}, .config = {config, n_config}};
+    weft__json_vocab *v;
+    *out = NULL;
+    weft_status status = weft__json_vocab_read(&files, &v, err);
+    if (status) return status;
+    status = weft__tokenizer_create(weft__json_vocab_spec(v), out, err);
+    weft__json_vocab_free(&v);
+    return status;
+}
+
+#endif

@@ -1,0 +1,298 @@
+/* structs.c: programs that were built with smaller public structs run: each size up to this build's is read and filled, on the heap, where
+ * a sanitizer sees what is beyond; none is refused, nor what is larger and zero there. */
+#include "unit/fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft/train.h"
+#include "weft/weft.h"
+
+static weft_model *model;
+
+/* ---- parameters: filled in, and taken ---- */
+
+#define PARAMS(X)                                                                                                                \
+    X(model)                                                                                                                     \
+    X(session)                                                                                                                   \
+    X(sampler) X(merge) X(engine) X(request) X(convert) X(plan) X(quantize) X(imatrix) X(pull) X(vocab) X(train) X(generate)
+
+#define FILL(name)                                                                                                               \
+    static void fill_##name(void *params, uint32_t size)                                                                         \
+    {                                                                                                                            \
+        weft_##name##_params_init(params, size);                                                                                 \
+    }
+PARAMS(FILL)
+
+/* What it says of parameters at `p` that are otherwise fine. */
+static weft_status use_model(const void *p, weft_error *err)
+{
+    weft_model *m = NULL;
+    weft_status st = weft_model_open("absent.gguf", p, &m, err);
+    return st == WEFT_NOT_FOUND || st == WEFT_IO ? WEFT_OK : st ? st : WEFT_INTERNAL;
+}
+
+static weft_status use_session(const void *p, weft_error *err)
+{
+    weft_session *s = NULL;
+    weft_status st = weft_session_new(model, p, &s, err);
+    weft_session_free(&s);
+    return st;
+}
+
+static weft_status use_sampler(const void *p, weft_error *err)
+{
+    weft_sampler *s = NULL;
+    weft_status st = weft_sampler_for(model, p, &s, err);
+    weft_sampler_free(&s);
+    return st ? st : (st = weft_sampler_new(8, p, &s, err), weft_sampler_free(&s), st);
+}
+
+/* Of those whose job cannot begin here: anything but WEFT_ABI is what they say next. */
+static weft_status next_refusal(weft_status st)
+{
+    return st == WEFT_ABI ? st : st ? WEFT_OK : WEFT_INTERNAL;
+}
+
+static weft_status use_merge(const void *p, weft_error *err)
+{
+    weft_adapter_file *f = NULL;
+    return next_refusal(weft_adapter_file_merge(NULL, 0, p, &f, err));
+}
+
+static weft_status use_engine(const void *p, weft_error *err)
+{
+    weft_engine *e = NULL;
+    weft_status st = weft_engine_new(model, p, &e, err);
+    weft_engine_free(&e);
+    return st;
+}
+
+static weft_engine *engine;
+
+static weft_status use_request(const void *p, weft_error *err)
+{
+    uint64_t number;
+    return next_refusal(weft_engine_submit(engine, p, &number, NULL, err)); /* no event function */
+}
+
+static weft_status use_convert(const void *p, weft_error *err)
+{
+    return next_refusal(weft_convert("absent", "absent.gguf", p, err));
+}
+
+static weft_status use_plan(const void *p, weft_error *err)
+{
+    weft_plan_result r;
+    return next_refusal(weft_plan_write("absent", "absent.plan", p, &r, err));
+}
+
+static weft_status use_quantize(const void *p, weft_error *err)
+{
+    weft_quantize_result r;
+    weft_status st = next_refusal(weft_quantize("absent", "absent.gguf", "Q8_0", p, &r, err));
+    return st ? st : next_refusal(weft_adapter_apply("absent", "absent.gguf", NULL, 0, "Q8_0", p, &r, err));
+}
+
+static weft_status use_imatrix(const void *p, weft_error *err)
+{
+    int32_t n, token = 1;
+    return next_refusal(weft_imatrix_collect(model, &token, 1, p, "absent.gguf", &n, err));
+}
+
+static weft_status use_pull(const void *p, weft_error *err)
+{
+    weft_pull_result *r = malloc(sizeof *r);
+    weft_status st = next_refusal(weft_pull("no name", p, r, err));
+    free(r);
+    return st;
+}
+
+static weft_status use_vocab(const void *p, weft_error *err)
+{
+    weft_vocab_result r;
+    return next_refusal(weft_train_tokenizer(NULL, 0, "absent.gguf", p, &r, err));
+}
+
+static weft_status use_train(const void *p, weft_error *err)
+{
+    return next_refusal(weft_train(p, err)); /* no data */
+}
+
+static weft_status use_generate(const void *p, weft_error *err)
+{
+    weft_session *s = NULL;
+    weft_sampler *sampler = NULL;
+    weft_status st = weft_session_new(model, NULL, &s, err);
+    if (!st) st = weft_sampler_for(model, NULL, &sampler, err);
+    if (!st) st = next_refusal(weft_generate(s, sampler, p, NULL, err)); /* no tokens */
+    weft_sampler_free(&sampler);
+    weft_session_free(&s);
+    return st;
+}
+
+static const struct {
+    const char *name;
+    uint32_t size, align;
+    void (*fill)(void *params, uint32_t size);
+    weft_status (*use)(const void *params, weft_error *err);
+} params[] = {
+#define ROW(name) {#name, sizeof(weft_##name##_params), _Alignof(weft_##name##_params), fill_##name, use_##name},
+    PARAMS(ROW)};
+
+static void parameters_of_every_size_are_taken(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++) {
+        const uint32_t full = params[i].size, step = params[i].align;
+        char *ours = malloc(full);
+        params[i].fill(ours, full);
+        for (uint32_t size = 8; size <= full + 2 * step; size += step) {
+            char *p = malloc(size);
+            weft_error err = {0};
+            params[i].fill(p, size);
+            assert_memory_equal(p + 4, ours + 4, (size < full ? size : full) - 4);
+            if (params[i].use(p, &err)) fail_msg("%s of %u bytes of %u: %s", params[i].name, size, full, err.message);
+            if (size > full) {
+                p[full] = 1;
+                assert_int_equal(params[i].use(p, &err), WEFT_ABI);
+                assert_non_null(strstr(err.message, params[i].name));
+            }
+            free(p);
+        }
+        weft_error err = {0};
+        if (params[i].use(NULL, &err)) fail_msg("%s: NULL: %s", params[i].name, err.message);
+        const uint32_t none[2] = {4, 0};
+        assert_int_equal(params[i].use(none, &err), WEFT_ABI);
+        free(ours);
+    }
+}
+
+/* ---- what the library fills ---- */
+
+static weft_adapter_file *adapter;
+
+static weft_status get_info(void *out, weft_error *err)
+{
+    return weft_model_describe(model, out, err);
+}
+
+static weft_status get_cost(void *out, weft_error *err)
+{
+    return weft_model_step_cost(model, 1, 0, 1, 1, WEFT_F16, out, err);
+}
+
+static weft_status get_step(void *out, weft_error *err)
+{
+    return weft_model_profile_step(model, 0, out, err);
+}
+
+static weft_status get_op(void *out, weft_error *err)
+{
+    return weft_model_profile_op(model, 0, out, err);
+}
+
+static weft_status get_adapter(void *out, weft_error *err)
+{
+    return weft_adapter_file_describe(adapter, out, err);
+}
+
+static weft_status get_matrix(void *out, weft_error *err)
+{
+    return weft_adapter_file_matrix(adapter, 0, out, err);
+}
+
+static weft_status get_named(void *out, weft_error *err)
+{
+    return weft_engine_adapter_find(engine, "poem", out, err);
+}
+
+static weft_status get_stats(void *out, weft_error *err)
+{
+    uint32_t size;
+    memcpy(&size, out, sizeof size);
+    if (size % 8) return weft_fail(err, WEFT_ABI, "it says nothing");
+    weft_engine_get_stats(engine, out);
+    return WEFT_OK;
+}
+
+static weft_status get_provider(void *out, weft_error *err)
+{
+    return weft_provider_describe("cpu", out, err);
+}
+
+static const struct {
+    const char *name;
+    uint32_t size, align;
+    weft_status (*get)(void *out, weft_error *err);
+} filled[] = {
+#define FILLED(type, get)                                                                                                        \
+    {                                                                                                                            \
+#type, sizeof(type), _Alignof(type), get                                                                                 \
+    }
+    FILLED(weft_model_info, get_info),      FILLED(weft_step_cost, get_cost),       FILLED(weft_profile_step, get_step),
+    FILLED(weft_profile_op, get_op),        FILLED(weft_adapter_info, get_adapter), FILLED(weft_adapter_matrix, get_matrix),
+    FILLED(weft_engine_adapter, get_named), FILLED(weft_engine_stats, get_stats),   FILLED(weft_backend_info, get_provider),
+};
+
+static void structs_of_every_size_are_filled(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof filled / sizeof *filled; i++) {
+        const uint32_t full = filled[i].size, step = filled[i].align;
+        char *ours = calloc(1, full), zero[16] = {0};
+        weft_error err = {0};
+        memcpy(ours, &full, sizeof full);
+        if (filled[i].get(ours, &err)) fail_msg("%s: %s", filled[i].name, err.message);
+        const uint32_t stride = full > 512 ? 128 : step; /* fewer of those that are names above all */
+        for (uint32_t size = 8; size <= full + 2 * step;
+             size = size < full && size + stride > full ? full : size + (size < full ? stride : step)) {
+            char *out = malloc(size);
+            memset(out, 7, size);
+            memcpy(out, &size, sizeof size);
+            if (filled[i].get(out, &err)) fail_msg("%s of %u bytes of %u: %s", filled[i].name, size, full, err.message);
+            assert_memory_equal(out, &size, sizeof size);
+            assert_memory_equal(out + 4, ours + 4, (size < full ? size : full) - 4);
+            if (size > full) assert_memory_equal(out + full, zero, size - full);
+            free(out);
+        }
+        uint32_t none[2] = {5, 77};
+        assert_int_equal(filled[i].get(none, &err), WEFT_ABI);
+        assert_int_equal(none[1], 77);
+        free(ours);
+    }
+}
+
+static int begin(void **state)
+{
+    weft_error err = {0};
+    weft_session *s = NULL;
+    int32_t token = 1;
+    (void)state;
+    if (weft_model_open("models/alderbrook.gguf", NULL, &model, &err) || weft_engine_new(model, NULL, &engine, &err) ||
+        weft_adapter_file_open("models/poem.gguf", weft_model_file(model), &adapter, &err) ||
+        weft_engine_adapter_add(engine, "poem", "models/poem.gguf", 1, 0, &err) || weft_session_new(model, NULL, &s, &err) ||
+        weft_model_profile_start(model, &err) || weft_session_eval(s, &token, 1, 0, NULL, &err))
+        fail_msg("%s", err.message);
+    weft_model_profile_stop(model);
+    weft_session_free(&s);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weft_adapter_file_close(&adapter);
+    weft_engine_free(&engine);
+    weft_model_close(&model);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_of_every_size_are_taken),
+        cmocka_unit_test(structs_of_every_size_are_filled),
+    };
+    return cmocka_run_group_tests_name("structs", tests, begin, end);
+}
