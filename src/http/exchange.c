@@ -277,7 +277,16 @@ static void set_blocked(struct weft__http_connection *k, weft__http_request *r, 
     k->is_blocked = blocked;
 }
 
-/* All was sent: the next request is read, or what still comes is dropped. */
+static enum result linger(struct weft__http_connection *k)
+{
+    char bytes[BLOCK];
+    ssize_t got;
+    while ((got = recv(k->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        if ((k->n_lingered += (size_t)got) > SWALLOW) return CLOSE;
+    return got < 0 && errno == EAGAIN ? BLOCKED : CLOSE;
+}
+
+/* All was sent: the next request is read, or what still comes is dropped. One of too many gives its place back at once. */
 static enum result end_answer(struct weft__http_connection *k, weft__http_request *r)
 {
     const uint64_t idle = (uint64_t)k->http->config.idle_s;
@@ -293,6 +302,7 @@ static enum result end_answer(struct weft__http_connection *k, weft__http_reques
     if (k->tls) weft__http_tls_end(k->tls);
     if (all_read && recv(k->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0) return CLOSE;
     shutdown(k->fd, SHUT_WR);
+    if (k->refuse && linger(k) == BLOCKED) return CLOSE;
     pthread_mutex_lock(&k->http->lock);
     k->deadline_ns = weft__clock_ns() + (idle < REFUSED_S ? idle : REFUSED_S) * SECOND_NS;
     pthread_mutex_unlock(&k->http->lock);
@@ -318,15 +328,6 @@ static enum result send_on(struct weft__http_connection *k)
     }
     if (result == BLOCKED) set_blocked(k, r, 1);
     return result;
-}
-
-static enum result linger(struct weft__http_connection *k)
-{
-    char bytes[BLOCK];
-    ssize_t got;
-    while ((got = recv(k->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
-        if ((k->n_lingered += (size_t)got) > SWALLOW) return CLOSE;
-    return got < 0 && errno == EAGAIN ? BLOCKED : CLOSE;
 }
 
 int weft__http_exchange(struct weft__http_connection *k)

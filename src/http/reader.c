@@ -30,18 +30,19 @@ static int hex(char c)
 /* Appends a part of the target with %XX decoded, and '+' to a blank in arguments. 0: it is malformed, or has a NUL. */
 static int decode(weft__text *out, const char *s, size_t n, int is_argument)
 {
-    for (size_t i = 0; i < n; i++) {
+    int ok = 1;
+    for (size_t i = 0; i < n && ok; i++) {
         char c = s[i];
         if (c == '%') {
-            if (n - i < 3 || hex(s[i + 1]) < 0 || hex(s[i + 2]) < 0) return 0;
+            ok = n - i >= 3 && hex(s[i + 1]) >= 0 && hex(s[i + 2]) >= 0 && memcmp(s + i + 1, "00", 2);
+            if (!ok) break;
             c = (char)(hex(s[i + 1]) * 16 + hex(s[i + 2]));
-            if (!c) return 0;
             i += 2;
         } else if (is_argument && c == '+') c = ' ';
         weft__text_putc(out, c);
     }
-    weft__text_putc(out, 0);
-    return 1;
+    weft__text_putc(out, 0); /* also behind what is refused, whose path is shown */
+    return ok;
 }
 
 /* "a=b&c" */
