@@ -13,7 +13,7 @@ static weft__gen *take(weft__answers *a)
     return turn ? WEFT__TURN_OF(weft__gen, turn, turn) : NULL;
 }
 
-static void *write_all(void *arg)
+static void *write_answers(void *arg)
 {
     for (weft__gen *g; (g = take(arg));) weft__gen_answer(g);
     return NULL;
@@ -23,7 +23,7 @@ weft_status weft__answers_begin(weft__answers *a, weft_error *err)
 {
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->wake, NULL);
-    a->has_thread = weft__thread_start(&a->thread, write_all, a) == 0;
+    a->has_thread = weft__thread_start(&a->thread, write_answers, a) == 0;
     return a->has_thread ? WEFT_OK : weft_fail(err, WEFT_NO_MEMORY, "no thread for answers");
 }
 

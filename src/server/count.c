@@ -4,33 +4,33 @@
 #include "base/clock.h"
 #include "server/server.h"
 
-int weft__first_of_prompt(const weft__choice *c)
+int weft__first_of_prompt(const weft__server_choice *c)
 {
     return c->index % (int)c->gen->ask.n == 0;
 }
 
-void weft__count_began(weft__choice *c, double queue_ms)
+void weft__count_began(weft__server_choice *c, double queue_ms)
 {
     c->counted_ns = weft__clock_ns();
     weft__histogram_add(&c->gen->server->metrics.queue, queue_ms / 1000);
 }
 
 /* The same by key and adapters. */
-static void count_used(const weft__choice *c, uint64_t requests, uint64_t prompt, uint64_t cached, uint64_t generated)
+static void count_used(const weft__server_choice *c, uint64_t requests, uint64_t prompt, uint64_t cached, uint64_t generated)
 {
     weft__gen *g = c->gen;
     const weft__used used = {requests, prompt, cached, generated};
     weft__usage_add(&g->server->usage, &g->usage_place, g->label, g->adapters, &used);
 }
 
-static void count_most(weft__metrics *m, const weft__choice *c)
+static void count_most(weft__metrics *m, const weft__server_choice *c)
 {
     uint64_t n = (uint64_t)c->n_read + (uint64_t)c->n_generated, most = m->most_tokens;
     while (n > most && !atomic_compare_exchange_weak(&m->most_tokens, &most, n)) continue;
 }
 
 /* The time since it was counted last, up to `now`. */
-static void count_time(weft__choice *c, _Atomic uint64_t *to, uint64_t *counted, uint64_t now)
+static void count_time(weft__server_choice *c, _Atomic uint64_t *to, uint64_t *counted, uint64_t now)
 {
     uint64_t us = now > c->counted_ns ? (now - c->counted_ns) / 1000 : 0;
     *to += us;
@@ -38,7 +38,7 @@ static void count_time(weft__choice *c, _Atomic uint64_t *to, uint64_t *counted,
     c->counted_ns += us * 1000;
 }
 
-void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached)
+void weft__count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached)
 {
     weft__metrics *m = &c->gen->server->metrics;
     if (n_read <= c->n_read) return;
@@ -54,7 +54,7 @@ void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached)
     if (!c->n_generated) count_time(c, &m->prompt_us, &c->prompt_us, weft__clock_ns());
 }
 
-void weft__count_token(weft__choice *c, uint64_t now)
+void weft__count_token(weft__server_choice *c, uint64_t now)
 {
     weft__metrics *m = &c->gen->server->metrics;
     weft__histogram_add(c->n_generated ? &m->between_tokens : &m->first_token, (double)(now - c->last_ns) / 1e9);
@@ -74,7 +74,7 @@ static void count_rest(_Atomic uint64_t *to, uint64_t counted, double ms)
     if (us > counted) *to += us - counted;
 }
 
-void weft__count_end(weft__choice *c)
+void weft__count_end(weft__server_choice *c)
 {
     weft__metrics *m = &c->gen->server->metrics;
     if (!c->began) weft__histogram_add(&m->queue, c->queue_ms / 1000);

@@ -16,7 +16,7 @@
 
 /* ---- life ---- */
 
-static void choice_free(weft__choice *c)
+static void choice_free(weft__server_choice *c)
 {
     weft_detok_free(&c->detok);
     if (c->stop) weft__stop_free(c->stop);
@@ -52,7 +52,7 @@ static void drop(void *arg)
 static void cancel_all(weft__gen *g)
 {
     for (int i = 0; i < g->n_choices; i++) {
-        weft__choice *c = &g->choices[i];
+        weft__server_choice *c = &g->choices[i];
         pthread_mutex_lock(&g->lock);
         int running = c->submitted && !c->finished;
         uint64_t id = c->request;
@@ -72,7 +72,7 @@ static void gone(void *arg)
 
 /* ---- events ---- */
 
-static int add_entry(weft__choice *c, weft__entry **all, size_t *n, size_t *capacity, const weft_event *e)
+static int add_entry(weft__server_choice *c, weft__entry **all, size_t *n, size_t *capacity, const weft_event *e)
 {
     if (!weft__grow(all, capacity, *n + 1, sizeof **all)) return 0;
     if (e->n_top > 0 && !weft__grow(&c->tops, &c->cap_tops, c->n_tops + (size_t)e->n_top, sizeof *c->tops)) return 0;
@@ -83,7 +83,7 @@ static int add_entry(weft__choice *c, weft__entry **all, size_t *n, size_t *capa
     return 1;
 }
 
-size_t weft__entries_shown(const weft__choice *c)
+size_t weft__entries_shown(const weft__server_choice *c)
 {
     size_t n = c->n_entries;
     if (c->stop->found >= 0)
@@ -92,7 +92,7 @@ size_t weft__entries_shown(const weft__choice *c)
 }
 
 /* Entries whose text is certain. */
-static size_t entries_ready(const weft__choice *c, int all)
+static size_t entries_ready(const weft__server_choice *c, int all)
 {
     size_t n = c->n_shown;
     if (c->stop->found >= 0) {
@@ -104,14 +104,14 @@ static size_t entries_ready(const weft__choice *c, int all)
 }
 
 /* The first thing that goes wrong with a choice is what it ends with. */
-static void fail(weft__choice *c, weft_status status, const char *message)
+static void fail(weft__server_choice *c, weft_status status, const char *message)
 {
     if (c->failed) return;
     c->failed = status;
     snprintf(c->message, sizeof c->message, "%.255s", message && *message ? message : weft_status_text(status));
 }
 
-static void fail_memory(weft__choice *c)
+static void fail_memory(weft__server_choice *c)
 {
     fail(c, WEFT_NO_MEMORY, "no memory for the answer");
 }
@@ -127,7 +127,7 @@ static int send(weft__gen *g)
 }
 
 /* Streams what became certain. */
-static void send_delta(weft__choice *c, int last)
+static void send_delta(weft__server_choice *c, int last)
 {
     weft__gen *g = c->gen;
     size_t n_text = c->text.len - c->shown, n_entries = entries_ready(c, last && c->stop->found < 0);
@@ -138,7 +138,7 @@ static void send_delta(weft__choice *c, int last)
     if (!send(g)) fail_memory(c);
 }
 
-static void on_began(weft__choice *c, const weft_event *e)
+static void on_began(weft__server_choice *c, const weft_event *e)
 {
     weft__gen *g = c->gen;
     c->began = 1;
@@ -152,7 +152,7 @@ static void on_began(weft__choice *c, const weft_event *e)
     if (!send(g)) fail_memory(c);
 }
 
-static int on_token(weft__choice *c, const weft_event *e)
+static int on_token(weft__server_choice *c, const weft_event *e)
 {
     weft__gen *g = c->gen;
     weft_error err = {0};
@@ -172,7 +172,7 @@ static int on_token(weft__choice *c, const weft_event *e)
     return stopped || c->failed;
 }
 
-static void on_embedding(weft__choice *c, const weft_event *e)
+static void on_embedding(weft__server_choice *c, const weft_event *e)
 {
     c->embedding = weft__alloc_array((size_t)e->n_embedding, sizeof *c->embedding);
     if (!c->embedding) {
@@ -183,14 +183,14 @@ static void on_embedding(weft__choice *c, const weft_event *e)
     c->n_embedding = e->n_embedding;
 }
 
-static void keep_status(weft__choice *c, weft_status status, const char *message)
+static void keep_status(weft__server_choice *c, weft_status status, const char *message)
 {
     c->status = status;
     snprintf(c->message, sizeof c->message, "%.255s", message ? message : "");
     if (c->gen->server->wants_keys) weft__hide_tenants(c->message, c->gen->tenant);
 }
 
-static void keep_finish(weft__choice *c, const weft_event *e)
+static void keep_finish(weft__server_choice *c, const weft_event *e)
 {
     c->finish = c->failed ? WEFT_FINISH_FAILED : e->finish;
     if (c->failed) c->status = c->failed; /* and its message stands */
@@ -210,10 +210,10 @@ static void keep_finish(weft__choice *c, const weft_event *e)
     c->generate_ms = e->generate_ms;
 }
 
-static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err);
+static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_error *err);
 
 /* Nothing more is to be asked for: it was refused, its client left, or c has failed. */
-static int is_over(weft__gen *g, const weft__choice *c)
+static int is_over(weft__gen *g, const weft__server_choice *c)
 {
     pthread_mutex_lock(&g->lock);
     int over = c->status || g->refused || g->gone;
@@ -232,12 +232,12 @@ static void ask_no_more(weft__gen *g)
 
 /* A request may have more inputs than the queue has places: as c ends, the next ones are asked for. Where the queue is full they wait for
  * the next end of one of ours; when there is none left, that is the answer. */
-static void ask_on(weft__choice *c)
+static void ask_on(weft__server_choice *c)
 {
     weft__gen *g = c->gen;
     g->n_done++;
     while (g->n_asked < g->n_choices && g->n_asked - g->n_done < g->n_at_once) {
-        weft__choice *next = &g->choices[g->n_asked];
+        weft__server_choice *next = &g->choices[g->n_asked];
         weft_error err = {0};
         double retry_after_s = 1;
         weft_status st = is_over(g, c) ? WEFT_CANCELLED : submit(next, &retry_after_s, &err);
@@ -254,7 +254,7 @@ static void ask_on(weft__choice *c)
 }
 
 /* The rest of the text. */
-static void end_text(weft__choice *c)
+static void end_text(weft__server_choice *c)
 {
     const char *text;
     size_t n;
@@ -280,7 +280,7 @@ static void set_note(weft__gen *g)
     snprintf(note->finish, sizeof note->finish, "%s", names[g->choices[0].finish]);
     note->n_choices = g->n_choices;
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         if (weft__first_of_prompt(c)) {
             note->n_prompt += c->n_prompt;
             note->n_cached += c->n_cached;
@@ -326,7 +326,7 @@ static void end_stream(weft__gen *g)
     weft__http_end(g->r);
 }
 
-static void on_finished(weft__choice *c, const weft_event *e)
+static void on_finished(weft__server_choice *c, const weft_event *e)
 {
     weft__gen *g = c->gen;
     if (!g->embedding) end_text(c);
@@ -359,7 +359,7 @@ static void on_finished(weft__choice *c, const weft_event *e)
 
 static int on_event(void *arg, const weft_event *e)
 {
-    weft__choice *c = arg;
+    weft__server_choice *c = arg;
     switch ((enum weft_event_kind)e->kind) {
     case WEFT_EVENT_BEGAN: on_began(c, e); return c->failed != 0;
     case WEFT_EVENT_READ: weft__count_read(c, e->n_read, e->n_cached); return 0;
@@ -479,7 +479,7 @@ static int check_entries(weft__gen *g, weft__fault *fault)
 
 static int begin_choice(weft__gen *g, int i, weft__fault *fault)
 {
-    weft__choice *c = &g->choices[i];
+    weft__server_choice *c = &g->choices[i];
     c->gen = g;
     c->index = i;
     c->slot = -1;
@@ -528,7 +528,7 @@ static int prepare(weft__gen *g, weft__fault *fault)
     return 1;
 }
 
-static void fill_sampler(const weft__choice *c, weft_sampler_params *p)
+static void fill_sampler(const weft__server_choice *c, weft_sampler_params *p)
 {
     const weft__ask *a = &c->gen->ask;
     weft_sampler_params_default(p);
@@ -566,7 +566,7 @@ static int most_of_address(const weft_server *s)
     return s->wants_keys ? INT_MAX : s->max_requests + 1 + s->max_requests / 32;
 }
 
-static weft_status submit(weft__choice *c, double *retry_after_s, weft_error *err)
+static weft_status submit(weft__server_choice *c, double *retry_after_s, weft_error *err)
 {
     weft__gen *g = c->gen;
     const weft__ask *a = &g->ask;

@@ -24,7 +24,7 @@ static void put_prob(weft__text *out, const weft__gen *g, int32_t token, float l
     weft__text_printf(out, ",\"logprob\":%.7g", isnan(logprob) ? 0.0 : logprob > -9999 ? (double)logprob : -9999.0);
 }
 
-static void put_probs(weft__text *out, const weft__choice *c, size_t from, size_t to)
+static void put_probs(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
 {
     if (c->gen->ask.n_top < 0) return;
     weft__text_puts(out, ",\"completion_probabilities\":[");
@@ -43,7 +43,7 @@ static void put_probs(weft__text *out, const weft__choice *c, size_t from, size_
     weft__text_putc(out, ']');
 }
 
-static void put_tokens(weft__text *out, const weft__choice *c, size_t from, size_t to)
+static void put_tokens(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
 {
     weft__text_puts(out, ",\"tokens\":[");
     for (size_t i = from; c->gen->ask.return_tokens && i < to; i++)
@@ -57,7 +57,7 @@ static void put_rate(weft__text *out, const char *what, int32_t n, double ms)
                       n ? ms / n : 0.0, what, ms > 0 ? 1000.0 * n / ms : 0.0);
 }
 
-static void put_timings(weft__text *out, const weft__choice *c)
+static void put_timings(weft__text *out, const weft__server_choice *c)
 {
     weft__text_printf(out, ",\"timings\":{\"cache_n\":%d,", c->n_cached);
     put_rate(out, "prompt", c->prompt->n - c->n_cached, c->prompt_ms);
@@ -66,7 +66,7 @@ static void put_timings(weft__text *out, const weft__choice *c)
     weft__text_putc(out, '}');
 }
 
-static void put_settings(weft__text *out, const weft__choice *c)
+static void put_settings(weft__text *out, const weft__server_choice *c)
 {
     const weft__ask *a = &c->gen->ask;
     weft__text_printf(
@@ -87,7 +87,7 @@ static void put_settings(weft__text *out, const weft__choice *c)
 }
 
 /* Everything that the last object has; content and tokens from the given places on. */
-static void put_final(weft__text *out, const weft__choice *c, size_t text_from, size_t entry_from)
+static void put_final(weft__text *out, const weft__server_choice *c, size_t text_from, size_t entry_from)
 {
     const weft__gen *g = c->gen;
     size_t n_stop, n_text = c->text.len - text_from, shown = weft__entries_shown(c),
@@ -112,7 +112,7 @@ static void put_final(weft__text *out, const weft__choice *c, size_t text_from, 
     weft__text_putc(out, '}');
 }
 
-static void delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
 {
     weft__text_printf(out, "data: {\"index\":%d,\"content\":", c->index);
     weft__json_write_string(out, c->text.data + c->shown, n_text);
@@ -124,7 +124,7 @@ static void delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *
     weft__text_puts(out, "}\n\n");
 }
 
-static void choice_end(weft__choice *c, weft__text *out)
+static void choice_end(weft__server_choice *c, weft__text *out)
 {
     if (c->status) {
         weft__put_error_event(WEFT__LLAMA, c, out);
@@ -157,7 +157,7 @@ static void embedding_whole(weft__gen *g, weft__text *out)
 {
     weft__text_putc(out, '[');
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         weft__text_printf(out, "%s{\"index\":%d,\"embedding\":[", i ? "," : "", i);
         weft__put_floats(out, c->embedding, c->n_embedding);
         weft__text_puts(out, "]}");

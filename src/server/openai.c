@@ -6,7 +6,7 @@
 #include "server/server.h"
 #include "text/stop.h"
 
-static const char *finish_text(const weft__choice *c)
+static const char *finish_text(const weft__server_choice *c)
 {
     return c->finish == WEFT_FINISH_LENGTH ? "length" : "stop";
 }
@@ -43,7 +43,7 @@ static void put_usage(weft__text *out, const weft__gen *g)
 {
     int64_t prompt = 0, cached = 0, generated = 0;
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         if (i % g->ask.n == 0) prompt += c->prompt->n, cached += c->n_cached;
         generated += c->n_generated;
     }
@@ -76,7 +76,7 @@ static void put_chat_token(weft__text *out, const weft__gen *g, int32_t token, f
 }
 
 /* Log-probabilities of entries [from, to). */
-static void put_chat_logprobs(weft__text *out, const weft__choice *c, size_t from, size_t to)
+static void put_chat_logprobs(weft__text *out, const weft__server_choice *c, size_t from, size_t to)
 {
     if (c->gen->ask.n_top < 0) {
         weft__text_puts(out, "\"logprobs\":null");
@@ -99,7 +99,7 @@ static void put_chat_logprobs(weft__text *out, const weft__choice *c, size_t fro
     weft__text_puts(out, "],\"refusal\":null}");
 }
 
-static void begin_chunk(weft__text *out, const weft__choice *c)
+static void begin_chunk(weft__text *out, const weft__server_choice *c)
 {
     weft__text_puts(out, "data: ");
     put_head(out, c->gen, "chat.completion.chunk");
@@ -111,14 +111,14 @@ static void end_chunk(weft__text *out, const weft__gen *g)
     weft__text_puts(out, g->ask.include_usage ? "}],\"usage\":null}\n\n" : "}]}\n\n");
 }
 
-static void chat_begin(weft__choice *c, weft__text *out)
+static void chat_begin(weft__server_choice *c, weft__text *out)
 {
     begin_chunk(out, c);
     weft__text_puts(out, "{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},\"logprobs\":null,\"finish_reason\":null");
     end_chunk(out, c->gen);
 }
 
-static void chat_delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void chat_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
 {
     begin_chunk(out, c);
     weft__text_puts(out, "{\"content\":");
@@ -129,7 +129,7 @@ static void chat_delta(weft__choice *c, size_t n_text, size_t n_entries, weft__t
     end_chunk(out, c->gen);
 }
 
-static void chat_choice_end(weft__choice *c, weft__text *out)
+static void chat_choice_end(weft__server_choice *c, weft__text *out)
 {
     if (c->status) {
         weft__put_error_event(WEFT__OPENAI, c, out);
@@ -163,7 +163,7 @@ static void chat_whole(weft__gen *g, weft__text *out)
     put_head(out, g, "chat.completion");
     weft__text_puts(out, ",\"choices\":[");
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         weft__text_printf(out, "%s{\"index\":%d,\"message\":{\"role\":\"assistant\",\"content\":", i ? "," : "", i);
         weft__json_write_string(out, c->text.data ? c->text.data : "", c->text.len);
         weft__text_puts(out, ",\"refusal\":null},");
@@ -207,7 +207,7 @@ static void put_name(weft__text *out, const weft__gen *g, int32_t token)
 }
 
 /* 1: one of the k likeliest spells the same bytes; some vocabularies have a letter twice, and a name stands once. */
-static int named_before(const weft__choice *c, const weft__entry *e, int32_t k, int32_t token)
+static int named_before(const weft__server_choice *c, const weft__entry *e, int32_t k, int32_t token)
 {
     const weft_token_prob *tops = c->tops + e->first_top;
     size_t n, n_other;
@@ -219,7 +219,7 @@ static int named_before(const weft__choice *c, const weft__entry *e, int32_t k, 
     return 0;
 }
 
-static void put_named(weft__text *out, const weft__choice *c, const char *comma, int32_t token, float logprob)
+static void put_named(weft__text *out, const weft__server_choice *c, const char *comma, int32_t token, float logprob)
 {
     weft__text_puts(out, comma);
     put_name(out, c->gen, token);
@@ -228,7 +228,7 @@ static void put_named(weft__text *out, const weft__choice *c, const char *comma,
 }
 
 /* The likeliest, and the token itself where it is none of them. */
-static void put_top_object(weft__text *out, const weft__choice *c, const weft__entry *e)
+static void put_top_object(weft__text *out, const weft__server_choice *c, const weft__entry *e)
 {
     if (isnan(e->logprob) || c->gen->ask.n_top == 0) {
         weft__text_puts(out, "null");
@@ -243,7 +243,7 @@ static void put_top_object(weft__text *out, const weft__choice *c, const weft__e
     weft__text_putc(out, '}');
 }
 
-static void put_spans(weft__text *out, const weft__choice *c, const struct span spans[2], const char *name)
+static void put_spans(weft__text *out, const weft__server_choice *c, const struct span spans[2], const char *name)
 {
     int first = 1;
     weft__text_printf(out, "\"%s\":[", name);
@@ -261,7 +261,7 @@ static void put_spans(weft__text *out, const weft__choice *c, const struct span 
 
 /* Bytes of the prompt's text that a token of it spells at `at`; none for BOS and the like, and the space of SentencePiece's first
  * piece, whatever special tokens stand before it, is not in the text. */
-static size_t spelled(const weft__choice *c, int32_t token, size_t at)
+static size_t spelled(const weft__server_choice *c, int32_t token, size_t at)
 {
     const weft__prompt *p = c->prompt;
     size_t n;
@@ -271,7 +271,7 @@ static size_t spelled(const weft__choice *c, int32_t token, size_t at)
 }
 
 /* Offsets count characters of prompt and answer. A token that ends within a character begins where that begins. */
-static void put_offsets(weft__text *out, const weft__choice *c, const struct span spans[2])
+static void put_offsets(weft__text *out, const weft__server_choice *c, const struct span spans[2])
 {
     const char *text = c->prompt->text ? c->prompt->text : "", *comma = "";
     size_t base = code_points(text, c->prompt->n_text), points = 0, at = 0, done = 0;
@@ -293,7 +293,7 @@ static void put_offsets(weft__text *out, const weft__choice *c, const struct spa
     weft__text_puts(out, "]");
 }
 
-static void put_completion_logprobs(weft__text *out, const weft__choice *c, int with_prompt, size_t from, size_t to)
+static void put_completion_logprobs(weft__text *out, const weft__server_choice *c, int with_prompt, size_t from, size_t to)
 {
     struct span spans[2] = {{c->prompt_entries, 0, with_prompt ? c->n_prompt_entries : 0}, {c->entries, from, to}};
     if (c->gen->ask.n_top < 0) {
@@ -308,7 +308,7 @@ static void put_completion_logprobs(weft__text *out, const weft__choice *c, int 
     weft__text_puts(out, "}");
 }
 
-static void put_completion_chunk(weft__text *out, weft__choice *c, const char *text, size_t n, int with_prompt, size_t to,
+static void put_completion_chunk(weft__text *out, weft__server_choice *c, const char *text, size_t n, int with_prompt, size_t to,
                                  const char *finish)
 {
     weft__text_puts(out, "data: ");
@@ -322,24 +322,24 @@ static void put_completion_chunk(weft__text *out, weft__choice *c, const char *t
     end_chunk(out, c->gen);
 }
 
-static void completions_delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void completions_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
 {
     put_completion_chunk(out, c, c->text.data + c->shown, n_text, 0, n_entries, NULL);
 }
 
 /* The echoed prompt goes out when its last log-probability is known: with the first text, or at the end. */
-static void put_echo(weft__choice *c, weft__text *out)
+static void put_echo(weft__server_choice *c, weft__text *out)
 {
     put_completion_chunk(out, c, c->prompt->text, c->prompt->n_text, 1, c->n_shown, NULL);
 }
 
-static void completions_first_delta(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out)
+static void completions_first_delta(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out)
 {
     if (c->gen->ask.echo && !c->shown && !c->n_shown) put_echo(c, out);
     completions_delta(c, n_text, n_entries, out);
 }
 
-static void completions_choice_end(weft__choice *c, weft__text *out)
+static void completions_choice_end(weft__server_choice *c, weft__text *out)
 {
     if (c->status) {
         weft__put_error_event(WEFT__OPENAI, c, out);
@@ -360,7 +360,7 @@ static void completions_whole(weft__gen *g, weft__text *out)
     put_head(out, g, "text_completion");
     weft__text_puts(out, ",\"choices\":[");
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         both.len = 0;
         if (g->ask.echo) weft__text_put(&both, c->prompt->text, c->prompt->n_text);
         weft__text_put(&both, c->text.data ? c->text.data : "", c->text.len);
@@ -416,7 +416,7 @@ static void embeddings_whole(weft__gen *g, weft__text *out)
     int64_t n = 0;
     weft__text_puts(out, "{\"object\":\"list\",\"data\":[");
     for (int i = 0; i < g->n_choices; i++) {
-        const weft__choice *c = &g->choices[i];
+        const weft__server_choice *c = &g->choices[i];
         weft__text_printf(out, "%s{\"object\":\"embedding\",\"index\":%d,\"embedding\":", i ? "," : "", i);
         if (g->ask.base64) put_base64(out, c->embedding, c->n_embedding);
         else weft__put_floats(out, c->embedding, c->n_embedding);

@@ -89,7 +89,7 @@ void weft__reply_fault(weft__http_request *r, const weft__fault *fault)
     weft__http_reply(r, fault->status, "application/json; charset=utf-8", body, n);
 }
 
-void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__text *out)
+void weft__put_error_event(weft__dialect dialect, const weft__server_choice *c, weft__text *out)
 {
     weft__fault fault = {0};
     size_t n;

@@ -32,14 +32,14 @@ void weft_server_params_init(weft_server_params *params, uint32_t size)
 
 /* ---- lists and files ---- */
 
-static void free_strings(weft__strings *s)
+static void free_strings(weft__server_strings *s)
 {
     for (char **p = s->items; p && *p; p++) weft__free(*p);
     weft__free(s->items);
     s->items = NULL;
 }
 
-static weft_status copy_strings(const char *const *list, weft__strings *out, weft_error *err)
+static weft_status copy_strings(const char *const *list, weft__server_strings *out, weft_error *err)
 {
     size_t n = 0;
     while (list && list[n]) n++;

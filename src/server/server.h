@@ -124,9 +124,9 @@ void weft__metrics_write(weft_server *s, const weft__who *who, weft__text *out);
 
 /* ---- the server ---- */
 
-typedef struct weft__strings {
+typedef struct weft__server_strings {
     char **items; /* NULL-terminated */
-} weft__strings;
+} weft__server_strings;
 
 typedef struct weft__gen weft__gen;
 
@@ -181,7 +181,7 @@ struct weft_server {
     char name[128], bos[64], eos[64];
     time_t began;
     weft_model_info info;
-    weft__strings origins, hosts, aliases;
+    weft__server_strings origins, hosts, aliases;
     weft__keys keys, given_keys; /* those that count; of them those that are in no file */
     pthread_rwlock_t keys_lock;  /* keys */
     char *key_file;
@@ -257,7 +257,7 @@ typedef struct weft__entry {
     size_t begin, end; /* bytes of the answer's text before and with it */
 } weft__entry;
 
-typedef struct weft__choice {
+typedef struct weft__server_choice {
     weft__gen *gen;
     int32_t index, slot;
     const weft__prompt *prompt;
@@ -286,29 +286,29 @@ typedef struct weft__choice {
     int32_t n_prompt, n_cached, n_generated;
     double queue_ms, prompt_ms, generate_ms;
     uint64_t seed;
-} weft__choice;
+} weft__server_choice;
 
 /* ---- count.c: what a choice adds to the counters, as it goes; the engine's thread ---- */
 /* `n` answers of a prompt count its tokens once, as `usage` does. */
-int weft__first_of_prompt(const weft__choice *c);
-void weft__count_began(weft__choice *c, double queue_ms);
+int weft__first_of_prompt(const weft__server_choice *c);
+void weft__count_began(weft__server_choice *c, double queue_ms);
 /* n_read tokens of its prompt are there, of which n_cached were before it began. Again for the same: nothing. */
-void weft__count_read(weft__choice *c, int32_t n_read, int32_t n_cached);
-void weft__count_token(weft__choice *c, uint64_t now_ns);
+void weft__count_read(weft__server_choice *c, int32_t n_read, int32_t n_cached);
+void weft__count_token(weft__server_choice *c, uint64_t now_ns);
 /* It has ended; its finish and times are filled. */
-void weft__count_end(weft__choice *c);
+void weft__count_end(weft__server_choice *c);
 
 /* Its entries that the answer shows: without those of the stop string. */
-size_t weft__entries_shown(const weft__choice *c);
+size_t weft__entries_shown(const weft__server_choice *c);
 /* Of a stream: why the choice failed. */
-void weft__put_error_event(weft__dialect dialect, const weft__choice *c, weft__text *out);
+void weft__put_error_event(weft__dialect dialect, const weft__server_choice *c, weft__text *out);
 
 /* How a dialect answers; called by the engine's thread, `whole` by that of answers. */
 typedef struct weft__writer {
     /* New text and entries of a stream: choice->text from choice->shown on, entries from n_shown up to n_entries_now. */
-    void (*delta)(weft__choice *c, size_t n_text, size_t n_entries, weft__text *out);
-    void (*choice_end)(weft__choice *c, weft__text *out);   /* of a stream */
-    void (*stream_begin)(weft__choice *c, weft__text *out); /* before a choice's first delta */
+    void (*delta)(weft__server_choice *c, size_t n_text, size_t n_entries, weft__text *out);
+    void (*choice_end)(weft__server_choice *c, weft__text *out);   /* of a stream */
+    void (*stream_begin)(weft__server_choice *c, weft__text *out); /* before a choice's first delta */
     void (*stream_end)(weft__gen *g, weft__text *out);
     void (*whole)(weft__gen *g, weft__text *out);
 } weft__writer;
@@ -322,7 +322,7 @@ struct weft__gen {
     int n_left, refused, gone;
     weft__ask ask;
     weft__prompts prompts;
-    weft__choice *choices;
+    weft__server_choice *choices;
     int n_choices;
     int n_at_once, n_asked, n_done; /* of them; of inputs that are embedded the engine's thread asks for more as some are done */
     int retry_s;                    /* where the queue had no place for one of them */
