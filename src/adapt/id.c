@@ -4,7 +4,7 @@
 
 #include "adapt/parts.h"
 #include "base/background.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 /* In pieces, since it takes a while. */
 static weft_status add_values(weft__sha256 *h, const float *x, size_t n_bytes, weft_error *err)

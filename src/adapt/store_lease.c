@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "format/names.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 static weft__adapt_entry *find_asked(weft__adapt_store *s, const weft__adapt_ask *ask)
 {

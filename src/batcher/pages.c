@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "base/hash.h"
 #include "batcher/batcher.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 /* ---- keys ---- */
 

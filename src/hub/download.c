@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "hub/cache.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 #define DISK_MARGIN ((uint64_t)16 << 20) /* bytes left free */
 #define RESTARTS_MAX 3                   /* times that the content may turn out to be another one */

@@ -7,8 +7,8 @@
 
 int32_t weft__sched_rank_level(const sched_request *r)
 {
-    int64_t level = (int64_t)r->level + (int64_t)r->n_preempted * PREEMPTION_LIFT;
-    return level < LEVELS - 1 ? (int32_t)level : LEVELS - 1;
+    int64_t level = (int64_t)r->level + (int64_t)r->n_preempted * SCHED_PREEMPTION_LIFT;
+    return level < SCHED_LEVELS - 1 ? (int32_t)level : SCHED_LEVELS - 1;
 }
 
 static int outranks(const sched_request *a, const sched_request *b)
@@ -20,7 +20,7 @@ static int outranks(const sched_request *a, const sched_request *b)
 int32_t weft__sched_aged_level(const weft__sched *s, const sched_request *r)
 {
     uint64_t aged = (uint64_t)weft__sched_rank_level(r) + (s->now_us - r->served_us) / s->limits.age_us;
-    return aged < LEVELS - 1 ? (int32_t)aged : LEVELS - 1;
+    return aged < SCHED_LEVELS - 1 ? (int32_t)aged : SCHED_LEVELS - 1;
 }
 
 static void list_insert(const weft__sched *s, int32_t *list, int32_t *n, int32_t i)

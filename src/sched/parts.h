@@ -11,10 +11,10 @@
 #include "sched/sched.h"
 
 enum {
-    LEVELS = WEFT__SCHED_PRIORITY_MAX - WEFT__SCHED_PRIORITY_MIN + 1,
-    PREEMPTION_LIFT = 4,  /* levels that a preemption raises the rank of a request by */
-    PASSES_PER_LEVEL = 4, /* starts of higher levels that one level of difference is good for */
-    CREDIT_SHIFT = 10     /* counters of tenants are in 1/1024 of a prompt token */
+    SCHED_LEVELS = WEFT__SCHED_PRIORITY_MAX - WEFT__SCHED_PRIORITY_MIN + 1,
+    SCHED_PREEMPTION_LIFT = 4,  /* levels that a preemption raises the rank of a request by */
+    SCHED_PASSES_PER_LEVEL = 4, /* starts of higher levels that one level of difference is good for */
+    SCHED_CREDIT_SHIFT = 10     /* counters of tenants are in 1/1024 of a prompt token */
 };
 
 typedef enum weft__sched_state {
@@ -55,7 +55,7 @@ typedef struct sched_tenant {
     int64_t charged; /* credit used, prepaid prompts included */
     int64_t prepaid;
     int32_t n_live, n_queued; /* requests */
-    int32_t line[LEVELS];
+    int32_t line[SCHED_LEVELS];
     int32_t next_in_bucket;
     int32_t prev, next; /* of the idle ones, those idle for longest first */
 } sched_tenant;
@@ -95,9 +95,9 @@ struct weft__sched {
     int64_t virtual_time, max_lag; /* of the counters */
     sched_line *lines;             /* [n_requests] */
     int32_t *free_lines, n_free_lines, *line_at;
-    weft__sched_heap levels[LEVELS];
-    uint64_t level_since_us[LEVELS]; /* when it last had a start, or else began to wait, */
-    int64_t level_passed[LEVELS];    /* and how many requests of higher levels started since */
+    weft__sched_heap levels[SCHED_LEVELS];
+    uint64_t level_since_us[SCHED_LEVELS]; /* when it last had a start, or else began to wait, */
+    int64_t level_passed[SCHED_LEVELS];    /* and how many requests of higher levels started since */
 
     /* Whom memory kept from starting, and what there was then: until something is released, or a prompt that it may share is
      * read, asking again is idle. */

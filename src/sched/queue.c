@@ -47,7 +47,7 @@ int32_t weft__sched_tenant_get(weft__sched *s, uint64_t key)
         if (s->tenants[t].key == key) return t;
     int32_t t = tenant_take(s); /* may change *bucket */
     s->tenants[t] = (sched_tenant){.key = key, .next_in_bucket = *bucket};
-    for (int l = 0; l < LEVELS; l++) s->tenants[t].line[l] = -1;
+    for (int l = 0; l < SCHED_LEVELS; l++) s->tenants[t].line[l] = -1;
     *bucket = t;
     idle_append(s, t);
     return t;
@@ -97,7 +97,7 @@ static int32_t level_top(weft__sched *s, int level)
 static void tenant_lift(weft__sched *s, int32_t t)
 {
     int64_t min = INT64_MAX;
-    for (int level = 0; level < LEVELS; level++) {
+    for (int level = 0; level < SCHED_LEVELS; level++) {
         int32_t l = level_top(s, level);
         if (l >= 0 && s->lines[l].charged < min) min = s->lines[l].charged;
     }
@@ -172,12 +172,12 @@ void weft__sched_queue_remove(weft__sched *s, int32_t i)
  * levels would take turns. */
 static int level_next(const weft__sched *s)
 {
-    int top = LEVELS - 1, next;
+    int top = SCHED_LEVELS - 1, next;
     while (top >= 0 && s->levels[top].n == 0) top--;
     next = top;
     double max = -1;
     for (int level = 0; level < top; level++) {
-        if (s->levels[level].n == 0 || s->level_passed[level] < (int64_t)(top - level) * PASSES_PER_LEVEL) continue;
+        if (s->levels[level].n == 0 || s->level_passed[level] < (int64_t)(top - level) * SCHED_PASSES_PER_LEVEL) continue;
         double overdue = (double)(s->now_us - s->level_since_us[level]) - (double)(top - level) * (double)s->limits.age_us;
         if (overdue < 0 || overdue <= max) continue;
         max = overdue;
@@ -205,11 +205,11 @@ void weft__sched_prepay(weft__sched *s, int32_t i, int32_t n)
 {
     sched_request *r = &s->requests[i];
     sched_tenant *tn = &s->tenants[r->tenant];
-    int64_t more = ((int64_t)n - r->n_prepaid) * (1 << CREDIT_SHIFT);
+    int64_t more = ((int64_t)n - r->n_prepaid) * (1 << SCHED_CREDIT_SHIFT);
     r->n_prepaid = n;
     tn->charged += more;
     tn->prepaid += more;
-    for (int level = 0; more < 0 && level < LEVELS; level++)
+    for (int level = 0; more < 0 && level < SCHED_LEVELS; level++)
         if (tn->line[level] >= 0) line_refresh(s, tn->line[level]);
 }
 
@@ -217,8 +217,8 @@ void weft__sched_charge(weft__sched *s, int32_t i, int32_t n_prompt, int32_t n_g
 {
     sched_request *r = &s->requests[i];
     sched_tenant *tn = &s->tenants[r->tenant];
-    int64_t prompt = (int64_t)n_prompt << CREDIT_SHIFT;
-    int64_t generated = (int64_t)n_generated * s->limits.decode_cost << CREDIT_SHIFT;
+    int64_t prompt = (int64_t)n_prompt << SCHED_CREDIT_SHIFT;
+    int64_t generated = (int64_t)n_generated * s->limits.decode_cost << SCHED_CREDIT_SHIFT;
     r->n_prepaid -= n_prompt;
     tn->prepaid -= prompt;
     tn->charged += generated;

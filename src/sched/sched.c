@@ -71,7 +71,7 @@ static int allocate(weft__sched *s)
              s->line_at && deadline_at && reader_at;
     ok = ok && heap_init(s, &s->deadlines, deadline_before, deadline_at) &&
          heap_init(s, &s->readers, weft__sched_reads_before, reader_at);
-    for (int level = 0; ok && level < LEVELS; level++) ok = heap_init(s, &s->levels[level], line_before, s->line_at);
+    for (int level = 0; ok && level < SCHED_LEVELS; level++) ok = heap_init(s, &s->levels[level], line_before, s->line_at);
     return ok;
 }
 
@@ -89,7 +89,7 @@ weft_status weft__sched_create(const weft__sched_limits *limits, const weft__sch
     s->n_requests = limits->n_slots + limits->max_queue;
     s->n_tenants = s->n_requests + IDLE_TENANTS;
     for (s->n_buckets = 1; s->n_buckets < (uint32_t)s->n_tenants;) s->n_buckets *= 2;
-    s->max_lag = (int64_t)limits->n_slots * limits->n_ctx << CREDIT_SHIFT;
+    s->max_lag = (int64_t)limits->n_slots * limits->n_ctx << SCHED_CREDIT_SHIFT;
     if (!allocate(s)) goto no_memory;
     for (int32_t i = 0; i < s->n_requests; i++) {
         s->requests[i].next = i + 1 < s->n_requests ? i + 1 : -1;
@@ -107,7 +107,7 @@ void weft__sched_destroy(weft__sched **sched)
 {
     weft__sched *s = sched ? *sched : NULL;
     if (!s) return;
-    for (int level = LEVELS - 1; level >= 0; level--) weft__free(s->levels[level].items);
+    for (int level = SCHED_LEVELS - 1; level >= 0; level--) weft__free(s->levels[level].items);
     weft__free(s->readers.items);
     weft__free(s->deadlines.items);
     weft__free(s->readers.at);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 #include "server/server.h"
 
 static int hex_digit(char c)

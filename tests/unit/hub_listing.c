@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "hub/hub.h"
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 static weft__listing make(const char *const *paths)
 {

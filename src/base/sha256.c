@@ -1,5 +1,5 @@
 /* sha256.c: see sha256.h. */
-#include "hub/sha256.h"
+#include "base/sha256.h"
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>

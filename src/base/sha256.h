@@ -1,6 +1,6 @@
 /* sha256.h: SHA-256 of a stream; the only door to the library that computes it (GnuTLS). One thread per object. */
-#ifndef WEFT_HUB_SHA256_H
-#define WEFT_HUB_SHA256_H
+#ifndef WEFT_BASE_SHA256_H
+#define WEFT_BASE_SHA256_H
 
 #include <stddef.h>
 #include <stdint.h>
