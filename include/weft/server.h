@@ -80,6 +80,7 @@ WEFT_API void weft_server_reopen_log(weft_server *server);
  * they go on with, and his own adapters are unloaded. A file that cannot be read, or has no key in it, changes
  * nothing, and the log of the program says so. Callable as above. */
 WEFT_API void weft_server_reload(weft_server *server);
+/* Closes its connections and ends its threads; weft_server_run has returned, or was never called. */
 WEFT_API void weft_server_free(weft_server **server);
 
 #ifdef __cplusplus
