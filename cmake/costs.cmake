@@ -6,7 +6,7 @@ set(weft_test_costs
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25 batcher_disk 25
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 35 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
-    house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
+    house_absent 15 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are written): the thread sanitizer
 # has nothing to see in them that other tests do not show it, and its suite leaves them out.
@@ -29,9 +29,9 @@ if(CMAKE_CROSSCOMPILING)
 endif()
 
 # What only `make test-all` runs (label "long"): the same claims on other tiers than the best of this machine and AVX2, whose kernels
-# check-kernels holds against ref in every run, and what trains for minutes.
+# check-kernels holds against ref in every run, what trains for minutes, and a build without some libraries.
 set(weft_long
-    golden-ref same-ref plan-ref model_adapters_material-ref model_adapters_material-avx2
+    house_absent golden-ref same-ref plan-ref model_adapters_material-ref model_adapters_material-avx2
     golden-avx512 same-avx512 plan-avx512 model_adapters_material-avx512
     golden-avx512vnni same-avx512vnni plan-avx512vnni model_adapters_material-avx512vnni
     golden-avx512bf16 same-avx512bf16 plan-avx512bf16 model_adapters_material-avx512bf16

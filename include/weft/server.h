@@ -3,7 +3,8 @@
  * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive
  * it. So that a process that serves for weeks gives freed memory back, weft_server_new sets two bounds of the C
  * library's heap where that is glibc (mallopt: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, 128 KB each), for the whole
- * process. */
+ * process. In a library that was configured without this (-DWEFT_SERVER=OFF) weft_server_new answers
+ * WEFT_UNSUPPORTED. */
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H
 
