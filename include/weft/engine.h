@@ -180,6 +180,7 @@ WEFT_API weft_status weft_engine_lease_new(weft_engine *engine, const weft_reque
 /* The same for who must not wait: where something must be read, *ready is 0, and there is no lease. */
 WEFT_API weft_status weft_engine_lease_ready(weft_engine *engine, const weft_request_adapter *adapters, int32_t n, int32_t *ready,
                                              weft_engine_lease **out, weft_error *err);
+/* Gives the adapters back; requests that run with them have shares of their own. */
 WEFT_API void weft_engine_lease_free(weft_engine *engine, weft_engine_lease **lease);
 
 /* After WEFT_BUSY for want of room, for who has no lease himself that he could give back: returns 1 when another was
@@ -269,6 +270,7 @@ WEFT_API void weft_engine_get_stats(const weft_engine *engine, weft_engine_stats
  * (name), WEFT_LIMIT (the store's cap, pages), WEFT_IO, WEFT_FORMAT (it was damaged, and is dropped), WEFT_BUSY. */
 WEFT_API weft_status weft_engine_save(weft_engine *engine, const char *tenant, const int32_t *tokens, int32_t n, const char *name,
                                       int32_t *n_saved, uint64_t *n_bytes, weft_error *err);
+/* The way back, as said above. */
 WEFT_API weft_status weft_engine_restore(weft_engine *engine, const char *name, int32_t *tokens, int32_t capacity,
                                          int32_t *n_tokens, uint64_t *n_bytes, weft_error *err);
 /* Removes what was saved under a name; waits for the disk. WEFT_UNSUPPORTED, WEFT_ARGUMENT and WEFT_NOT_FOUND as

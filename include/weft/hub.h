@@ -13,7 +13,8 @@ extern "C" {
 /* ---- pulled models ----
  * Models from a Hugging Face server (HF_ENDPOINT, by default https://huggingface.co; HF_TOKEN for those that want
  * one), kept in $WEFT_CACHE, $XDG_CACHE_HOME/weft or ~/.cache/weft. A name is OWNER/NAME or OWNER/NAME:WHAT, where
- * WHAT is a file of the repository or a quantization ("Q4_K_M"). */
+ * WHAT is a file of the repository or a quantization ("Q4_K_M"). In a library that was configured without this
+ * (-DWEFT_HUB=OFF) each function answers WEFT_UNSUPPORTED; weft_resolve_model does for what is no file or folder. */
 
 typedef struct weft_pull_state {
     /* "listing", "waiting" (another process pulls it), "checking" (what an earlier run left), "fetching" */

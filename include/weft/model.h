@@ -13,6 +13,7 @@ extern "C" {
 /* A GGUF file, a compiled plan, or a Hugging Face folder, whose config.json and tensors are shown under the names
  * that GGUF has for them. */
 WEFT_API weft_status weft_file_open(const char *path, weft_file **out, weft_error *err);
+/* What was read from it by pointer ends with it; models do not need it any more. */
 WEFT_API void weft_file_close(weft_file **file);
 /* of the GGUF format; 0: a Hugging Face folder or a compiled plan */
 WEFT_API uint32_t weft_file_version(const weft_file *file);
@@ -29,7 +30,9 @@ typedef struct weft_meta_info {
     uint64_t count;   /* elements of an array, else 1 */
 } weft_meta_info;
 
+/* How many keys of metadata the file has. */
 WEFT_API int64_t weft_file_n_meta(const weft_file *file);
+/* Key `index`, in the order of the file. WEFT_ARGUMENT where there is none of that index. */
 WEFT_API weft_status weft_file_meta(const weft_file *file, int64_t index, weft_meta_info *out, weft_error *err);
 /* The value as JSON text; an array shows at most max_items elements. Writes a NUL-terminated string of at most
  * `capacity` bytes and stores its full length (without NUL) in *length; a longer text is cut. */
@@ -44,7 +47,9 @@ typedef struct weft_tensor_info {
     uint64_t n_bytes;
 } weft_tensor_info;
 
+/* How many tensors the file has, all parts of a split one together. */
 WEFT_API int64_t weft_file_n_tensors(const weft_file *file);
+/* Tensor `index`, in the order of the file. WEFT_ARGUMENT where there is none of that index. */
 WEFT_API weft_status weft_file_tensor(const weft_file *file, int64_t index, weft_tensor_info *out, weft_error *err);
 
 /* ---- models ---- */
@@ -93,6 +98,7 @@ WEFT_API void weft_model_params_init(weft_model_params *params, uint32_t size);
  * plan is packed for the CPU alone, and takes no plugin: WEFT_UNSUPPORTED. Fails with WEFT_LIMIT when n_ctx is above
  * weft_model_info.n_ctx_max, WEFT_ARGUMENT (a parameter, by name) and as weft_file_open does. */
 WEFT_API weft_status weft_model_open(const char *path, const weft_model_params *params, weft_model **out, weft_error *err);
+/* After its sessions and engines were freed. */
 WEFT_API void weft_model_close(weft_model **model);
 
 typedef struct weft_model_info {

@@ -3,7 +3,8 @@
  * A server begins to answer when weft_server_new returns, on threads of its own. The model and the engine outlive
  * it. So that a process that serves for weeks gives freed memory back, weft_server_new sets two bounds of the C
  * library's heap where that is glibc (mallopt: M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, 128 KB each), for the whole
- * process. */
+ * process. In a library that was configured without this (-DWEFT_SERVER=OFF) weft_server_new answers
+ * WEFT_UNSUPPORTED. */
 #ifndef WEFT_SERVER_H
 #define WEFT_SERVER_H
 
@@ -80,6 +81,7 @@ WEFT_API void weft_server_reopen_log(weft_server *server);
  * they go on with, and his own adapters are unloaded. A file that cannot be read, or has no key in it, changes
  * nothing, and the log of the program says so. Callable as above. */
 WEFT_API void weft_server_reload(weft_server *server);
+/* Closes its connections and ends its threads; weft_server_run has returned, or was never called. */
 WEFT_API void weft_server_free(weft_server **server);
 
 #ifdef __cplusplus

@@ -28,8 +28,11 @@ WEFT_API void weft_session_params_init(weft_session_params *params, uint32_t siz
 /* Fails with WEFT_LIMIT, which names the number, when n_ctx is above weft_model_info.n_ctx_max; WEFT_ARGUMENT,
  * WEFT_NO_MEMORY. */
 WEFT_API weft_status weft_session_new(weft_model *model, const weft_session_params *params, weft_session **out, weft_error *err);
+/* With its pages; the pool of a group goes with the last session of it. */
 WEFT_API void weft_session_free(weft_session **session);
+/* Tokens that it holds now. */
 WEFT_API int32_t weft_session_n_tokens(const weft_session *session);
+/* Tokens that it can hold. */
 WEFT_API int32_t weft_session_n_ctx(const weft_session *session);
 
 /* Appends n tokens, n >= 1. logits: room for [n, V] floats with all_logits, else [V] for the last token; NULL: none
@@ -101,6 +104,7 @@ WEFT_API weft_status weft_sampler_new(int32_t n_vocab, const weft_sampler_params
  * these. */
 WEFT_API weft_status weft_sampler_for(const weft_model *model, const weft_sampler_params *params, weft_sampler **out,
                                       weft_error *err);
+/* It is of no session, and may outlive them. */
 WEFT_API void weft_sampler_free(weft_sampler **sampler);
 WEFT_API uint64_t weft_sampler_seed(const weft_sampler *sampler); /* the seed in use */
 /* Tells the sampler of a token that is part of the text (the prompt's too), for penalties. */

@@ -12,7 +12,9 @@ extern "C" {
 
 /* The tokenizer of a file, which may hold a vocabulary only. Immutable: threads may share it. */
 WEFT_API weft_status weft_tokenizer_open(const weft_file *file, weft_tokenizer **out, weft_error *err);
+/* Not for that of weft_model_tokenizer, which is the model's. */
 WEFT_API void weft_tokenizer_close(weft_tokenizer **tokenizer);
+/* Ids are 0 to n - 1. */
 WEFT_API int32_t weft_tokenizer_n_vocab(const weft_tokenizer *tokenizer);
 
 enum weft_tokenize_flags {
@@ -45,7 +47,9 @@ enum weft_detok_flags {
     WEFT_DETOK_CONTINUE = 1u << 1 /* the ids continue a text: the first one keeps its leading space */
 };
 
+/* From ids to text, piece by piece; flags: weft_detok_flags. One thread. The tokenizer outlives it. */
 WEFT_API weft_status weft_detok_new(const weft_tokenizer *tokenizer, uint32_t flags, weft_detok **out, weft_error *err);
+/* Bytes that did not become complete are lost. */
 WEFT_API void weft_detok_free(weft_detok **detok);
 /* The bytes that became complete; *text lives until the next call. Nameless ids give none. A negative one fails with
  * WEFT_ARGUMENT. */
@@ -61,7 +65,10 @@ typedef struct weft_chat_prompt weft_chat_prompt;
 /* source[0..length): a Jinja template; NULL: the model's own, WEFT_NOT_FOUND when it has none. The model outlives
  * it. */
 WEFT_API weft_status weft_chat_open(const weft_model *model, const char *source, size_t length, weft_chat **out, weft_error *err);
+/* After its prompts were freed. */
 WEFT_API void weft_chat_close(weft_chat **chat);
+/* Of weft_chat_render. */
+#define WEFT_CHAT_CONTINUE 2
 /* Renders a conversation. messages: JSON, [{"role": "user", "content": "..."}, ...], as OpenAI has them: null stands
  * for what is absent, contents may be lists of text parts, and the arguments of calls are objects or JSON as text,
  * and become what the template wants. tools: JSON array or NULL; kwargs: JSON object of further variables (null: the
@@ -70,9 +77,9 @@ WEFT_API void weft_chat_close(weft_chat **chat);
  * WEFT_ARGUMENT when the template refuses the conversation, or where a message is none, by its place
  * ("messages[2].tool_calls[0].function.arguments"), WEFT_UNSUPPORTED for content that is no text. The chat outlives
  * the prompt. */
-#define WEFT_CHAT_CONTINUE 2
 WEFT_API weft_status weft_chat_render(const weft_chat *chat, const char *messages, const char *tools, const char *kwargs,
                                       int add_generation_prompt, weft_chat_prompt **out, weft_error *err);
+/* With its text. */
 WEFT_API void weft_chat_prompt_free(weft_chat_prompt **prompt);
 /* The rendered text, NUL-terminated; lives with the prompt. */
 WEFT_API const char *weft_chat_prompt_text(const weft_chat_prompt *prompt, size_t *length);
@@ -103,12 +110,14 @@ WEFT_API weft_status weft_grammar_new(const weft_tokenizer *tokenizer, uint32_t 
                                       weft_grammar **out, weft_error *err);
 /* One more owner; each calls weft_grammar_free. */
 WEFT_API weft_grammar *weft_grammar_retain(const weft_grammar *grammar);
+/* Gives up one ownership; the last one frees it. */
 WEFT_API void weft_grammar_free(weft_grammar **grammar);
 
 /* At the beginning of a text. Keeps the grammar alive. A matcher belongs to one thread. */
 WEFT_API weft_status weft_matcher_new(const weft_grammar *grammar, weft_matcher **out, weft_error *err);
 /* One more at the same place. */
 WEFT_API weft_status weft_matcher_copy(const weft_matcher *matcher, weft_matcher **out, weft_error *err);
+/* And gives up its grammar. */
 WEFT_API void weft_matcher_free(weft_matcher **matcher);
 /* Sets the logits of all tokens that may not come next to -infinity; those beyond the vocabulary too. Before
  * weft_sampler_pick. Fails with WEFT_STATE when none may come, naming the place; WEFT_LIMIT where the grammar is too

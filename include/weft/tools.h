@@ -196,10 +196,13 @@ typedef struct weft_profile_op {
 /* Records every op of the steps that follow, from an empty record; stop ends recording and keeps the record. Fails with
  * WEFT_UNSUPPORTED where the model's provider cannot. For the thread that steps the model. */
 WEFT_API weft_status weft_model_profile_start(weft_model *model, weft_error *err);
+/* Ends recording; the record stays until the next start. For the thread that steps the model. */
 WEFT_API void weft_model_profile_stop(weft_model *model);
+/* Steps in the record. */
 WEFT_API int32_t weft_model_profile_n_steps(const weft_model *model);
 /* Step `index`, and op `index` counted over all steps. out->size set by the caller. */
 WEFT_API weft_status weft_model_profile_step(const weft_model *model, int32_t index, weft_profile_step *out, weft_error *err);
+/* As above. Both: WEFT_NOT_FOUND where there is none of that index. Strings in *out live with the model. */
 WEFT_API weft_status weft_model_profile_op(const weft_model *model, int32_t index, weft_profile_op *out, weft_error *err);
 
 #ifdef __cplusplus

@@ -165,7 +165,7 @@ class Install(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", "/opt/weft", "--strip", env=env)
         self.assertTrue(os.path.exists(os.path.join(other, "opt/weft/bin/weft")))
         run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env)
-        left = [os.path.join(at, name) for at, folders, files in os.walk(other) for name in files + [x for x in folders if x == "weft" and at.endswith(("include", "cmake"))]]
+        left = [os.path.join(at, name) for at, folders, files in os.walk(other) for name in files + [x for x in folders if x in ("cmake", "pkgconfig") or x == "weft" and at.endswith(("include", "cmake"))]]
         self.assertEqual(left, [])
         self.assertNotEqual(run("cmake", "-D", f"BUILD={BUILD}", "-P", os.path.join(ROOT, "cmake", "uninstall.cmake"), env=env, ok=False).returncode, 0)
 

@@ -1,0 +1,111 @@
+"""Without hub and server neither libcurl nor GnuTLS is linked; what is absent says so. usage: test_absent.py
+
+Builds in build-bare/ (the preset `bare`), where the compiler cache has most of it and a second run nearly all."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BARE = os.path.join(ROOT, "build-bare")
+WEFT, LIBRARY = os.path.join(BARE, "weft"), os.path.join(BARE, "library")
+PATIENCE = 1800  # seconds that end a hang
+LIBRARIES = r"lib(curl|gnutls)"
+PROGRAM = """
+#include <stdio.h>
+#include <weft/server.h>
+#include <weft/weft.h>
+static void each(void *arg, const weft_pulled *model) { (void)arg, (void)model; }
+static void say(const char *name, weft_status st, const weft_error *err)
+{
+    printf("%s: %s\\n", name, st == WEFT_UNSUPPORTED ? err->message : st ? "another status" : "ok");
+}
+int main(int argc, char **argv)
+{
+    weft_error err = {0};
+    weft_pull_params pull;
+    weft_server_params serve;
+    weft_pull_result result;
+    weft_server *server = NULL;
+    char path[256] = "";
+    uint64_t n = 0;
+    weft_pull_params_default(&pull);
+    weft_server_params_default(&serve);
+    if (pull.size != sizeof pull || serve.size != sizeof serve || argc != 2) return 1;
+    say("pull", weft_pull("fox/den", &pull, &result, &err), &err);
+    say("each", weft_pulled_each(each, NULL, &err), &err);
+    say("remove", weft_pulled_remove("fox/den", &n, &err), &err);
+    say("resolve", weft_resolve_model("fox/den", path, sizeof path, &err), &err);
+    say("file", weft_resolve_model(argv[1], path, sizeof path, &err), &err);
+    say("server", weft_server_new(NULL, NULL, &serve, &server, &err), &err);
+    weft_server_free(&server);
+    return 0;
+}
+"""
+
+
+def run(*command, ok=True, **more):
+    p = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT, **more)
+    if ok and p.returncode:
+        raise AssertionError(f"{command}: status {p.returncode}\n{p.stdout[-3000:]}{p.stderr[-3000:]}")
+    return p
+
+
+class Absent(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        run("cmake", "--preset", "bare")
+        run("cmake", "--build", "--preset", "bare", "-j", len(os.sched_getaffinity(0)))
+
+    def test_neither_library_is_linked(self):
+        for path in (WEFT, os.path.join(LIBRARY, "libweft.so")):
+            self.assertNotRegex(run("ldd", path).stdout, LIBRARIES)
+            self.assertNotRegex(run("nm", "-D", "--undefined-only", path).stdout, r"\b(curl|gnutls)_")
+        self.assertNotRegex(run("nm", "-u", os.path.join(LIBRARY, "libweft.a")).stdout, r"\b(curl|gnutls)_")
+        with open(os.path.join(LIBRARY, "weft.pc")) as f:
+            self.assertNotRegex(f.read(), "curl|gnutls")
+
+    def test_the_symbols_are_those_of_the_whole_library(self):
+        names = set(run(sys.executable, "scripts/api-reference", "--functions").stdout.split())
+        listing = run("nm", "-D", "--defined-only", os.path.join(LIBRARY, "libweft.so")).stdout
+        self.assertEqual({line.split()[2] for line in listing.splitlines()} ^ names, set())
+
+    def test_commands_say_what_is_absent(self):
+        for command in ("pull fox/den", "list", "rm fox/den", "top", "serve x.gguf"):
+            option, library = ("SERVER", "GnuTLS") if command.startswith("serve") else ("HUB", "libcurl")
+            p = run(WEFT, *command.split(), ok=False)
+            self.assertEqual((p.returncode, p.stdout), (1, ""), command)
+            self.assertRegex(p.stderr, f"^weft {command.split()[0]}: .*-DWEFT_{option}=ON, which needs {library}\n$")
+        said = run(WEFT, "--help").stdout
+        self.assertRegex(said, "not in this build: pull, list, rm and top .*-DWEFT_HUB=ON")
+        self.assertRegex(said, "not in this build: serve .*-DWEFT_SERVER=ON")
+
+    def test_a_model_of_the_hub_is_refused_and_a_file_runs(self):
+        p = run(WEFT, "run", "fox/den:Q4_0", "x", ok=False)
+        self.assertEqual(p.returncode, 1)
+        self.assertRegex(p.stderr, "fox/den:Q4_0: no such file or folder, and this build pulls no .*-DWEFT_HUB=ON")
+        self.assertRegex(run(WEFT, "info", "absent.gguf", ok=False).stderr, "absent.gguf: No such file")
+        self.assertNotEqual(run(WEFT, "run", "models/alderbrook.gguf", "Once", "-n", 4, "--temp", 0).stdout, "")
+
+    def test_functions_answer_with_the_remedy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program")
+            with open(program + ".c", "w") as f:
+                f.write(PROGRAM)
+            run("cc", "-Wall", "-Werror", program + ".c", "-Iinclude", "-L" + LIBRARY, "-lweft", "-o", program)
+            said = run(program, "models/alderbrook.gguf", env={**os.environ, "LD_LIBRARY_PATH": LIBRARY}).stdout
+        for name in ("pull", "each", "remove", "resolve"):
+            self.assertRegex(said, re.compile(f"^{name}: .*this build pulls no models .*-DWEFT_HUB=ON", re.M))
+        self.assertRegex(said, re.compile("^server: this build has no server .*-DWEFT_SERVER=ON", re.M))
+        self.assertIn("file: ok\n", said)
+
+
+if __name__ == "__main__":
+    for tool in ("cmake", "ninja", "cc", "nm", "ldd"):
+        if not shutil.which(tool):
+            print(f"SKIP: no {tool}")
+            sys.exit(77)
+    unittest.main()
