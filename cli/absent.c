@@ -4,27 +4,27 @@
 #include "commands.h"
 #include "options.h"
 
-static int refuse(const char *command, const char *option, const char *library)
+static int refuse(const char *command, const char *option, const char *needs)
 {
-    fprintf(stderr, "weft %s: this build has no '%s' (-D%s=OFF): build with -D%s=ON, which needs %s\n", command, command, option,
-            option, library);
+    fprintf(stderr, "weft %s: this build has no '%s' (-DWEFT_%s=OFF): build with -DWEFT_%s=ON%s\n", command, command, option,
+            option, needs);
     return EXIT_FAILED;
 }
 
-#define ABSENT(command, option, library)                                                                                         \
+#define ABSENT(command, option, needs)                                                                                           \
     int cmd_##command(int argc, char **argv)                                                                                     \
     {                                                                                                                            \
         (void)argc;                                                                                                              \
         (void)argv;                                                                                                              \
-        return refuse(#command, option, library);                                                                                \
+        return refuse(#command, option, needs);                                                                                  \
     }
 
 #if !WEFT_WITH_HUB
-ABSENT(pull, "WEFT_HUB", "libcurl")
-ABSENT(list, "WEFT_HUB", "libcurl")
-ABSENT(rm, "WEFT_HUB", "libcurl")
-ABSENT(top, "WEFT_HUB", "libcurl")
+ABSENT(pull, "HUB", ", which needs libcurl")
+ABSENT(list, "HUB", ", which needs libcurl")
+ABSENT(rm, "HUB", ", which needs libcurl")
+ABSENT(top, "HUB", ", which needs libcurl")
 #endif
 #if !WEFT_WITH_SERVER
-ABSENT(serve, "WEFT_SERVER", "GnuTLS")
+ABSENT(serve, "SERVER", "")
 #endif

@@ -45,7 +45,7 @@ static void usage(FILE *f)
             weft_version());
     for (int i = 0; i < N_COMMANDS; i++) fprintf(f, "  %-16s %s\n", COMMANDS[i].name, COMMANDS[i].about);
     if (!WEFT_WITH_HUB) fprintf(f, "\nnot in this build: pull, list, rm and top (-DWEFT_HUB=ON, which needs libcurl)\n");
-    if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON, which needs GnuTLS)\n");
+    if (!WEFT_WITH_SERVER) fprintf(f, "\nnot in this build: serve (-DWEFT_SERVER=ON)\n");
     fprintf(
         f,
         "\n'weft COMMAND --help' and 'weft help COMMAND' explain each.\n"
